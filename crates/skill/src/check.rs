@@ -1,0 +1,1 @@
+//! Holding a skill against the rules.

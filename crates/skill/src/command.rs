@@ -1,0 +1,436 @@
+//! Commands of gibberish tools: a program and templates of its arguments, never a shell.
+//!
+//! The command is split into words first, then values are put in, so a value can neither end an
+//! argument nor start another.
+
+use std::fmt::Write as _;
+
+use memchr::memmem;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+mod parameter;
+mod token;
+
+pub use parameter::{default_in_description, parse_yes_no, says_none};
+pub use token::{Quoting, ShellFeature, ShellOperator, Token, shell_operators, tokenize};
+
+use crate::{
+    skill::{Parameter, ParameterKind},
+    template::is_word,
+};
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CommandError {
+    /// There is no program.
+    #[error("the command is empty")]
+    Empty,
+    /// A quote is opened and not closed.
+    #[error("the command has an unterminated {0} quote")]
+    UnterminatedQuote(char),
+    /// The command ends in a backslash.
+    #[error("the command ends in a backslash that escapes nothing")]
+    TrailingBackslash,
+    /// There is a second command line.
+    #[error("the command has more than one line, join lines with a backslash or use a script")]
+    SeveralCommands,
+    /// The program depends on a parameter.
+    #[error("the program contains a placeholder, only its arguments may")]
+    PlaceholderInProgram,
+}
+
+impl CommandError {
+    /// The stable identifier of the error.
+    pub fn code(self) -> &'static str {
+        "invalid-command"
+    }
+}
+
+/// Why a call cannot be turned into arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InterpolateError {
+    /// A required parameter was not supplied.
+    #[error("Missing required parameter '{parameter}' for tool '{tool}'")]
+    MissingParameter {
+        /// The parameter.
+        parameter: String,
+        /// The tool that was called.
+        tool: String,
+    },
+    /// A value does not have the declared type.
+    #[error("Invalid value for parameter '{parameter}': expected {}", expected.as_str())]
+    WrongType {
+        /// The parameter.
+        parameter: String,
+        /// Its type.
+        expected: ParameterKind,
+    },
+    /// A value starts with a hyphen and would become an option.
+    #[error("Invalid value for parameter '{parameter}': must not start with '-'")]
+    LooksLikeOption {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A value contains NUL, which no argument can.
+    #[error("Invalid value for parameter '{parameter}': must not contain NUL")]
+    ContainsNul {
+        /// The parameter.
+        parameter: String,
+    },
+}
+
+impl InterpolateError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::MissingParameter { .. } => "missing-parameter",
+            _ => "invalid-parameter",
+        }
+    }
+
+    /// The parameter at fault.
+    pub fn parameter(&self) -> &str {
+        match self {
+            Self::MissingParameter { parameter, .. }
+            | Self::WrongType { parameter, .. }
+            | Self::LooksLikeOption { parameter }
+            | Self::ContainsNul { parameter } => parameter,
+        }
+    }
+}
+
+/// What follows the colon in a placeholder.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Modifier {
+    /// Starts with a hyphen: stands there if the value is true.
+    Flag(String),
+    /// Anything else: the value if none is supplied.
+    Default(String),
+}
+
+/// A part of an argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Fragment {
+    /// Text that stays.
+    Literal(String),
+    /// `{{name}}` or `{{name:modifier}}`.
+    Variable {
+        /// The parameter.
+        name: String,
+        /// What follows the colon, if there is one.
+        modifier: Option<Modifier>,
+    },
+}
+
+/// The template of one argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ArgTemplate {
+    text: String,
+    fragments: Vec<Fragment>,
+}
+
+/// A command whose arguments have placeholders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct CommandTemplate {
+    /// The program as written; resolving it is up to the caller.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<ArgTemplate>,
+}
+
+/// A flag whose value may be missing, so that it would take the argument after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DanglingFlag<'a> {
+    /// The flag, such as `-n`.
+    pub flag: &'a str,
+    /// The optional parameter that follows it.
+    pub parameter: &'a str,
+}
+
+/// Splits the text of a word into literal parts and placeholders.
+pub(crate) fn fragments(text: &str) -> Vec<Fragment> {
+    let mut fragments = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    // Where nothing closes, nothing opens: keeps hostile input from being searched again and again.
+    let unclosed = text.rfind("}}").map_or(text.len(), |close| text.len() - close - 2);
+    while let Some(c) = rest.chars().next() {
+        let placeholder = if rest.len() > unclosed { read_placeholder(rest) } else { None };
+        if let Some((variable, after)) = placeholder {
+            if !literal.is_empty() {
+                fragments.push(Fragment::Literal(std::mem::take(&mut literal)));
+            }
+            fragments.push(variable);
+            rest = after;
+        } else {
+            literal.push(c);
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        }
+    }
+    if !literal.is_empty() {
+        fragments.push(Fragment::Literal(literal));
+    }
+    fragments
+}
+
+fn read_placeholder(text: &str) -> Option<(Fragment, &str)> {
+    let inside = text.strip_prefix("{{")?;
+    let name_length = inside.find(|c| !is_word(c))?;
+    let (name, after) = inside.split_at_checked(name_length)?;
+    if name.is_empty() {
+        return None;
+    }
+    let name = name.to_owned();
+    if let Some(after) = after.strip_prefix("}}") {
+        return Some((Fragment::Variable { name, modifier: None }, after));
+    }
+    let (modifier, after) = after.strip_prefix(':')?.split_once("}}")?;
+    let modifier = if modifier.starts_with('-') {
+        Modifier::Flag(modifier.to_owned())
+    } else {
+        Modifier::Default(modifier.to_owned())
+    };
+    Some((Fragment::Variable { name, modifier: Some(modifier) }, after))
+}
+
+impl ArgTemplate {
+    fn new(text: String) -> Self {
+        let fragments = fragments(&text);
+        Self { text, fragments }
+    }
+
+    /// The argument as written, without quotes, its placeholders still in it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Literal parts and placeholders in order; none for an empty argument.
+    pub fn fragments(&self) -> &[Fragment] {
+        &self.fragments
+    }
+
+    fn has_variables(&self) -> bool {
+        self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Variable { .. }))
+    }
+
+    /// The placeholder that is the whole argument, if it is one.
+    fn as_variable(&self) -> Option<(&str, Option<&Modifier>)> {
+        match self.fragments.as_slice() {
+            [Fragment::Variable { name, modifier }] => Some((name, modifier.as_ref())),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for ArgTemplate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl CommandTemplate {
+    /// Reads the content of a command block: one command, which backslashes may spread over
+    /// several lines. Blank lines and lines that start with `#` do not count.
+    pub fn parse(block: &str) -> Result<Self, CommandError> {
+        let tokens = token::Lexer::new(block).run(token::Comments::Skip)?;
+        let mut words = tokens.iter().map(|token| ArgTemplate::new(token.text()));
+        let program =
+            words.next().filter(|word| !word.text.is_empty()).ok_or(CommandError::Empty)?;
+        if program.has_variables() {
+            return Err(CommandError::PlaceholderInProgram);
+        }
+        Ok(Self { program: program.text, args: words.collect() })
+    }
+
+    /// The names of the parameters the arguments use, in order, possibly repeated.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.args.iter().flat_map(|arg| &arg.fragments).filter_map(|fragment| match fragment {
+            Fragment::Variable { name, .. } => Some(name.as_str()),
+            Fragment::Literal(_) => None,
+        })
+    }
+
+    /// Puts the values of a call into the arguments. The program is not among them.
+    pub fn interpolate(
+        &self,
+        tool: &str,
+        parameters: &[Parameter],
+        args: &Map<String, Value>,
+    ) -> Result<Vec<String>, InterpolateError> {
+        check_call(tool, parameters, args)?;
+        let mut filled = Vec::with_capacity(self.args.len());
+        let mut options_ended = false;
+        for arg in &self.args {
+            let call = Call { parameters, args, options_ended };
+            call.fill(arg, &mut filled)?;
+            options_ended |= arg.text == "--";
+        }
+        Ok(filled)
+    }
+
+    /// Flags followed by an optional parameter without a default, as in `-n {{count}}`: without
+    /// a value only the parameter is dropped.
+    pub fn dangling_flags<'a>(
+        &'a self,
+        parameters: &'a [Parameter],
+    ) -> impl Iterator<Item = DanglingFlag<'a>> {
+        let may_be_missing = |name: &str| {
+            let declared = parameters.iter().find(|parameter| parameter.name == name);
+            declared.is_none_or(|parameter| !parameter.required && parameter.default.is_none())
+        };
+        self.args.iter().zip(self.args.iter().skip(1)).filter_map(move |(flag, value)| {
+            let (parameter, modifier) = value.as_variable()?;
+            let is_flag = flag.text.len() > 1 && flag.text.starts_with('-') && flag.text != "--";
+            let dangling = is_flag
+                && !flag.has_variables()
+                && !flag.text.contains('=')
+                && modifier.is_none()
+                && may_be_missing(parameter);
+            dangling.then_some(DanglingFlag { flag: &flag.text, parameter })
+        })
+    }
+}
+
+fn check_call(
+    tool: &str,
+    parameters: &[Parameter],
+    args: &Map<String, Value>,
+) -> Result<(), InterpolateError> {
+    for Parameter { name, kind, required, .. } in parameters {
+        match supplied(args, name) {
+            None if *required => {
+                let (parameter, tool) = (name.clone(), tool.to_owned());
+                return Err(InterpolateError::MissingParameter { parameter, tool });
+            }
+            Some(value) if !kind.accepts(value) => {
+                let parameter = name.clone();
+                return Err(InterpolateError::WrongType { parameter, expected: *kind });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A null is the same as nothing.
+fn supplied<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    args.get(name).filter(|value| !value.is_null())
+}
+
+struct Call<'a> {
+    parameters: &'a [Parameter],
+    args: &'a Map<String, Value>,
+    /// The template has `--` before this argument, so a hyphen is harmless.
+    options_ended: bool,
+}
+
+impl Call<'_> {
+    fn fill(&self, arg: &ArgTemplate, filled: &mut Vec<String>) -> Result<(), InterpolateError> {
+        if let Some((name, modifier)) = arg.as_variable()
+            && !matches!(modifier, Some(Modifier::Flag(_)))
+            && let Some(Value::Array(items)) = self.value(name, modifier)
+        {
+            for item in items.iter().filter(|item| !item.is_null()) {
+                self.check(name, item, Position::Start)?;
+                filled.push(text_of(item));
+            }
+            return Ok(());
+        }
+        filled.extend(self.fill_one(arg)?);
+        Ok(())
+    }
+
+    /// `None` if the argument has placeholders and none of them yields a value.
+    fn fill_one(&self, arg: &ArgTemplate) -> Result<Option<String>, InterpolateError> {
+        let mut result = String::new();
+        let mut has_value = !arg.has_variables();
+        let mut in_url = false;
+        let mut searched = 0_usize;
+        for fragment in &arg.fragments {
+            match fragment {
+                Fragment::Literal(text) => result.push_str(text),
+                Fragment::Variable { name, modifier: Some(Modifier::Flag(flag)) } => {
+                    if self.value(name, None) == Some(Value::Bool(true)) {
+                        result.push_str(flag);
+                        has_value = true;
+                    }
+                }
+                Fragment::Variable { name, modifier } => {
+                    let Some(value) = self.value(name, modifier.as_ref()) else { continue };
+                    let start = if result.is_empty() { Position::Start } else { Position::Inside };
+                    self.check(name, &value, start)?;
+                    let text = text_of(&value);
+                    let unsearched = result.as_bytes().get(searched.saturating_sub(2)..);
+                    in_url |= unsearched.is_some_and(|rest| memmem::find(rest, b"://").is_some());
+                    searched = result.len();
+                    result.push_str(&if in_url { percent_encode(&text) } else { text });
+                    has_value = true;
+                }
+            }
+        }
+        Ok(has_value.then_some(result))
+    }
+
+    /// The supplied value, else the inline default, else the declared one; an empty list is none.
+    fn value(&self, name: &str, modifier: Option<&Modifier>) -> Option<Value> {
+        let value = match (supplied(self.args, name), modifier) {
+            (Some(value), _) => value.clone(),
+            (None, Some(Modifier::Default(text))) => Value::from(text.as_str()),
+            (None, _) => self.parameters.iter().find(|p| p.name == name)?.default.clone()?,
+        };
+        let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        (!empty).then_some(value)
+    }
+
+    /// Refuses what a caller must not put into an argument; the author's defaults pass.
+    fn check(&self, name: &str, value: &Value, at: Position) -> Result<(), InterpolateError> {
+        if supplied(self.args, name).is_none() {
+            return Ok(());
+        }
+        let first = value.as_array().and_then(|items| items.first()).unwrap_or(value);
+        let hyphen = first.as_str().is_some_and(|text| text.starts_with('-'));
+        if hyphen && at == Position::Start && !self.options_ended {
+            return Err(InterpolateError::LooksLikeOption { parameter: name.to_owned() });
+        }
+        if text_of(value).contains('\0') {
+            return Err(InterpolateError::ContainsNul { parameter: name.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+/// Where in its argument a value stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Start,
+    Inside,
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items = items.iter().filter(|item| !item.is_null());
+            items.map(text_of).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Splits a command line into words as a shell would, and finds what only a shell understands.
+
+use std::ops::Range;
+
+use super::CommandError;
+
+/// How a piece of a token was quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Quoting {
+    /// Not at all.
+    Bare,
+    /// In double quotes, where a shell would still expand variables.
+    Double,
+    /// In single quotes or after a backslash: literal everywhere.
+    Literal,
+}
+
+/// One word of a command line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    pieces: Vec<(Quoting, String)>,
+    range: Range<usize>,
+}
+
+impl Token {
+    /// The word without quotes and escapes.
+    pub fn text(&self) -> String {
+        self.pieces.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Where the word stands in the command, in bytes, quotes included.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The parts of the word that a shell would still look at.
+    fn pieces(&self, quoting: &[Quoting]) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter(|(q, _)| quoting.contains(q)).map(|(_, text)| text.as_str())
+    }
+
+    fn push(&mut self, quoting: Quoting, c: char) {
+        match self.pieces.last_mut() {
+            Some((last, text)) if *last == quoting => text.push(c),
+            _ => self.pieces.push((quoting, c.to_string())),
+        }
+    }
+}
+
+/// Splits one command line into its words.
+///
+/// Blanks separate; single quotes are literal; a backslash takes the next character literally
+/// outside of them; a backslash before a line ending joins the lines.
+pub fn tokenize(command: &str) -> Result<Vec<Token>, CommandError> {
+    Lexer::new(command).run(Comments::Keep)
+}
+
+/// Whether lines that start with `#` are words or remarks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comments {
+    Keep,
+    Skip,
+}
+
+pub(super) struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Where the character, escape or quote being read begins.
+    begin: usize,
+    tokens: Vec<Token>,
+    open: Option<Token>,
+    /// A line with words has ended, so no further word may come.
+    ended: bool,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, begin: 0, tokens: Vec::new(), open: None, ended: false }
+    }
+
+    pub(super) fn run(mut self, comments: Comments) -> Result<Vec<Token>, CommandError> {
+        let mut line_start = true;
+        while let Some(c) = self.next() {
+            self.begin = self.at - c.len_utf8();
+            if c == '#' && line_start && comments == Comments::Skip {
+                self.skip_line();
+                continue;
+            }
+            line_start = c == '\n' || (line_start && c.is_whitespace());
+            match c {
+                '\n' => self.end_line(),
+                c if c.is_whitespace() => self.end_token(self.begin),
+                '\'' | '"' => self.quoted(c)?,
+                '\\' => self.escape(Quoting::Bare)?,
+                c => self.token()?.push(Quoting::Bare, c),
+            }
+        }
+        self.end_token(self.text.len());
+        Ok(self.tokens)
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.text.get(self.at..)?.chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn skip_line(&mut self) {
+        while self.next().is_some_and(|c| c != '\n') {}
+    }
+
+    /// The word being read, which may start here.
+    fn token(&mut self) -> Result<&mut Token, CommandError> {
+        if self.ended {
+            return Err(CommandError::SeveralCommands);
+        }
+        let range = self.begin..self.begin;
+        Ok(self.open.get_or_insert_with(|| Token { pieces: Vec::new(), range }))
+    }
+
+    fn end_token(&mut self, end: usize) {
+        if let Some(mut token) = self.open.take() {
+            token.range.end = end;
+            self.tokens.push(token);
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.end_token(self.begin);
+        self.ended = !self.tokens.is_empty();
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<(), CommandError> {
+        let quoting = if quote == '"' { Quoting::Double } else { Quoting::Literal };
+        self.token()?.pieces.push((quoting, String::new()));
+        loop {
+            match self.next() {
+                None => return Err(CommandError::UnterminatedQuote(quote)),
+                Some(c) if c == quote => return Ok(()),
+                Some('\\') if quote == '"' => self.escape(Quoting::Double)?,
+                Some(c) => self.token()?.push(quoting, c),
+            }
+        }
+    }
+
+    fn escape(&mut self, within: Quoting) -> Result<(), CommandError> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        if let Some(ending) = ["\n", "\r\n"].into_iter().find(|ending| rest.starts_with(ending)) {
+            self.at += ending.len();
+            return Ok(());
+        }
+        match self.next() {
+            Some(c) => self.token()?.push(Quoting::Literal, c),
+            None if within == Quoting::Double => return Err(CommandError::UnterminatedQuote('"')),
+            None => return Err(CommandError::TrailingBackslash),
+        }
+        Ok(())
+    }
+}
+
+/// Something in a command that needs a shell, which there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShellFeature {
+    /// `|`
+    Pipe,
+    /// `&&`, `||`, `;` or `&`
+    Chain,
+    /// `>`, `>>`, `<`, `2>&1` and the like.
+    Redirect,
+    /// `$VAR` or `${VAR}`
+    Variable,
+    /// `$(…)` or backticks.
+    Substitution,
+    /// `*`, `?` or `[…]` outside quotes.
+    Glob,
+}
+
+/// A token that will not do what its author expects, because no shell reads the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShellOperator<'a> {
+    /// The token.
+    pub token: &'a Token,
+    /// What it would need a shell for.
+    pub feature: ShellFeature,
+}
+
+/// The tokens that need a shell, in order; what is quoted or in a placeholder does not count.
+pub fn shell_operators(tokens: &[Token]) -> impl Iterator<Item = ShellOperator<'_>> {
+    tokens
+        .iter()
+        .filter_map(|token| shell_feature(token).map(|feature| ShellOperator { token, feature }))
+}
+
+fn shell_feature(token: &Token) -> Option<ShellFeature> {
+    let bare: String = without_placeholders(token.pieces(&[Quoting::Bare]));
+    let expanded: String = without_placeholders(token.pieces(&[Quoting::Bare, Quoting::Double]));
+    operator(&bare).or_else(|| expansion(&expanded)).or_else(|| {
+        // A question mark in a URL is no glob to anyone who writes one.
+        let glob = !bare.contains("://") && bare.contains(['*', '?', '[']);
+        glob.then_some(ShellFeature::Glob)
+    })
+}
+
+/// An operator stands at the start of a token; only `;` also ends one.
+fn operator(bare: &str) -> Option<ShellFeature> {
+    let unnumbered = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+    if unnumbered.starts_with(['<', '>']) || bare.starts_with("&>") {
+        Some(ShellFeature::Redirect)
+    } else if bare.starts_with(['&', ';']) || bare.starts_with("||") || bare.ends_with(';') {
+        Some(ShellFeature::Chain)
+    } else if bare.starts_with('|') {
+        Some(ShellFeature::Pipe)
+    } else {
+        None
+    }
+}
+
+fn expansion(text: &str) -> Option<ShellFeature> {
+    if text.contains("$(") || text.contains('`') {
+        return Some(ShellFeature::Substitution);
+    }
+    let starts_name = |rest: &str| {
+        rest.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '{' | '@' | '?'))
+    };
+    text.split('$').skip(1).any(starts_name).then_some(ShellFeature::Variable)
+}
+
+fn without_placeholders<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
+    let text: String = pieces.collect();
+    let fragments = super::fragments(&text);
+    fragments
+        .into_iter()
+        .map(|fragment| match fragment {
+            super::Fragment::Literal(text) => text,
+            super::Fragment::Variable { .. } => String::new(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(command: &str) -> Vec<String> {
+        tokenize(command).unwrap().iter().map(Token::text).collect()
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(texts("git  log\t-n 5 "), ["git", "log", "-n", "5"]);
+        assert_eq!(texts(r#"a "b c" 'd "e\' f\ g"#), ["a", "b c", r#"d "e\"#, "f g"]);
+        assert_eq!(texts(r#"x"y z"'w'"#), ["xy zw"]);
+        assert_eq!(texts(r#"a "" ''"#), ["a", "", ""]);
+        assert_eq!(texts(r#""say \"hi\" \\ \x""#), [r#"say "hi" \ x"#]);
+        assert_eq!(texts("ls | wc>x&&y"), ["ls", "|", "wc>x&&y"]);
+        assert_eq!(texts("größe 'ä ö'"), ["größe", "ä ö"]);
+        assert_eq!(texts(""), [""; 0]);
+    }
+
+    #[test]
+    fn lines_are_joined_by_a_backslash_only() {
+        assert_eq!(texts("a \\\n  b \\\r\n c"), ["a", "b", "c"]);
+        assert_eq!(texts("ab\\\ncd \"e\\\nf\""), ["abcd", "ef"]);
+        assert_eq!(texts("\n a 'b\nc'\n\n"), ["a", "b\nc"]);
+        assert_eq!(texts("a\r\n"), ["a"]);
+        assert_eq!(tokenize("a\nb"), Err(CommandError::SeveralCommands));
+        assert_eq!(tokenize("a\n\n'b'"), Err(CommandError::SeveralCommands));
+    }
+
+    #[test]
+    fn comments_are_words_of_a_line_and_remarks_in_a_block() {
+        assert_eq!(texts("#a b"), ["#a", "b"]);
+        let skip = |text| Lexer::new(text).run(Comments::Skip).unwrap();
+        let words: Vec<_> =
+            skip("# one\n  #two\nls '\n#x' #y\n# z\n").iter().map(Token::text).collect();
+        assert_eq!(words, ["ls", "\n#x", "#y"]);
+    }
+
+    #[test]
+    fn what_does_not_end() {
+        assert_eq!(tokenize("a 'b"), Err(CommandError::UnterminatedQuote('\'')));
+        assert_eq!(tokenize("a \"b'"), Err(CommandError::UnterminatedQuote('"')));
+        assert_eq!(tokenize("a \"b\\"), Err(CommandError::UnterminatedQuote('"')));
+        assert_eq!(tokenize("a \\"), Err(CommandError::TrailingBackslash));
+    }
+
+    #[test]
+    fn ranges_cover_the_source() {
+        let command = "é 'a b'c \\d \"\" x\n";
+        let tokens = tokenize(command).unwrap();
+        let sources: Vec<_> = tokens.iter().map(|token| &command[token.range()]).collect();
+        assert_eq!(sources, ["é", "'a b'c", "\\d", "\"\"", "x"]);
+    }
+
+    #[test]
+    fn shell_features() {
+        use ShellFeature::{Chain, Glob, Pipe, Redirect, Substitution, Variable};
+        let command =
+            "a | b && c || d ; e; f & > x 2>&1 >>y <z $HOME \"$A\" $(x) `y` *.c a?b $? {{q:*}}";
+        let tokens = tokenize(command).unwrap();
+        let found: Vec<_> = shell_operators(&tokens).map(|found| found.feature).collect();
+        let expected = [
+            Pipe,
+            Chain,
+            Chain,
+            Chain,
+            Chain,
+            Chain,
+            Redirect,
+            Redirect,
+            Redirect,
+            Redirect,
+            Variable,
+            Variable,
+            Substitution,
+            Substitution,
+            Glob,
+            Glob,
+            Variable,
+        ];
+        assert_eq!(found, expected);
+        let quiet = "a '|' \"&&\" \\* '$X' {{a:--x}} https://x/?q=1&n={{n}} 5$ a-b {{x}}";
+        assert_eq!(shell_operators(&tokenize(quiet).unwrap()).count(), 0);
+    }
+}

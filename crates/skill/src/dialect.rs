@@ -1,0 +1,315 @@
+//! The dialects. Each is one file that says how to recognise it, read it, check it and write it.
+//!
+//! To add a dialect, add a file with a type that implements [`Language`] and a line to
+//! [`Dialect::ALL`].
+
+mod agent_flow;
+mod agentskills;
+mod claude_code;
+mod codex;
+mod gaia;
+mod gibberish;
+mod openclaw;
+mod personal_agent;
+mod prose;
+mod skillrt;
+
+mod reader;
+mod scaffold;
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::{
+    convert::Fields,
+    diagnostic::Diagnostic,
+    document::Document,
+    folder::Folder,
+    frontmatter::Fences,
+    shape::{self, Field, Others},
+    skill::Skill,
+    yaml::YamlVersion,
+};
+
+pub use agent_flow::{DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES, parse_at_skill};
+pub(crate) use reader::Reader;
+pub use scaffold::NewFile;
+
+/// One system's SKILL.md.
+#[derive(Clone, Copy)]
+pub struct Dialect(&'static dyn Language);
+
+impl Dialect {
+    /// The agentskills.io base format.
+    pub const AGENTSKILLS: Self = Self(&agentskills::AgentSkills);
+    /// Claude Code.
+    pub const CLAUDE_CODE: Self = Self(&claude_code::ClaudeCode);
+    /// Codex, with `agents/openai.yaml` beside the skill.
+    pub const CODEX: Self = Self(&codex::Codex);
+    /// OpenClaw and ClawHub.
+    pub const OPENCLAW: Self = Self(&openclaw::OpenClaw);
+    /// Agent Flow Lite.
+    pub const AGENT_FLOW: Self = Self(&agent_flow::AgentFlow);
+    /// gibb.eri.sh.
+    pub const GIBBERISH: Self = Self(&gibberish::Gibberish);
+    /// AMD GAIA.
+    pub const GAIA: Self = Self(&gaia::Gaia);
+    /// skillrt.
+    pub const SKILLRT: Self = Self(&skillrt::Skillrt);
+    /// Personal Agent.
+    pub const PERSONAL_AGENT: Self = Self(&personal_agent::PersonalAgent);
+    /// Markdown without frontmatter.
+    pub const PROSE: Self = Self(&prose::Prose);
+
+    /// Every dialect.
+    pub const ALL: [Self; 10] = [
+        Self::AGENTSKILLS,
+        Self::CLAUDE_CODE,
+        Self::CODEX,
+        Self::OPENCLAW,
+        Self::AGENT_FLOW,
+        Self::GIBBERISH,
+        Self::GAIA,
+        Self::SKILLRT,
+        Self::PERSONAL_AGENT,
+        Self::PROSE,
+    ];
+
+    /// The word that users type, such as `claude-code`.
+    pub fn id(self) -> &'static str {
+        self.0.id()
+    }
+
+    /// The name of the system.
+    pub fn title(self) -> &'static str {
+        self.0.title()
+    }
+
+    /// How this system's YAML reader resolves plain scalars.
+    pub fn yaml(self) -> YamlVersion {
+        self.0.yaml()
+    }
+
+    /// How this system looks for the frontmatter.
+    pub fn fences(self) -> Fences {
+        self.0.fences()
+    }
+
+    /// The JSON Schema of the frontmatter.
+    pub fn schema(self) -> Value {
+        let mut schema = shape::record_schema(self.0.fields(None), Others::Open);
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = format!("{} frontmatter", self.title()).into();
+        schema["description"] = self.0.about().into();
+        schema
+    }
+
+    /// The files of a new skill, which pass a strict check.
+    pub fn scaffold(self, name: &str, description: &str) -> Vec<NewFile> {
+        self.0.scaffold(name, description)
+    }
+
+    pub(crate) fn language(self) -> &'static dyn Language {
+        self.0
+    }
+}
+
+impl PartialEq for Dialect {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Dialect {}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Dialect {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// A word that names no dialect.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
+pub struct UnknownDialect(String);
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(word: &str) -> Result<Self, UnknownDialect> {
+        Self::ALL
+            .into_iter()
+            .find(|dialect| dialect.id() == word || dialect.0.aliases().contains(&word))
+            .ok_or_else(|| UnknownDialect(word.to_owned()))
+    }
+}
+
+/// What a dialect file provides.
+pub(crate) trait Language: Sync {
+    fn id(&self) -> &'static str;
+
+    fn title(&self) -> &'static str;
+
+    /// One sentence about the system.
+    fn about(&self) -> &'static str;
+
+    /// Short names that vectors and facts use.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn yaml(&self) -> YamlVersion {
+        YamlVersion::V1_2
+    }
+
+    fn fences(&self) -> Fences;
+
+    /// Whether a lenient reader may repair broken YAML. The five specifications forbid it.
+    fn repairs(&self) -> bool {
+        false
+    }
+
+    /// Why a file looks like this dialect.
+    fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence>;
+
+    /// The fields of the frontmatter; the GAIA shapes differ by what the file holds.
+    fn fields(&self, document: Option<&Document>) -> &'static [Field];
+
+    /// What this dialect says about top-level fields that it does not define.
+    fn others(&self) -> Others {
+        Others::Open
+    }
+
+    /// Reads fields and body into the model.
+    fn read(&self, reader: &Reader<'_>, skill: &mut Skill);
+
+    /// Findings beyond the shape of the fields.
+    fn check(&self, _reader: &Reader<'_>, _skill: &Skill, _found: &mut Vec<Diagnostic>) {}
+
+    /// Writes the model as fields of this dialect.
+    fn write(&self, skill: &Skill, fields: &mut Fields);
+
+    /// Longest description that this system keeps, in characters.
+    fn description_limit(&self) -> Option<usize> {
+        None
+    }
+
+    fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile>;
+}
+
+/// How sure a detection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strength {
+    /// Someone said so.
+    Explicit,
+    /// The file has what only this dialect has.
+    Strong,
+    /// The file fits, but others would, too.
+    Weak,
+}
+
+/// Why a file looks like a dialect. The lowest rank wins; ranks are the rows of the detection
+/// table in `docs/dialects.md`.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    pub(crate) rank: u8,
+    pub(crate) strength: Strength,
+    pub(crate) why: String,
+}
+
+impl Evidence {
+    pub(crate) fn strong(rank: u8, why: impl Into<String>) -> Self {
+        Self { rank, strength: Strength::Strong, why: why.into() }
+    }
+
+    pub(crate) fn weak(rank: u8, why: impl Into<String>) -> Self {
+        Self { rank, strength: Strength::Weak, why: why.into() }
+    }
+}
+
+/// The result of looking at a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Detection {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// How sure that is.
+    pub strength: Strength,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// What a dialect looks at to recognise itself.
+#[derive(Debug)]
+pub(crate) struct Clues<'a> {
+    pub(crate) document: &'a Document,
+}
+
+impl Clues<'_> {
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.document.field(key).is_some()
+    }
+
+    /// The first of some keys that the frontmatter has.
+    pub(crate) fn first_of(&self, keys: &[&'static str]) -> Option<&'static str> {
+        keys.iter().copied().find(|key| self.has(key))
+    }
+
+    pub(crate) fn is_map(&self, path: &str) -> bool {
+        self.document
+            .fields()
+            .and_then(|fields| fields.path(path))
+            .is_some_and(|node| node.entries().is_some())
+    }
+
+    /// The words of `inputs[].type`.
+    pub(crate) fn input_types(&self) -> Vec<&str> {
+        let items = self.document.field("inputs").and_then(|inputs| inputs.items());
+        let types = items.unwrap_or_default().iter().filter_map(|item| item.get("type"));
+        types.filter_map(|kind| kind.text()).collect()
+    }
+}
+
+/// Finds the dialect of a file by what it holds.
+pub fn detect(document: &Document) -> Option<Detection> {
+    let clues = Clues { document };
+    Dialect::ALL
+        .into_iter()
+        .filter_map(|dialect| dialect.0.evidence(&clues).map(|evidence| (dialect, evidence)))
+        .min_by_key(|(_, evidence)| evidence.rank)
+        .map(|(dialect, evidence)| Detection {
+            dialect,
+            strength: evidence.strength,
+            why: evidence.why,
+        })
+}
+
+/// The other dialects under which the same file is valid.
+pub fn also(document: &Document, folder: Option<&Folder>, found: Dialect) -> Vec<Dialect> {
+    let side_file = folder.is_some_and(|folder| folder.has(codex::SIDE_FILE));
+    Dialect::ALL
+        .into_iter()
+        .filter(|dialect| *dialect != found)
+        .filter(|dialect| {
+            if *dialect == Dialect::CODEX {
+                return side_file;
+            }
+            crate::reading::read_as(document.source().clone(), *dialect, folder).is_valid()
+        })
+        .collect()
+}

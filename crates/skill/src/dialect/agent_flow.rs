@@ -1,0 +1,297 @@
+//! Agent Flow Lite: prompts with inputs, a knowledge base and model settings.
+
+use serde_json::{Map, Value, json};
+
+use super::{Clues, Evidence, Language, NewFile, Reader, agentskills::write_base, scaffold::title};
+use crate::{
+    convert::Fields,
+    diagnostic::{Diagnostic, Severity},
+    document::Document,
+    frontmatter::{Fences, Unclosed},
+    limits::MAX_DESCRIPTION_CHARS,
+    name::NameGrammar,
+    shape::{Field, Limit, Others, Shape},
+    skill::{Input, InputKind, Skill},
+    source::Span,
+    yaml::{Node, YamlVersion, write::write_scalar},
+};
+
+/// Most bytes of a skill file, in UTF-8.
+pub const MAX_CONTENT_BYTES: usize = 51_200;
+
+/// Sampling temperature of a skill that names none.
+pub const DEFAULT_TEMPERATURE: f64 = 0.7;
+
+/// Most tokens of an answer of a skill that names no limit.
+pub const DEFAULT_MAX_TOKENS: u32 = 2000;
+
+#[derive(Debug)]
+pub(super) struct AgentFlow;
+
+const INPUT: Shape = Shape::Record(
+    &[
+        Field::advised("name", Shape::Scalar(&[Limit::error(64)]), "The word in `{{name}}`."),
+        Field::optional("label", Shape::Scalar(&[Limit::error(128)]), "The word for people."),
+        Field::optional("type", Shape::Scalar(&[]), "`text` or `textarea`."),
+        Field::optional("required", Shape::Bool, "Whether a run without it fails."),
+        Field::optional(
+            "default",
+            Shape::Scalar(&[Limit::error(1024)]),
+            "Used when none is given.",
+        ),
+        Field::optional("description", Shape::Scalar(&[Limit::error(512)]), "What it means."),
+    ],
+    Others::Open,
+);
+
+const MODEL: Shape = Shape::Record(
+    &[
+        Field::optional("temperature", Shape::Number(0.0, 2.0), "Sampling temperature."),
+        Field::optional("max_tokens", Shape::Integer(1, 8192), "Most tokens of an answer."),
+    ],
+    Others::Open,
+);
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "name",
+        Shape::Name(NameGrammar::Ascii, Severity::Error),
+        "Defaults to the folder's name and must equal it.",
+    ),
+    Field::optional(
+        "description",
+        Shape::Scalar(&[Limit::error(MAX_DESCRIPTION_CHARS)]),
+        "Defaults to the name.",
+    ),
+    Field::optional("license", Shape::Scalar(&[Limit::error(64)]), "Licence identifier."),
+    Field::optional("metadata", Shape::Map, "Any further fields."),
+    Field::optional("inputs", Shape::List(&INPUT), "Values that the prompt uses as `{{name}}`."),
+    Field::optional(
+        "knowledge_base",
+        Shape::Scalar(&[Limit::error(256)]),
+        "Knowledge base to search before answering.",
+    ),
+    Field::optional(
+        "model",
+        Shape::Either(&[MODEL, Shape::Scalar(&[])]),
+        "Settings of the model; a name alone is ignored.",
+    ),
+    Field::optional("user_id", Shape::Scalar(&[Limit::error(256)]), "Owner of the skill."),
+    Field::optional("compatibility", Shape::Any, "Kept, without meaning."),
+    Field::optional("allowed-tools", Shape::Any, "Kept, without meaning."),
+    Field::optional("tags", Shape::Any, "Kept, without meaning."),
+    Field::optional("homepage", Shape::Any, "Kept, without meaning."),
+    Field::optional("repository", Shape::Any, "Kept, without meaning."),
+];
+
+impl Language for AgentFlow {
+    fn id(&self) -> &'static str {
+        "agent-flow"
+    }
+
+    fn title(&self) -> &'static str {
+        "Agent Flow Lite"
+    }
+
+    fn about(&self) -> &'static str {
+        "Agent Flow Lite's prompt skills with inputs, a knowledge base and model settings."
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["afl", "agent-flow-lite"]
+    }
+
+    fn yaml(&self) -> YamlVersion {
+        YamlVersion::V1_1
+    }
+
+    fn fences(&self) -> Fences {
+        Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Body, optional: false }
+    }
+
+    fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
+        if let Some(key) = clues.first_of(&["knowledge_base", "user_id"]) {
+            return Some(Evidence::strong(6, format!("only Agent Flow Lite has `{key}`")));
+        }
+        if clues.is_map("model") {
+            return Some(Evidence::strong(6, "`model` is a map of settings"));
+        }
+        let kinds = clues.input_types();
+        if kinds.iter().any(|kind| matches!(*kind, "text" | "textarea")) {
+            return Some(Evidence::strong(6, "an input has the type `text` or `textarea`"));
+        }
+        let inputs = clues.document.field("inputs")?;
+        inputs.items().map(|_| Evidence::weak(8, "it has a list of `inputs`"))
+    }
+
+    fn fields(&self, _: Option<&Document>) -> &'static [Field] {
+        FIELDS
+    }
+
+    fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
+        reader.identity(skill);
+        reader.base_metadata(skill);
+        if skill.description.is_empty() {
+            skill.description.clone_from(&skill.name);
+        }
+        skill.body = skill.body.trim().to_owned();
+        let inputs = reader.node("inputs").and_then(Node::items).unwrap_or_default();
+        skill.inputs = inputs.iter().filter_map(|node| input(node, reader.version)).collect();
+        skill.policy.allowed_tools = reader.tools("allowed-tools");
+        skill.policy.knowledge_base = reader.text("knowledge_base");
+        skill.policy.owner = reader.text("user_id");
+        let model = |key: &str| reader.value(&format!("model.{key}"));
+        skill.policy.temperature = model("temperature").and_then(|value| value.as_f64());
+        skill.policy.max_tokens =
+            model("max_tokens").and_then(|value| u32::try_from(value.as_u64()?).ok());
+    }
+
+    fn check(&self, reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
+        if reader.document.fields().is_none() && reader.document.layout().closed_block().is_some() {
+            let message = format!("Skill '{}' has no valid YAML frontmatter", skill.name);
+            let problem =
+                Diagnostic::error("missing-frontmatter", reader.document.head_span(), message);
+            found.push(problem.help("add at least `description`").field("frontmatter"));
+        }
+        let size = reader.document.text().len();
+        if size > MAX_CONTENT_BYTES {
+            let message = format!(
+                "Skill file size ({size} bytes) exceeds the soft limit of {MAX_CONTENT_BYTES} bytes (50KB)"
+            );
+            found.push(
+                Diagnostic::error("file-too-large", reader.document.head_span(), message)
+                    .field("content")
+                    .help("split the skill, or move reference text into a knowledge base"),
+            );
+        }
+        for node in reader.node("inputs").and_then(Node::items).unwrap_or_default() {
+            unknown_kind(node, found);
+        }
+    }
+
+    fn write(&self, skill: &Skill, fields: &mut Fields) {
+        write_base(skill, fields);
+        let policy = &skill.policy;
+        let inputs: Vec<Value> = skill.inputs.iter().map(input_value).collect();
+        if skill.inputs.iter().all(|input| agent_flow_kind(input.kind) == input.kind) {
+            fields.put("inputs", "inputs", inputs);
+        } else {
+            fields.near("inputs", "inputs", inputs, "every input is text here");
+        }
+        fields.put("policy.knowledge_base", "knowledge_base", policy.knowledge_base.clone());
+        let mut model = Map::new();
+        if let Some(temperature) = policy.temperature {
+            model.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(max_tokens) = policy.max_tokens {
+            model.insert("max_tokens".into(), json!(max_tokens));
+        }
+        fields.put("policy.model_settings", "model", model);
+        fields.put("policy.owner", "user_id", policy.owner.clone());
+        fields.put("version", "metadata.version", skill.version.clone());
+        fields.put("authors", "metadata.author", skill.authors.join(", "));
+        fields.put("tags", "tags", skill.tags.clone());
+    }
+
+    fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
+        let text = format!(
+            "---\nname: {name}\ndescription: {}\ninputs:\n  - name: text\n    label: Text\n    \
+             type: textarea\n    required: true\n    description: The text to work on\n  - name: tone\n    \
+             label: Tone\n    type: text\n    default: friendly\nmodel:\n  temperature: 0.3\n  \
+             max_tokens: 1000\n---\n\n# {}\n\nRewrite the following text in a {{{{tone}}}} tone:\n\n{{{{text}}}}\n",
+            write_scalar(description, self.yaml()),
+            title(name)
+        );
+        vec![NewFile::new("SKILL.md", text)]
+    }
+}
+
+fn input(node: &Node, version: YamlVersion) -> Option<Input> {
+    let text = |key: &str| node.get(key).filter(|node| !node.is_null(version))?.text();
+    let name = text("name").filter(|name| !name.is_empty())?.to_owned();
+    let kind = text("type").and_then(InputKind::parse);
+    Some(Input {
+        label: text("label").map(str::to_owned),
+        kind: kind.filter(|kind| *kind == InputKind::Textarea).unwrap_or_default(),
+        required: node.get("required").and_then(|node| node.boolean(version)).unwrap_or(false),
+        default: text("default").map(|text| Value::String(text.to_owned())),
+        description: text("description").map(str::to_owned),
+        name,
+    })
+}
+
+fn unknown_kind(input: &Node, found: &mut Vec<Diagnostic>) {
+    let Some(kind) = input.get("type") else { return };
+    let Some(word) = kind.text().filter(|word| !matches!(*word, "text" | "textarea")) else {
+        return;
+    };
+    found.push(
+        Diagnostic::warning("unknown-input-type", kind.span, format!("`{word}` is read as `text`"))
+            .help("use `text` for one line or `textarea` for several"),
+    );
+}
+
+fn agent_flow_kind(kind: InputKind) -> InputKind {
+    match kind {
+        InputKind::Textarea | InputKind::Json => InputKind::Textarea,
+        _ => InputKind::Text,
+    }
+}
+
+fn input_value(input: &Input) -> Value {
+    let mut map = Map::new();
+    map.insert("name".into(), json!(input.name));
+    if let Some(label) = &input.label {
+        map.insert("label".into(), json!(label));
+    }
+    map.insert("type".into(), json!(agent_flow_kind(input.kind).as_str()));
+    if input.required {
+        map.insert("required".into(), json!(true));
+    }
+    if let Some(default) = &input.default {
+        let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+        map.insert("default".into(), json!(text));
+    }
+    if let Some(description) = &input.description {
+        map.insert("description".into(), json!(description));
+    }
+    Value::Object(map)
+}
+
+/// Splits a chat message `@name text` into the name and the text.
+pub fn parse_at_skill(message: &str) -> (Option<&str>, &str) {
+    let none = (None, message);
+    let Some(rest) = message.strip_prefix('@') else { return none };
+    let length = rest
+        .find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
+        .unwrap_or(rest.len());
+    let (name, rest) = rest.split_at(length);
+    if name.is_empty() {
+        return none;
+    }
+    // `\s+(.+)` gives back a blank when nothing else is left for the second group.
+    let text = rest.trim_start();
+    let blanks = &rest[..rest.len() - text.len()];
+    match (blanks.chars().count(), text.is_empty()) {
+        (0, _) | (1, true) => none,
+        (_, false) => (Some(name), text),
+        (_, true) => {
+            let last = blanks.char_indices().next_back().map_or(0, |(at, _)| at);
+            (Some(name), Span::new(last, blanks.len()).slice(blanks))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_skill_takes_name_and_text() {
+        assert_eq!(parse_at_skill("@a-1 x  y\nz"), (Some("a-1"), "x  y\nz"));
+        assert_eq!(parse_at_skill("@a   "), (Some("a"), " "));
+        for none in ["@a", "@a ", "@A b", "a b", "@ b", ""] {
+            assert_eq!(parse_at_skill(none), (None, none));
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! AMD GAIA: permissions, tiers and Python tools, flat or under `metadata.gaia`.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Clues, Evidence, Language, NewFile, Reader, scaffold::title, skillrt::skill_references,
+};
+use crate::{
+    convert::Fields,
+    diagnostic::{Diagnostic, Severity},
+    document::Document,
+    frontmatter::{Fences, Unclosed},
+    name::{self, NameGrammar},
+    permission::{self, Permission, Tier},
+    shape::{Field, Limit, Others, Shape},
+    skill::{Parameter, ParameterKind, Runner, Skill, Tool},
+    version::{self, VersionRange},
+    yaml::{Entry, Node, YamlVersion, write::write_scalar},
+};
+
+#[derive(Debug)]
+pub(super) struct Gaia;
+
+const TIERS: &[&str] = &["verified", "community", "experimental"];
+const WORDS: Shape = Shape::List(&Shape::Scalar(&[]));
+const PARAMETER_KINDS: &[&str] = &["string", "integer", "number", "boolean", "array", "object"];
+
+const PARAMETER: Shape = Shape::Record(
+    &[
+        Field::required("type", Shape::Choice(PARAMETER_KINDS), "What the parameter accepts."),
+        Field::optional("required", Shape::Bool, "Whether a call without it fails."),
+        Field::optional("default", Shape::Any, "Used when none is given."),
+        Field::optional("description", Shape::Scalar(&[]), "What it means."),
+    ],
+    Others::Open,
+);
+
+const TOOL: Shape = Shape::Record(
+    &[
+        Field::required("name", Shape::Text(&[]), "Name of the function in `tools.py`."),
+        Field::advised("description", Shape::Scalar(&[]), "What the tool does."),
+        Field::optional("parameters", Shape::Table(&PARAMETER), "Parameters by name."),
+        Field::optional("returns", Shape::Map, "Type of what it gives back."),
+        Field::optional("atomic", Shape::Bool, "Whether it must run alone."),
+    ],
+    Others::Open,
+);
+
+const REQUIREMENTS: Shape = Shape::Record(
+    &[
+        Field::optional("model", Shape::Scalar(&[]), "Smallest model, such as `>=7B`."),
+        Field::optional("context", Shape::Scalar(&[]), "Smallest context window, such as `>=8K`."),
+        Field::optional("python", Shape::Scalar(&[]), "Python version range."),
+        Field::optional("dependencies", WORDS, "Python packages."),
+        Field::optional("node_dependencies", WORDS, "Node packages."),
+        Field::optional("env_vars", WORDS, "Environment variables that must be set."),
+        Field::optional("hardware", Shape::Map, "Hardware hints."),
+        Field::optional("skills", Shape::List(&SKILL), "Other skills."),
+    ],
+    Others::Open,
+);
+
+const SKILL: Shape = Shape::Either(&[
+    Shape::Record(
+        &[
+            Field::required("name", Shape::Text(&[]), "Name of the skill."),
+            Field::optional("version", Shape::Scalar(&[]), "Version range."),
+        ],
+        Others::Open,
+    ),
+    Shape::Text(&[]),
+]);
+
+const FLAT: &[Field] = &[
+    Field::required(
+        "name",
+        Shape::Name(NameGrammar::Gaia, Severity::Error),
+        "Identifier in lower case.",
+    ),
+    Field::required("version", Shape::Version, "SemVer 2.0.0."),
+    Field::required("description", Shape::Text(&[Limit::error(200)]), "One line about the skill."),
+    Field::required("author", Shape::Text(&[]), "Publisher or handle."),
+    Field::required("license", Shape::Licence, "SPDX identifier."),
+    Field::required("permissions", WORDS, "What it may do, as `domain:level[:scope]`."),
+    Field::required("tools", Shape::List(&TOOL), "Functions of `tools.py`."),
+    Field::required("security_tier", Shape::Choice(TIERS), "Claimed trust tier."),
+    Field::optional("requirements", REQUIREMENTS, "What must be there before it runs."),
+    Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
+    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
+    Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
+    Field::optional("metadata", Shape::Map, "Any further fields."),
+    Field::optional("compatibility", Shape::Any, "Kept, without meaning."),
+    Field::optional("allowed-tools", Shape::Any, "Kept, without meaning."),
+];
+
+const NESTED: &[Field] = &[
+    Field::required(
+        "name",
+        Shape::Name(NameGrammar::Ascii, Severity::Error),
+        "Identifier in lower case.",
+    ),
+    Field::optional("version", Shape::Version, "SemVer 2.0.0, in quotes."),
+    Field::required("description", Shape::Text(&[Limit::error(1024)]), "What the skill does."),
+    Field::optional("author", Shape::Scalar(&[]), "Publisher or handle."),
+    Field::optional("license", Shape::Scalar(&[]), "SPDX identifier."),
+    Field::required(
+        "metadata",
+        Shape::Record(
+            &[Field::required(
+                "gaia",
+                Shape::Record(
+                    &[
+                        Field::optional("permissions", WORDS, "What it may do."),
+                        Field::optional(
+                            "security_tier",
+                            Shape::Choice(TIERS),
+                            "Claimed trust tier.",
+                        ),
+                        Field::optional("tools", Shape::List(&TOOL), "Functions of `tools.py`."),
+                        Field::optional("requirements", REQUIREMENTS, "What must be there."),
+                        Field::optional("tools_required", WORDS, "Tools of the host."),
+                    ],
+                    Others::Open,
+                ),
+                "GAIA's own fields.",
+            )],
+            Others::Open,
+        ),
+        "Holds `gaia`.",
+    ),
+    Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
+    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
+    Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
+    Field::optional("compatibility", Shape::Any, "Kept, without meaning."),
+    Field::optional("allowed-tools", Shape::Any, "Kept, without meaning."),
+];
+
+impl Language for Gaia {
+    fn id(&self) -> &'static str {
+        "gaia"
+    }
+
+    fn title(&self) -> &'static str {
+        "AMD GAIA"
+    }
+
+    fn about(&self) -> &'static str {
+        "AMD GAIA's skills: Python tools with permissions, tiers and requirements."
+    }
+
+    fn yaml(&self) -> YamlVersion {
+        YamlVersion::V1_1
+    }
+
+    fn fences(&self) -> Fences {
+        Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Error, optional: false }
+    }
+
+    fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
+        if clues.is_map("metadata.gaia") {
+            return Some(Evidence::strong(3, "`metadata.gaia` is a map"));
+        }
+        let tools = clues.document.field("tools").and_then(Node::items).unwrap_or_default();
+        if clues.has("security_tier") && tools.iter().any(|tool| tool.entries().is_some()) {
+            return Some(Evidence::strong(3, "it has `security_tier` and a list of `tools`"));
+        }
+        let grants = clues.document.field("permissions").and_then(Node::items).unwrap_or_default();
+        let is_grant = |node: &Node| node.text().is_some_and(|text| text.contains(':'));
+        (!grants.is_empty() && grants.iter().all(is_grant))
+            .then(|| Evidence::strong(3, "`permissions` is a list of `domain:level`"))
+    }
+
+    fn fields(&self, document: Option<&Document>) -> &'static [Field] {
+        if document.is_some_and(is_nested) { NESTED } else { FLAT }
+    }
+
+    fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
+        let at = |key: &str| place(reader, key);
+        reader.identity(skill);
+        skill.version = reader.text("version");
+        skill.authors = reader.strings("author");
+        skill.permissions = reader
+            .strings(&at("permissions"))
+            .iter()
+            .filter_map(|text| Permission::parse(text).ok())
+            .collect();
+        let tier = reader.text(&at("security_tier")).and_then(|word| word.parse().ok());
+        skill.policy.tier = Some(tier.unwrap_or(Tier::Experimental));
+        skill.policy.allowed_tools = reader.tools("allowed-tools");
+        let tools = reader.node(&at("tools")).and_then(Node::items).unwrap_or_default();
+        skill.tools = tools.iter().filter_map(|node| tool(node, reader.version)).collect();
+        let need = |key: &str| at(&format!("requirements.{key}"));
+        let requirements = &mut skill.requirements;
+        requirements.model = reader.text(&need("model"));
+        requirements.context = reader.text(&need("context"));
+        requirements.python = reader.text(&need("python"));
+        requirements.python_packages = reader.strings(&need("dependencies"));
+        requirements.node_packages = reader.strings(&need("node_dependencies"));
+        requirements.env_vars = reader.strings(&need("env_vars"));
+        requirements.hardware = reader.value(&need("hardware"));
+        requirements.host_tools = reader.strings(&at("tools_required"));
+        let skills = reader.node(&need("skills")).and_then(Node::items).unwrap_or_default();
+        requirements.skills = skills.iter().filter_map(skill_reference).collect();
+    }
+
+    fn check(&self, reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
+        shapes(reader, found);
+        names(reader, found);
+        permissions(reader, found);
+        tools(reader, skill, found);
+        let skills = reader.node(&place(reader, "requirements.skills"));
+        ranges(skills, found);
+        skill_references(skills, found);
+    }
+
+    fn write(&self, skill: &Skill, fields: &mut Fields) {
+        fields.put("name", "name", skill.name.clone());
+        let semver = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
+        match semver {
+            Some(version) => fields.put("version", "version", version),
+            None => fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version"),
+        }
+        if skill.description.chars().count() <= 200 {
+            fields.put("description", "description", skill.description.clone());
+        } else {
+            let why = "the specification allows 200 characters; shorten it before publishing";
+            fields.near("description", "description", skill.description.clone(), why);
+        }
+        match skill.authors.as_slice() {
+            [] => fields.near("authors", "author", "unknown", "GAIA needs an author"),
+            authors => fields.put("authors", "author", authors.join(", ")),
+        }
+        match &skill.license {
+            Some(license) => fields.put("license", "license", license.clone()),
+            None => fields.near("license", "license", "LicenseRef-unknown", "GAIA needs a licence"),
+        }
+        fields.put("compatibility", "compatibility", skill.compatibility.clone());
+        write_permissions(skill, fields);
+        let tier = skill.policy.tier.unwrap_or(Tier::Experimental);
+        match skill.policy.tier {
+            Some(_) => fields.put("policy.tier", "security_tier", tier.as_str()),
+            None => fields.near(
+                "policy.tier",
+                "security_tier",
+                tier.as_str(),
+                "trust must be earned anew",
+            ),
+        }
+        write_tools(skill, fields);
+        write_requirements(skill, fields);
+        fields.put("tags", "tags", skill.tags.clone());
+        for (model, key) in [
+            ("links.homepage", "homepage"),
+            ("links.repository", "repository"),
+            ("links.registry", "registry"),
+        ] {
+            fields.put(model, key, skill.links.get(key).cloned());
+        }
+    }
+
+    fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
+        let text = format!(
+            "---\nname: {name}\nversion: 0.1.0\ndescription: {}\nauthor: you\nlicense: MIT\npermissions:\n  \
+             - filesystem:none\n  - network:none\ntools:\n  - name: greet\n    description: Return a greeting\n    \
+             parameters:\n      who: {{type: string, required: true}}\n    returns: {{type: object}}\n\
+             security_tier: experimental\n---\n\n# {}\n\nCall `greet` with a name. The code is in `tools.py`.\n",
+            write_scalar(description, self.yaml()),
+            title(name)
+        );
+        let tools = "from gaia.agents.base.tools import tool\n\n\n@tool\ndef greet(who: str) -> dict:\n    \
+                     \"\"\"Return a greeting for the given name.\"\"\"\n    return {\"message\": f\"Hello, {who}!\"}\n";
+        vec![NewFile::new("SKILL.md", text), NewFile::new("tools.py", tools)]
+    }
+}
+
+/// Whether the file has the shape of the shipped product.
+fn is_nested(document: &Document) -> bool {
+    document
+        .fields()
+        .and_then(|fields| fields.path("metadata.gaia"))
+        .is_some_and(|node| node.entries().is_some())
+}
+
+/// Where a field of GAIA stands in this file.
+fn place(reader: &Reader<'_>, key: &str) -> String {
+    if is_nested(reader.document) { format!("metadata.gaia.{key}") } else { key.to_owned() }
+}
+
+fn tool(node: &Node, version: YamlVersion) -> Option<Tool> {
+    let name = node.get("name")?.text()?.to_owned();
+    let parameters = node.get("parameters").and_then(Node::entries).unwrap_or_default();
+    Some(Tool {
+        description: node.get("description").and_then(Node::text).unwrap_or_default().to_owned(),
+        parameters: parameters.iter().map(|entry| parameter(entry, version)).collect(),
+        returns: node.get("returns").map(|node| node.to_value(version)),
+        atomic: node.get("atomic").and_then(|node| node.boolean(version)).unwrap_or(false),
+        runner: Runner::Python { function: name.clone() },
+        name,
+    })
+}
+
+fn parameter(entry: &Entry, version: YamlVersion) -> Parameter {
+    let get = |key: &str| entry.value.get(key);
+    Parameter {
+        name: entry.key.clone(),
+        kind: get("type").and_then(Node::text).and_then(ParameterKind::parse).unwrap_or_default(),
+        required: get("required").and_then(|node| node.boolean(version)).unwrap_or(false),
+        description: get("description").and_then(Node::text).unwrap_or_default().to_owned(),
+        default: get("default").map(|node| node.to_value(version)).filter(|value| !value.is_null()),
+    }
+}
+
+fn skill_reference(node: &Node) -> Option<String> {
+    if let Some(text) = node.text() {
+        return Some(text.to_owned());
+    }
+    let name = node.get("name")?.text()?;
+    let range = node.get("version").and_then(Node::text).unwrap_or_default();
+    Some(if range.is_empty() { name.to_owned() } else { format!("{name}@{range}") })
+}
+
+fn shapes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    if !is_nested(reader.document) {
+        return;
+    }
+    let flat = ["permissions", "tools", "security_tier", "requirements"];
+    let entries = reader.document.entries();
+    if let Some(entry) = entries.iter().find(|entry| flat.contains(&entry.key.as_str())) {
+        let message = format!("`{}` stands beside `metadata.gaia`, which counts", entry.key);
+        found.push(
+            Diagnostic::warning("both-shapes", entry.key_span, message)
+                .field(entry.key.clone())
+                .help("keep the fields in one of the two places"),
+        );
+    }
+}
+
+fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("name") else { return };
+    let text = node.text().unwrap_or_default();
+    if NameGrammar::Gaia.check(text).is_err() {
+        return;
+    }
+    for code in name::gaia_warnings(text) {
+        let message = format!("`{text}` has hyphens that most other systems refuse");
+        found.push(
+            Diagnostic::warning(code, node.span, message)
+                .field("name")
+                .help("use single hyphens between words"),
+        );
+    }
+    if let Some(prefix) = name::reserved_prefix(text) {
+        let message = format!("names that begin with `{prefix}` are reserved for its publisher");
+        found.push(
+            Diagnostic::warning("reserved-prefix", node.span, message)
+                .field("name")
+                .help("choose another name before publishing"),
+        );
+    }
+}
+
+fn permissions(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let key = place(reader, "permissions");
+    let nodes = reader.node(&key).and_then(Node::items).unwrap_or_default();
+    let mut read: Vec<(Permission, &Node)> = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let field = format!("{key}[{index}]");
+        match Permission::parse(node.text().unwrap_or_default()) {
+            Ok(grant) => {
+                if let Some(problem) = grant.scope_problem() {
+                    found.push(
+                        Diagnostic::warning("permission-scope", node.span, problem).field(field),
+                    );
+                }
+                read.push((grant, node));
+            }
+            Err(problem) => found.push(
+                Diagnostic::error("invalid-permission", node.span, problem.to_string())
+                    .field(field)
+                    .help("write `domain:level` or `domain:level:scope`"),
+            ),
+        }
+    }
+    let grants: Vec<Permission> = read.iter().map(|(grant, _)| grant.clone()).collect();
+    for clash in permission::contradictions(&grants) {
+        let Some((_, node)) = read.get(clash.none) else { continue };
+        let message = format!("`{}:none` contradicts another permission", clash.domain);
+        found.push(
+            Diagnostic::error("contradicting-permissions", node.span, message)
+                .field(key.clone())
+                .help("keep either `none` or the grant"),
+        );
+    }
+}
+
+fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
+    let key = place(reader, "tools");
+    let nodes = reader.node(&key).and_then(Node::items);
+    let mut seen: Vec<&str> = Vec::new();
+    for node in nodes.unwrap_or_default() {
+        let Some((name_node, name)) = node.get("name").and_then(|node| Some((node, node.text()?)))
+        else {
+            continue;
+        };
+        if seen.contains(&name) {
+            let message = format!("Duplicate tool name '{name}'");
+            found.push(
+                Diagnostic::error("duplicate-tool", name_node.span, message)
+                    .field(name)
+                    .help("give each tool of a skill its own name"),
+            );
+        }
+        seen.push(name);
+        if !is_identifier(name) {
+            let message = format!("`{name}` is no name of a Python function");
+            found.push(
+                Diagnostic::error("invalid-tool-name", name_node.span, message)
+                    .field(name)
+                    .help("use letters, digits and underscores, and begin with a letter"),
+            );
+        }
+    }
+    if nodes.is_some_and(<[Node]>::is_empty) && !is_nested(reader.document) {
+        let span = reader.node(&key).map_or(reader.document.head_span(), |node| node.span);
+        found.push(
+            Diagnostic::error("no-tools", span, "the skill declares no tool")
+                .field("tools")
+                .help("declare at least one function of `tools.py`"),
+        );
+    }
+    let folder =
+        reader.folder.filter(|folder| !skill.tools.is_empty() && !folder.files().is_empty());
+    if folder.is_some_and(|folder| !folder.has("tools.py")) {
+        let span = reader.node(&key).map_or(reader.document.head_span(), |node| node.span);
+        found.push(
+            Diagnostic::error(
+                "missing-tools-file",
+                span,
+                "`tools.py` is not in the skill's folder",
+            )
+            .field("tools")
+            .help("add `tools.py` with a function for each declared tool"),
+        );
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
+}
+
+fn ranges(skills: Option<&Node>, found: &mut Vec<Diagnostic>) {
+    for node in skills.and_then(Node::items).unwrap_or_default() {
+        let Some(range) = node.get("version") else { continue };
+        if let Err(problem) = VersionRange::parse(range.text().unwrap_or_default()) {
+            found.push(
+                Diagnostic::error("invalid-range", range.span, problem.to_string())
+                    .help("write a range such as `>=1.2, <2` or `^1.2`"),
+            );
+        }
+    }
+}
+
+fn write_permissions(skill: &Skill, fields: &mut Fields) {
+    let mut grants: Vec<String> = skill.permissions.iter().map(ToString::to_string).collect();
+    if !grants.is_empty() {
+        fields.put("permissions", "permissions", grants);
+        return;
+    }
+    grants.extend(["filesystem:none".to_owned(), "network:none".to_owned()]);
+    let why = "the skill declares no permission, so it gets none";
+    fields.near("permissions", "permissions", grants, why);
+}
+
+fn write_tools(skill: &Skill, fields: &mut Fields) {
+    let tools: Vec<Value> = skill.tools.iter().map(tool_value).collect();
+    let python = skill.tools.iter().all(|tool| matches!(tool.runner, Runner::Python { .. }));
+    if python {
+        fields.put("tools", "tools", tools);
+    } else {
+        let why = "GAIA calls functions of `tools.py`; write one for each command";
+        fields.near("tools", "tools", tools, why);
+    }
+}
+
+fn tool_value(tool: &Tool) -> Value {
+    let mut map = Map::new();
+    map.insert("name".into(), json!(tool.name));
+    map.insert("description".into(), json!(tool.description));
+    let mut parameters = Map::new();
+    for parameter in &tool.parameters {
+        let mut value = Map::new();
+        value.insert("type".into(), json!(parameter.kind.as_str()));
+        value.insert("required".into(), json!(parameter.required));
+        if let Some(default) = &parameter.default {
+            value.insert("default".into(), default.clone());
+        }
+        if !parameter.description.is_empty() {
+            value.insert("description".into(), json!(parameter.description));
+        }
+        parameters.insert(parameter.name.clone(), value.into());
+    }
+    if !parameters.is_empty() {
+        map.insert("parameters".into(), parameters.into());
+    }
+    if let Some(returns) = &tool.returns {
+        map.insert("returns".into(), returns.clone());
+    }
+    if tool.atomic {
+        map.insert("atomic".into(), json!(true));
+    }
+    Value::Object(map)
+}
+
+fn write_requirements(skill: &Skill, fields: &mut Fields) {
+    let requirements = &skill.requirements;
+    fields.put("requirements.model", "requirements.model", requirements.model.clone());
+    fields.put("requirements.context", "requirements.context", requirements.context.clone());
+    fields.put("requirements.python", "requirements.python", requirements.python.clone());
+    let lists = [
+        (
+            "requirements.python_packages",
+            "requirements.dependencies",
+            &requirements.python_packages,
+        ),
+        (
+            "requirements.node_packages",
+            "requirements.node_dependencies",
+            &requirements.node_packages,
+        ),
+        ("requirements.env_vars", "requirements.env_vars", &requirements.env_vars),
+    ];
+    for (model, path, list) in lists {
+        fields.put(model, path, list.clone());
+    }
+    fields.put("requirements.hardware", "requirements.hardware", requirements.hardware.clone());
+    let skills: Vec<Value> = requirements
+        .skills
+        .iter()
+        .map(|reference| match reference.split_once('@') {
+            Some((name, range)) => json!({"name": name, "version": range}),
+            None => json!({"name": reference}),
+        })
+        .collect();
+    fields.put("requirements.skills", "requirements.skills", skills);
+    fields.put(
+        "requirements.host_tools",
+        "metadata.tools_required",
+        requirements.host_tools.clone(),
+    );
+}

@@ -1,0 +1,208 @@
+//! gibb.eri.sh: command tools in the body, each an H3 section with a table and a command.
+
+mod tools;
+
+use super::{Clues, Evidence, Language, NewFile, Reader, scaffold::title};
+use crate::{
+    convert::Fields,
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
+    document::Document,
+    frontmatter::{Fences, Unclosed},
+    name::NameGrammar,
+    permission,
+    shape::{Field, Limit, Others, Shape},
+    skill::Skill,
+    version,
+    yaml::{Node, write::write_scalar},
+};
+
+#[derive(Debug)]
+pub(super) struct Gibberish;
+
+/// Situations in which a skill can be offered.
+const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
+
+const TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
+const DEFAULT_TIMEOUT: u32 = 30;
+const DESCRIPTION_CHARS: usize = 256;
+
+const FIELDS: &[Field] = &[
+    Field::required(
+        "name",
+        Shape::Name(NameGrammar::Ascii, Severity::Error),
+        "Lower-case letters, digits and single hyphens; the same as the folder.",
+    ),
+    Field::required("version", Shape::Version, "SemVer 2.0.0."),
+    Field::required(
+        "description",
+        Shape::Text(&[Limit::warning(DESCRIPTION_CHARS, "description-truncated")]),
+        "What the skill does and when to use it; cut at 256 characters.",
+    ),
+    Field::optional("author", Shape::Text(&[]), "Who wrote it."),
+    Field::optional("modes", Shape::List(&Shape::Text(&[])), "Situations in which it is offered."),
+    Field::optional("read_only", Shape::Bool, "Changes nothing, so it may run without asking."),
+    Field::optional("always_ask", Shape::Bool, "Asks before every run."),
+    Field::optional("timeout", Shape::Integer(i64::MIN, i64::MAX), "Seconds, from 1 to 300."),
+    Field::optional("network", Shape::Bool, "Needs the network."),
+];
+
+impl Language for Gibberish {
+    fn id(&self) -> &'static str {
+        "gibberish"
+    }
+
+    fn title(&self) -> &'static str {
+        "gibb.eri.sh"
+    }
+
+    fn about(&self) -> &'static str {
+        "gibb.eri.sh's command tools, each a section of the body with parameters and a command."
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["gibb", "gibb.eri.sh"]
+    }
+
+    fn fences(&self) -> Fences {
+        Fences { skip_blank_lines: true, exact: false, unclosed: Unclosed::Error, optional: false }
+    }
+
+    fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
+        clues.document.fields()?;
+        if let Some(key) = clues.first_of(&["modes", "read_only", "always_ask"]) {
+            return Some(Evidence::strong(5, format!("only gibb.eri.sh has `{key}`")));
+        }
+        let tool = tools::first_command_tool(clues.document)?;
+        Some(Evidence::strong(5, format!("the section `### {tool}` has a `#### Command`")))
+    }
+
+    fn fields(&self, _: Option<&Document>) -> &'static [Field] {
+        FIELDS
+    }
+
+    fn others(&self) -> Others {
+        Others::Closed
+    }
+
+    fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
+        reader.identity(skill);
+        skill.version = reader.text("version");
+        skill.authors = reader.strings("author");
+        let known = |mode: &String| MODES.contains(&mode.as_str());
+        let policy = &mut skill.policy;
+        policy.modes = reader.strings("modes").into_iter().filter(known).collect();
+        if policy.modes.is_empty() {
+            policy.modes.push("Global".into());
+        }
+        policy.read_only = reader.boolean("read_only");
+        policy.always_ask = reader.boolean("always_ask");
+        policy.timeout = Some(timeout(reader));
+        if reader.boolean("network") == Some(true) {
+            skill.permissions.extend(permission::any_network());
+        }
+        skill.tools = tools::read(reader.document).0;
+    }
+
+    fn check(&self, reader: &Reader<'_>, _: &Skill, found: &mut Vec<Diagnostic>) {
+        modes(reader, found);
+        clamped_timeout(reader, found);
+        found.extend(tools::read(reader.document).1);
+    }
+
+    fn write(&self, skill: &Skill, fields: &mut Fields) {
+        let policy = &skill.policy;
+        fields.put("name", "name", skill.name.clone());
+        let semver = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
+        match semver {
+            Some(version) => fields.put("version", "version", version),
+            None => {
+                fields.near("version", "version", "0.0.0", "gibb.eri.sh needs a SemVer version")
+            }
+        }
+        fields.put("description", "description", skill.description.clone());
+        fields.put("authors", "author", skill.authors.join(", "));
+        if policy.modes != ["Global"] {
+            fields.put("policy.modes", "modes", policy.modes.clone());
+        }
+        fields.put("policy.read_only", "read_only", policy.read_only);
+        fields.put("policy.always_ask", "always_ask", policy.always_ask);
+        fields.put(
+            "policy.timeout",
+            "timeout",
+            policy.timeout.filter(|seconds| *seconds != DEFAULT_TIMEOUT),
+        );
+        let any_network = permission::any_network();
+        let network = skill.permissions.iter().any(|grant| {
+            grant.domain == any_network[0].domain && grant.level != permission::Level::None
+        });
+        if network {
+            if skill.permissions == any_network {
+                fields.put("permissions", "network", true);
+            } else {
+                let why = "`network` is yes or no here, and tells nothing of files and programs";
+                fields.near("permissions", "network", true, why);
+            }
+        }
+    }
+
+    fn description_limit(&self) -> Option<usize> {
+        Some(DESCRIPTION_CHARS)
+    }
+
+    fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
+        let text = format!(
+            "---\nname: {name}\nversion: 0.1.0\ndescription: {}\nread_only: true\ntimeout: 10\n---\n\n# {}\n\n\
+             ### list_files\n\nList the files of a folder.\n\n#### Parameters\n\n\
+             | Name | Type | Required | Description |\n|------|------|----------|-------------|\n\
+             | folder | string | no | The folder to list (default: .) |\n\
+             | hidden | boolean | no | Show hidden files too |\n\n\
+             #### Command\n\n```bash\nls -1 {{{{hidden:-A}}}} -- {{{{folder}}}}\n```\n",
+            write_scalar(description, self.yaml()),
+            title(name)
+        );
+        vec![NewFile::new("SKILL.md", text)]
+    }
+}
+
+fn timeout(reader: &Reader<'_>) -> u32 {
+    let seconds = reader.value("timeout").and_then(|value| value.as_i64());
+    let clamped = seconds.map(|seconds| seconds.clamp(*TIMEOUT.start(), *TIMEOUT.end()));
+    clamped.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(DEFAULT_TIMEOUT)
+}
+
+fn clamped_timeout(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("timeout") else { return };
+    let Some(seconds) = node.to_value(reader.version).as_i64() else { return };
+    if !TIMEOUT.contains(&seconds) {
+        let used = timeout(reader);
+        let message = format!("a timeout of {seconds} seconds is read as {used}");
+        found.push(
+            Diagnostic::warning("timeout-clamped", node.span, message)
+                .field("timeout")
+                .help("use 1 to 300 seconds")
+                .fix(Fix::safe(vec![Edit::replace(node.span, used.to_string())])),
+        );
+    }
+}
+
+fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let items = reader.node("modes").and_then(Node::items).unwrap_or_default();
+    let unknown: Vec<&Node> =
+        items.iter().filter(|node| node.text().is_none_or(|mode| !MODES.contains(&mode))).collect();
+    for node in &unknown {
+        let word = node.text().unwrap_or_default();
+        let message = format!("`{word}` is no mode and is ignored");
+        let mut problem = Diagnostic::warning("unknown-mode", node.span, message).field("modes");
+        if unknown.len() == items.len() {
+            problem.severity = Severity::Error;
+        }
+        let near = MODES.iter().find(|mode| mode.eq_ignore_ascii_case(word));
+        problem = match near {
+            Some(near) => problem
+                .help(format!("did you mean `{near}`?"))
+                .fix(Fix::risky(vec![Edit::replace(node.span, *near)])),
+            None => problem.help(format!("there are {}", MODES.join(", "))),
+        };
+        found.push(problem);
+    }
+}

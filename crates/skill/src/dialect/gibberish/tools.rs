@@ -1,0 +1,314 @@
+//! Command tools out of a Markdown body.
+
+use crate::{
+    command::{CommandTemplate, default_in_description, parse_yes_no},
+    diagnostic::Diagnostic,
+    document::Document,
+    markdown::{CodeFence, Heading, Outline},
+    name,
+    skill::{Parameter, ParameterKind, Runner, Tool},
+    source::Span,
+};
+
+/// One `### name` section.
+struct Section<'a> {
+    text: &'a str,
+    outline: &'a Outline,
+    heading: Heading,
+    /// From the line after the heading to the next section.
+    span: Span,
+}
+
+/// The name of the first section that has a `#### Command`.
+pub(super) fn first_command_tool(document: &Document) -> Option<&str> {
+    let section =
+        sections(document).into_iter().find(|section| section.part("Command").is_some())?;
+    Some(section.heading.title.slice(document.text()))
+}
+
+/// The tools of a body and what is wrong with them.
+pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
+    let mut tools: Vec<Tool> = Vec::new();
+    let mut found = Vec::new();
+    let sections = sections(document);
+    if sections.is_empty() {
+        found.push(
+            Diagnostic::error("no-tools", document.head_span(), "the skill defines no tool")
+                .help("add a section `### tool_name` with a `#### Command`"),
+        );
+    }
+    for section in &sections {
+        let title = section.heading.title;
+        let name = title.slice(document.text());
+        if let Err(problem) = name::check_tool_name(name) {
+            found.push(
+                Diagnostic::error(
+                    "invalid-tool-name",
+                    title,
+                    format!("`{name}` is no tool name: {problem}"),
+                )
+                .field(name)
+                .help("use lower-case letters, digits and underscores, 32 at most"),
+            );
+            continue;
+        }
+        if tools.iter().any(|tool| tool.name == name) {
+            found.push(
+                Diagnostic::error("duplicate-tool", title, format!("Duplicate tool name '{name}'"))
+                    .field(name)
+                    .help("give each tool of a skill its own name"),
+            );
+            continue;
+        }
+        let parameters = section.parameters(name, &mut found);
+        if let Some(command) = section.command(name, &mut found) {
+            tools.push(Tool {
+                name: name.to_owned(),
+                description: section.description(),
+                parameters,
+                returns: None,
+                atomic: false,
+                runner: Runner::Command(command),
+            });
+        }
+    }
+    (tools, found)
+}
+
+/// The H3 sections whose heading is a single word.
+fn sections(document: &Document) -> Vec<Section<'_>> {
+    let text = document.text();
+    let outline = document.outline();
+    let ends = |after: &[Heading]| {
+        after
+            .iter()
+            .find(|next| next.level <= 3)
+            .map_or(document.body_span().end, |next| next.line.start)
+    };
+    let headings = &outline.headings;
+    let tools = headings.iter().enumerate().filter(|(_, heading)| {
+        let title = heading.title.slice(text);
+        heading.level == 3 && !title.is_empty() && !title.contains(char::is_whitespace)
+    });
+    tools
+        .map(|(index, heading)| {
+            let span = Span::new(heading.line.end, ends(&headings[index + 1..]));
+            Section { text, outline, heading: *heading, span }
+        })
+        .collect()
+}
+
+impl Section<'_> {
+    /// The lines under `#### title`.
+    fn part(&self, title: &str) -> Option<Span> {
+        let mut own = self.parts();
+        let (_, span) =
+            own.find(|(heading, _)| heading.title.slice(self.text).eq_ignore_ascii_case(title))?;
+        Some(span)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&Heading, Span)> {
+        let inside =
+            |heading: &&Heading| self.span.contains(heading.line.start) && heading.level == 4;
+        let starts: Vec<&Heading> = self.outline.headings.iter().filter(inside).collect();
+        let ends: Vec<usize> = starts
+            .iter()
+            .skip(1)
+            .map(|next| next.line.start)
+            .chain(std::iter::once(self.span.end))
+            .collect();
+        starts
+            .into_iter()
+            .zip(ends)
+            .map(|(heading, end)| (heading, Span::new(heading.line.end, end)))
+    }
+
+    fn fences(&self, within: Span) -> impl Iterator<Item = &CodeFence> {
+        self.outline.fences.iter().filter(move |fence| within.contains(fence.whole.start))
+    }
+
+    /// Text before the first `####` or code fence, on one line.
+    fn description(&self) -> String {
+        let part = self.parts().next().map(|(heading, _)| heading.line.start);
+        let fence = self.fences(self.span).next().map(|fence| fence.whole.start);
+        let end = part.into_iter().chain(fence).min().unwrap_or(self.span.end);
+        let lines = Span::new(self.span.start, end).slice(self.text).lines();
+        lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn command(&self, tool: &str, found: &mut Vec<Diagnostic>) -> Option<CommandTemplate> {
+        let within = self.part("Command").unwrap_or(self.span);
+        let is_shell = |fence: &&CodeFence| {
+            let info = fence.info.slice(self.text);
+            matches!(info.split_whitespace().next(), Some("bash" | "sh"))
+        };
+        let Some(fence) = self.fences(within).find(is_shell) else {
+            let message = format!("the tool `{tool}` has no command");
+            found.push(
+                Diagnostic::error("no-command", self.heading.title, message)
+                    .field(tool)
+                    .help("add `#### Command` and a `bash` code block with one command"),
+            );
+            return None;
+        };
+        let invalid = |message: String| {
+            Diagnostic::error("invalid-command", fence.content, message)
+                .field(tool)
+                .help("write one command; put several into a script of the skill")
+        };
+        CommandTemplate::parse(fence.content.slice(self.text))
+            .map_err(|error| found.push(invalid(format!("the tool `{tool}`: {error}"))))
+            .ok()
+    }
+
+    fn parameters(&self, tool: &str, found: &mut Vec<Diagnostic>) -> Vec<Parameter> {
+        let Some(part) = self.part("Parameters") else {
+            let message = format!("the tool `{tool}` has no `#### Parameters`");
+            found.push(
+                Diagnostic::warning("no-parameters-section", self.heading.title, message)
+                    .field(tool)
+                    .help("add a table, or the word `None.`"),
+            );
+            return Vec::new();
+        };
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for row in self.rows(part).into_iter().skip(2) {
+            if let Some(parameter) = self.parameter(&row, found) {
+                if parameters.iter().any(|known| known.name == parameter.name) {
+                    let message = format!("the parameter `{}` stands twice", parameter.name);
+                    let problem = Diagnostic::warning("duplicate-parameter", row.span, message);
+                    found.push(problem.field(tool).help("keep one of the rows"));
+                } else {
+                    parameters.push(parameter);
+                }
+            }
+        }
+        parameters
+    }
+
+    fn rows(&self, part: Span) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut at = part.start;
+        for line in part.slice(self.text).split_inclusive('\n') {
+            let span = Span::new(at, at + line.trim_end().len());
+            at += line.len();
+            let indent = line.len() - line.trim_start().len();
+            if line.trim_start().starts_with('|') && !self.outline.is_literal(span.start + indent) {
+                rows.push(Row { span, cells: cells(line) });
+            }
+        }
+        rows
+    }
+
+    fn parameter(&self, row: &Row, found: &mut Vec<Diagnostic>) -> Option<Parameter> {
+        let cell = |index: usize| row.cells.get(index).map_or("", String::as_str);
+        let name = cell(0).trim_matches('`').to_owned();
+        if name.is_empty() {
+            return None;
+        }
+        // A map cannot be an argument of a program.
+        let kind = ParameterKind::from_cell(cell(1)).filter(|kind| *kind != ParameterKind::Object);
+        let kind = kind.unwrap_or_else(|| {
+            let message = format!("`{}` is read as `string`", cell(1));
+            found.push(
+                Diagnostic::warning("unknown-parameter-type", row.span, message)
+                    .field(name.clone())
+                    .help("use string, integer, number, boolean or array"),
+            );
+            ParameterKind::String
+        });
+        let required = parse_yes_no(cell(2)).unwrap_or_else(|| {
+            let message = format!("`{}` does not say whether `{name}` is required", cell(2));
+            let problem = Diagnostic::warning("unclear-required", row.span, message);
+            found.push(problem.field(name.clone()).help("write `yes` or `no`"));
+            false
+        });
+        let description = cell(3).to_owned();
+        let default = default_in_description(&description, kind);
+        Some(Parameter { name, kind, required, description, default })
+    }
+}
+
+struct Row {
+    span: Span,
+    cells: Vec<String>,
+}
+
+/// The cells of a table row; `\|` is a bar inside a cell.
+fn cells(line: &str) -> Vec<String> {
+    let inner = line.trim();
+    let inner = inner.strip_prefix('|').unwrap_or(inner);
+    let inner = inner.strip_suffix('|').filter(|rest| !rest.ends_with('\\')).unwrap_or(inner);
+    let mut cells = vec![String::new()];
+    let mut chars = inner.chars().peekable();
+    while let Some(c) = chars.next() {
+        let cell = cells.last_mut();
+        match (c, chars.peek(), cell) {
+            ('\\', Some('|'), Some(cell)) => {
+                cell.push('|');
+                chars.next();
+            }
+            ('|', ..) => cells.push(String::new()),
+            (c, _, Some(cell)) => cell.push(c),
+            (_, _, None) => {}
+        }
+    }
+    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    fn tools(body: &str) -> (Vec<Tool>, Vec<&'static str>) {
+        let text = format!("---\nname: x\n---\n{body}");
+        let (tools, found) = read(&Document::parse(Source::new(text)));
+        (tools, found.iter().map(|problem| problem.code).collect())
+    }
+
+    #[test]
+    fn reads_table_and_command() {
+        let (tools, found) = tools(
+            "### find\n\nFind\nthings.\n\n#### Parameters\n\n| Name | Type | Required | Description |\n\
+             |---|---|---|---|\n| `q` | string | Yes | a \\| b |\n| n | int | no | Most (default: 10). |\n\n\
+             #### Command\n\n```bash\nrg {{q}} \\\n  -m {{n}}\n```\n",
+        );
+        assert_eq!(found, [""; 0]);
+        assert_eq!(tools[0].description, "Find things.");
+        let names: Vec<_> =
+            tools[0].parameters.iter().map(|p| (p.name.as_str(), p.required)).collect();
+        assert_eq!(names, [("q", true), ("n", false)]);
+        assert_eq!(tools[0].parameters[0].description, "a | b");
+        assert_eq!(tools[0].parameters[1].default, Some(serde_json::json!(10)));
+    }
+
+    #[test]
+    fn headings_and_tables_in_code_do_not_count() {
+        let (tools, found) = tools(
+            "### a\n#### Parameters\n\n```\n| x | string | yes | no |\n### b\n```\nNone.\n#### Command\n```sh\nls\n```\n",
+        );
+        assert_eq!(found, [""; 0]);
+        assert_eq!(tools.len(), 1);
+        assert!(tools[0].parameters.is_empty());
+    }
+
+    #[test]
+    fn several_words_are_documentation() {
+        let (tools, found) =
+            tools("### How to use\n```bash\nls\n```\n### t\n```bash\nls\n```\n## End\n");
+        assert_eq!(tools.len(), 1);
+        assert_eq!(found, ["no-parameters-section"]);
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_name() {
+        assert_eq!(tools("text").1, ["no-tools"]);
+        assert_eq!(tools("### Bad-Name\n```bash\nls\n```\n").1, ["invalid-tool-name"]);
+        assert_eq!(tools("### a\n#### Parameters\nNone.\n").1, ["no-command"]);
+        assert_eq!(
+            tools("### a\n#### Parameters\nNone.\n```bash\nls\nls\n```\n").1,
+            ["invalid-command"]
+        );
+    }
+}

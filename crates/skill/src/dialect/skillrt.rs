@@ -1,0 +1,392 @@
+//! skillrt: typed inputs, outputs, dependencies and permissions; or prose.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Clues, Evidence, Language, NewFile, Reader, agentskills::KEYS, reader::strings_of,
+    scaffold::title,
+};
+use crate::{
+    convert::Fields,
+    diagnostic::{Diagnostic, Edit, Fix},
+    document::{Document, State},
+    frontmatter::{Fences, Unclosed},
+    name::{self, NameGrammar},
+    permission,
+    shape::{self, Field, Limit, Others, Shape},
+    skill::{Input, InputKind, Mode, Output, Skill},
+    version::{self, SkillRef},
+    yaml::{Node, YamlVersion, write::write_scalar},
+};
+
+#[derive(Debug)]
+pub(super) struct Skillrt;
+
+/// The level of the runtime that we implement.
+const RUNTIME_LEVEL: &str = "0.1.0";
+
+const KINDS: &[&str] = &["string", "number", "boolean", "file", "url", "json"];
+
+const WORDS: Shape = Shape::List(&Shape::Text(&[]));
+
+const INPUT: Shape = Shape::Record(
+    &[
+        Field::required("name", Shape::Text(&[]), "The word in `{{ name }}`."),
+        Field::required("type", Shape::Choice(KINDS), "What the input accepts."),
+        Field::optional("required", Shape::Bool, "Whether a run without it fails."),
+        Field::optional("description", Shape::Text(&[]), "What it means."),
+        Field::optional("default", Shape::Any, "Used when none is given."),
+    ],
+    Others::Closed,
+);
+
+const OUTPUTS: Shape = Shape::Record(
+    &[
+        Field::required(
+            "type",
+            Shape::Choice(&["text", "json", "file"]),
+            "What the skill answers with.",
+        ),
+        Field::optional("schema", Shape::Any, "JSON Schema of the answer."),
+    ],
+    Others::Closed,
+);
+
+const RUNTIME: Shape = Shape::Record(
+    &[
+        Field::optional("type", Shape::Text(&[]), "Runtime family, `markdown-skill` by default."),
+        Field::optional("min-version", Shape::Version, "Smallest runtime version."),
+    ],
+    Others::Closed,
+);
+
+const DEPENDENCIES: Shape = Shape::Record(
+    &[
+        Field::optional("mcp-servers", WORDS, "MCP servers by name."),
+        Field::optional("skills", WORDS, "Other skills as `name@range`."),
+        Field::optional("tools", WORDS, "Programs that must be on `PATH`."),
+    ],
+    Others::Closed,
+);
+
+const PERMISSIONS: Shape = Shape::Record(
+    &[
+        Field::optional("network", WORDS, "Host names, or `*`."),
+        Field::optional("filesystem", WORDS, "Path globs."),
+        Field::optional("env", WORDS, "Environment variables."),
+    ],
+    Others::Closed,
+);
+
+const DESCRIPTION: &[Limit] =
+    &[Limit::warning(512, "description-long"), Limit::warning(120, "description-long")];
+
+const NAME: Field = Field::required(
+    "name",
+    Shape::Text(&[Limit::warning(128, "too-long")]),
+    "Identifier, in kebab-case.",
+);
+const SUMMARY: Field =
+    Field::required("description", Shape::Text(DESCRIPTION), "One line that says what it does.");
+const VERSION: Field = Field::required("version", Shape::Version, "SemVer 2.0.0.");
+
+macro_rules! fields {
+    ($($first:expr),+) => {
+        &[
+            $($first),+,
+            Field::optional("authors", WORDS, "Who wrote it."),
+            Field::optional("license", Shape::Text(&[]), "SPDX identifier, `UNLICENSED` by default."),
+            Field::optional("runtime", RUNTIME, "Runtime family that it is for."),
+            Field::optional("inputs", Shape::List(&INPUT), "Values that the body uses as `{{ name }}`."),
+            Field::optional("outputs", OUTPUTS, "What it answers with."),
+            Field::optional("dependencies", DEPENDENCIES, "What must be there before it runs."),
+            Field::optional("permissions", PERMISSIONS, "What it may do; nothing when absent."),
+            Field::optional("tags", WORDS, "Words to find it by."),
+        ]
+    };
+}
+
+const FIELDS: &[Field] = fields!(NAME, VERSION, SUMMARY);
+
+/// A Claude skill without a version is tolerated (section 7.2 of the specification).
+const FIELDS_WITHOUT_VERSION: &[Field] = fields!(NAME, SUMMARY);
+
+impl Language for Skillrt {
+    fn id(&self) -> &'static str {
+        "skillrt"
+    }
+
+    fn title(&self) -> &'static str {
+        "skillrt"
+    }
+
+    fn about(&self) -> &'static str {
+        "skillrt's typed skills with inputs, outputs, dependencies and permissions."
+    }
+
+    fn fences(&self) -> Fences {
+        Fences { skip_blank_lines: true, exact: true, unclosed: Unclosed::Error, optional: true }
+    }
+
+    fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
+        for key in ["runtime", "dependencies", "permissions", "outputs"] {
+            if clues.is_map(key) {
+                return Some(Evidence::strong(4, format!("`{key}` is a map")));
+            }
+        }
+        let has_inputs = clues.document.field("inputs").is_some_and(|node| node.items().is_some());
+        if has_inputs && clues.input_types().iter().any(|kind| KINDS.contains(kind)) {
+            return Some(Evidence::strong(7, "an input has a type of skillrt"));
+        }
+        if has_inputs && clues.has("version") {
+            return Some(Evidence::weak(7, "it has `inputs` and a `version`"));
+        }
+        let identity = ["name", "version", "description"].iter().all(|key| clues.has(key));
+        identity.then(|| Evidence::weak(13, "it has name, version and description"))
+    }
+
+    fn fields(&self, document: Option<&Document>) -> &'static [Field] {
+        let only_base = document.is_some_and(|document| {
+            let entries = document.entries();
+            !entries.is_empty() && entries.iter().all(|entry| KEYS.contains(&entry.key.as_str()))
+        });
+        if only_base { FIELDS_WITHOUT_VERSION } else { FIELDS }
+    }
+
+    fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
+        if skill.mode == Mode::Prose {
+            super::prose::Prose.read(reader, skill);
+            return;
+        }
+        reader.identity(skill);
+        skill.version = Some(reader.text("version").unwrap_or_else(|| "0.0.0".into()));
+        skill.authors = reader.strings("authors");
+        let inputs = reader.node("inputs").and_then(Node::items).unwrap_or_default();
+        skill.inputs = inputs.iter().filter_map(|node| input(node, reader.version)).collect();
+        skill.outputs = reader
+            .text("outputs.type")
+            .map(|kind| Output { kind, schema: reader.value("outputs.schema") });
+        let requirements = &mut skill.requirements;
+        requirements.programs = reader.strings("dependencies.tools");
+        requirements.skills = reader.strings("dependencies.skills");
+        requirements.mcp_servers = reader.strings("dependencies.mcp-servers");
+        requirements.runtime = reader.value("runtime");
+        skill.permissions = permission::from_skillrt(
+            &reader.strings("permissions.network"),
+            &reader.strings("permissions.filesystem"),
+            &reader.strings("permissions.env"),
+        );
+    }
+
+    fn check(&self, reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
+        if skill.mode == Mode::Prose || reader.document.state() == State::Absent {
+            return;
+        }
+        reserved_fields(reader, found);
+        missing_version(reader, found);
+        kebab_case(reader, found);
+        if let Some(license) = reader.node("license") {
+            found.extend(shape::licence_problem(license.text().unwrap_or_default(), license.span));
+        }
+        runtime_level(reader, found);
+        skill_references(reader.node("dependencies.skills"), found);
+    }
+
+    fn write(&self, skill: &Skill, fields: &mut Fields) {
+        fields.put("name", "name", skill.name.clone());
+        let fallback = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
+        match (fallback, &skill.version) {
+            (Some(version), _) => fields.put("version", "version", version),
+            (None, Some(_)) => {
+                fields.near("version", "version", "0.0.0", "the version is not SemVer")
+            }
+            (None, None) => fields.near("version", "version", "0.0.0", "skillrt needs a version"),
+        }
+        fields.put("description", "description", skill.description.clone());
+        fields.put("authors", "authors", skill.authors.clone());
+        fields.put("license", "license", skill.license.clone());
+        fields.put("compatibility", "compatibility", skill.compatibility.clone());
+        fields.put("tags", "tags", skill.tags.clone());
+        fields.put("requirements.runtime", "runtime", skill.requirements.runtime.clone());
+        let inputs: Vec<Value> = skill.inputs.iter().map(input_value).collect();
+        if skill
+            .inputs
+            .iter()
+            .all(|input| skillrt_kind(input.kind) == input.kind && input.label.is_none())
+        {
+            fields.put("inputs", "inputs", inputs);
+        } else {
+            fields.near("inputs", "inputs", inputs, "labels and widget types have no place here");
+        }
+        if let Some(output) = &skill.outputs {
+            fields.put("outputs", "outputs", json!(output));
+        }
+        write_dependencies(skill, fields);
+        write_permissions(skill, fields);
+    }
+
+    fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
+        let text = format!(
+            "---\nname: {name}\nversion: 0.1.0\ndescription: {}\nlicense: MIT\ninputs:\n  - name: topic\n    \
+             type: string\n    required: true\n    description: What to work on\noutputs:\n  type: text\n\
+             permissions:\n  network: []\n  filesystem: []\n  env: []\n---\n\n# {}\n\nWork on {{{{ topic }}}}.\n\n\
+             1. Say what to look at first.\n2. Say what to do with it.\n3. Say how to check the result.\n",
+            write_scalar(description, self.yaml()),
+            title(name)
+        );
+        vec![NewFile::new("SKILL.md", text)]
+    }
+}
+
+fn input(node: &Node, version: YamlVersion) -> Option<Input> {
+    Some(Input {
+        name: node.get("name")?.text()?.to_owned(),
+        label: None,
+        kind: InputKind::parse(node.get("type")?.text()?)
+            .filter(|kind| KINDS.contains(&kind.as_str()))?,
+        required: node.get("required").and_then(|node| node.boolean(version)).unwrap_or(false),
+        default: node
+            .get("default")
+            .map(|node| node.to_value(version))
+            .filter(|value| !value.is_null()),
+        description: node.get("description").and_then(Node::text).map(str::to_owned),
+    })
+}
+
+fn skillrt_kind(kind: InputKind) -> InputKind {
+    match kind {
+        InputKind::Text | InputKind::Textarea => InputKind::String,
+        other => other,
+    }
+}
+
+fn input_value(input: &Input) -> Value {
+    let mut map = Map::new();
+    map.insert("name".into(), json!(input.name));
+    map.insert("type".into(), json!(skillrt_kind(input.kind).as_str()));
+    if input.required {
+        map.insert("required".into(), json!(true));
+    }
+    if let Some(text) = input.description.as_ref().or(input.label.as_ref()) {
+        map.insert("description".into(), json!(text));
+    }
+    if let Some(default) = &input.default {
+        map.insert("default".into(), default.clone());
+    }
+    Value::Object(map)
+}
+
+fn write_dependencies(skill: &Skill, fields: &mut Fields) {
+    let requirements = &skill.requirements;
+    let lists = [
+        ("requirements.programs", "dependencies.tools", &requirements.programs),
+        ("requirements.skills", "dependencies.skills", &requirements.skills),
+        ("requirements.mcp_servers", "dependencies.mcp-servers", &requirements.mcp_servers),
+    ];
+    for (model, path, list) in lists {
+        fields.put(model, path, list.clone());
+    }
+}
+
+fn write_permissions(skill: &Skill, fields: &mut Fields) {
+    let map = permission::to_skillrt(&skill.permissions);
+    let lists = [
+        ("permissions.network", map.network),
+        ("permissions.filesystem", map.filesystem),
+        ("permissions.env", map.env),
+    ];
+    for (path, list) in lists {
+        if map.left_over.is_empty() {
+            fields.put("permissions", path, list);
+        } else {
+            let why = "skillrt grants hosts, paths and variables only, and does not tell reading from writing";
+            fields.near("permissions", path, list, why);
+        }
+    }
+}
+
+fn reserved_fields(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    for entry in reader.document.entries() {
+        if entry.key.starts_with("x-runtime-strict:") {
+            let message = format!("`{}` is reserved", entry.key);
+            found.push(
+                Diagnostic::error("reserved-field", entry.key_span, message)
+                    .field(entry.key.clone())
+                    .help("fields that begin with `x-runtime-strict:` belong to future runtimes"),
+            );
+        }
+    }
+}
+
+fn missing_version(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let tolerated = self_fields_have_no_version(reader.document);
+    if tolerated && reader.document.field("version").is_none() {
+        let at = reader.document.entries().last().map(|entry| entry.value.span.end);
+        let text = reader.document.text();
+        let mut problem = Diagnostic::warning(
+            "missing-version",
+            reader.document.head_span(),
+            "the field `version` is missing, `0.0.0` is assumed",
+        )
+        .field("version")
+        .help("add `version: 0.1.0`");
+        if let Some(end) = at.and_then(|at| Some(at + text.get(at..)?.find('\n')? + 1)) {
+            problem = problem.fix(Fix::risky(vec![Edit::insert(end, "version: 0.1.0\n")]));
+        }
+        found.push(problem);
+    }
+}
+
+fn self_fields_have_no_version(document: &Document) -> bool {
+    std::ptr::eq(Skillrt.fields(Some(document)), FIELDS_WITHOUT_VERSION)
+}
+
+fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("name") else { return };
+    let text = node.text().unwrap_or_default();
+    if !text.is_empty() && NameGrammar::Any.check(text).is_ok() && !name::is_kebab_case(text) {
+        let mut problem = Diagnostic::warning(
+            "name-not-kebab-case",
+            node.span,
+            format!("`{text}` is not in kebab-case"),
+        )
+        .field("name")
+        .help("use lower-case words with hyphens between them");
+        if let Some(slug) = name::slugify(text) {
+            problem = problem
+                .help(format!("`{slug}` would be"))
+                .fix(Fix::risky(vec![Edit::replace(node.span, slug)]));
+        }
+        found.push(problem);
+    }
+}
+
+fn runtime_level(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("runtime.min-version") else { return };
+    let level = version::parse_version(RUNTIME_LEVEL);
+    let wanted = version::parse_version(node.text().unwrap_or_default());
+    if let (Ok(wanted), Ok(level)) = (wanted, level)
+        && wanted > level
+    {
+        let message = format!("it needs runtime {wanted}, this is {level}");
+        found.push(
+            Diagnostic::warning("runtime-too-new", node.span, message)
+                .field("runtime.min-version")
+                .help("it can be read and shown, but not run"),
+        );
+    }
+}
+
+/// Finds references to skills that are not `name@range`.
+pub(super) fn skill_references(list: Option<&Node>, found: &mut Vec<Diagnostic>) {
+    for node in list.and_then(Node::items).unwrap_or_default() {
+        for text in strings_of(node) {
+            if let Err(problem) = SkillRef::parse(&text) {
+                found.push(
+                    Diagnostic::error("invalid-range", node.span, problem.to_string())
+                        .help("write `name`, or `name@^1.2` with a range"),
+                );
+            }
+        }
+    }
+}

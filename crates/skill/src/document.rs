@@ -1,0 +1,456 @@
+//! A SKILL.md as text: source, frontmatter tree and body. The text is the model: every change is
+//! an [`Edit`] of it, and an unchanged document is the identical file.
+
+use std::sync::OnceLock;
+
+use crate::{
+    diagnostic::{Diagnostic, Edit, Fix},
+    edit::Applied,
+    frontmatter::{Block, Fences, Layout, Unclosed},
+    limits,
+    markdown::Outline,
+    repair::{self, Repair},
+    source::{Source, Span},
+    yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError},
+};
+
+/// How the frontmatter was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Absent,
+    /// As its author wrote it.
+    Clean,
+    /// After repairs, each of which is among the problems.
+    Repaired,
+    /// Not at all, or only `name` and `description` line by line.
+    Unreadable,
+}
+
+/// A file and what stands where in it.
+#[derive(Debug, Clone)]
+pub struct Document {
+    source: Source,
+    layout: Layout,
+    fields: Option<Node>,
+    state: State,
+    problems: Vec<Diagnostic>,
+    outline: OnceLock<Outline>,
+}
+
+impl Document {
+    /// Reads a file whose dialect is not known yet.
+    ///
+    /// ```
+    /// use savoir_skill::{Document, Source};
+    ///
+    /// let source = Source::from_bytes(b"---\nname: demo\n---\n# Hello\n".to_vec())?;
+    /// let document = Document::parse(source);
+    /// assert_eq!(document.field("name").and_then(|name| name.text()), Some("demo"));
+    /// assert_eq!(document.body(), "# Hello\n");
+    /// # Ok::<(), savoir_skill::SourceError>(())
+    /// ```
+    pub fn parse(source: Source) -> Self {
+        Self::parse_with(source, Fences::LENIENT)
+    }
+
+    /// Reads a file by the fence rules of a dialect.
+    pub fn parse_with(source: Source, fences: Fences) -> Self {
+        let layout = Layout::new(source.text(), fences);
+        let mut document = Self {
+            source,
+            layout,
+            fields: None,
+            state: State::Absent,
+            problems: Vec::new(),
+            outline: OnceLock::new(),
+        };
+        match layout.block {
+            Some(block) if block.close.is_some() => document.read_block(block),
+            Some(block) => document.read_unclosed(block, fences),
+            None if !fences.optional => document.look_for_block(fences),
+            None => {}
+        }
+        document
+    }
+
+    /// The whole text of the file.
+    pub fn text(&self) -> &str {
+        self.source.text()
+    }
+
+    /// The file, for line and column.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Gives the source back.
+    pub fn into_source(self) -> Source {
+        self.source
+    }
+
+    /// Where frontmatter and body are.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How the frontmatter was read.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The frontmatter as a map.
+    pub fn fields(&self) -> Option<&Node> {
+        self.fields.as_ref()
+    }
+
+    /// The entries of the frontmatter, in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        self.fields.as_ref().and_then(Node::entries).unwrap_or_default()
+    }
+
+    /// The value of a top-level field.
+    pub fn field(&self, key: &str) -> Option<&Node> {
+        self.fields.as_ref()?.get(key)
+    }
+
+    /// The bytes of the body.
+    pub fn body_span(&self) -> Span {
+        self.layout.body
+    }
+
+    /// The text after the frontmatter, as it stands in the file.
+    pub fn body(&self) -> &str {
+        self.layout.body.slice(self.source.text())
+    }
+
+    /// Headings, code fences and links of the body.
+    pub fn outline(&self) -> &Outline {
+        self.outline.get_or_init(|| Outline::new(self.source.text(), self.layout.body))
+    }
+
+    /// What reading the frontmatter found.
+    pub fn problems(&self) -> &[Diagnostic] {
+        &self.problems
+    }
+
+    /// A place for findings about the frontmatter as a whole: its opening fence, else the start.
+    pub fn head_span(&self) -> Span {
+        self.layout.block.map_or(Span::at(self.layout.bom), |block| block.open)
+    }
+
+    /// The whole lines of a top-level entry: its key, its value, and comments before the key.
+    pub fn entry_lines(&self, key: &str) -> Option<Span> {
+        let block = self.layout.closed_block()?;
+        let entries = self.entries();
+        let index = entries.iter().position(|entry| entry.key == key)?;
+        let text = self.source.text();
+        let start_of = |entry: &Entry| lines_before(text, block.yaml.start, entry.key_span.start);
+        let start = start_of(&entries[index]);
+        let end = entries.get(index + 1).map_or(block.yaml.end, start_of);
+        Some(Span::new(start, end.max(start)))
+    }
+
+    fn read_block(&mut self, block: Block) {
+        self.fence_blanks(block);
+        if block.yaml.len() > limits::MAX_FRONTMATTER_BYTES {
+            self.state = State::Unreadable;
+            let message = format!(
+                "the frontmatter has {} bytes, the limit is {}",
+                block.yaml.len(),
+                limits::MAX_FRONTMATTER_BYTES
+            );
+            let problem = Diagnostic::error("frontmatter-too-large", block.open, message)
+                .help("move long text into the body or into a file of the skill");
+            self.problems.push(problem);
+            return;
+        }
+        let yaml = block.yaml.slice(self.source.text());
+        let offset = block.yaml.start;
+        match Tree::parse(yaml) {
+            Ok(tree) => {
+                self.state = State::Clean;
+                self.accept(tree, &|span: Span| span.shifted(offset), &[]);
+            }
+            Err(error) if error.kind == ErrorKind::Syntax => match repair::mend(yaml, &error) {
+                Some(mended) => {
+                    self.state = State::Repaired;
+                    let back = |span: Span| mended.applied.original_span(span).shifted(offset);
+                    self.accept(mended.tree, &back, &shifted(mended.repairs, offset));
+                }
+                None => self.give_up(yaml.to_owned(), &error, block.yaml),
+            },
+            Err(error) => self.give_up(yaml.to_owned(), &error, block.yaml),
+        }
+    }
+
+    /// Reads the text that a repair of the fences would give.
+    fn read_repaired(&mut self, repair: Repair, fences: Fences) {
+        let applied = Applied::new(self.source.text(), &repair.edits);
+        let mended = Self::parse_with(Source::new(applied.text.clone()), fences);
+        self.problems.push(problem_of(&repair));
+        self.state = if mended.state == State::Unreadable { mended.state } else { State::Repaired };
+        self.layout.body = applied.original_span(mended.layout.body);
+        self.fields = mended.fields;
+        if let Some(fields) = &mut self.fields {
+            fields.map_spans(&|span| applied.original_span(span));
+        }
+        for mut problem in mended.problems {
+            problem.span = applied.original_span(problem.span);
+            // Its edits belong to the repaired text; they come again once the fences are mended.
+            problem.fix = None;
+            self.problems.push(problem);
+        }
+    }
+
+    fn read_unclosed(&mut self, block: Block, fences: Fences) {
+        let repair = repair::close_block(self.source.text(), &block);
+        match (fences.unclosed, repair) {
+            (Unclosed::Body, repair) => {
+                let mut problem = Diagnostic::warning(
+                    "unclosed-frontmatter",
+                    block.open,
+                    "the frontmatter is never closed, so the whole file is body",
+                )
+                .help("add a line `---` after the last field");
+                problem.fix = repair.map(|repair| Fix::safe(repair.edits));
+                self.problems.push(problem);
+            }
+            (Unclosed::Error, Some(repair)) => self.read_repaired(repair, fences),
+            (Unclosed::Error, None) => {
+                self.state = State::Unreadable;
+                let message = "the frontmatter is never closed";
+                let problem = Diagnostic::error("unclosed-frontmatter", block.open, message)
+                    .help("add a line `---` after the last field");
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    fn look_for_block(&mut self, fences: Fences) {
+        if let Some(repair) = repair::find_block(self.source.text(), self.layout.bom) {
+            self.read_repaired(repair, fences);
+        }
+    }
+
+    fn fence_blanks(&mut self, block: Block) {
+        for fence in [Some(block.open), block.close].into_iter().flatten() {
+            if fence.len() > 3 {
+                let blanks = Span::new(fence.start + 3, fence.end);
+                let message = "blanks follow the fence";
+                let problem = Diagnostic::warning("fence-trailing-blank", blanks, message)
+                    .help("a fence is `---` and nothing else")
+                    .fix(Fix::safe(vec![Edit::delete(blanks)]));
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    fn accept(&mut self, tree: Tree, place: &impl Fn(Span) -> Span, repairs: &[Repair]) {
+        self.problems.extend(repairs.iter().map(problem_of));
+        let mut root = tree.root;
+        if let Some(root) = &mut root {
+            root.map_spans(place);
+        }
+        match root {
+            Some(root) if root.entries().is_some() => self.fields = Some(root),
+            Some(root) => {
+                let message = "the frontmatter is not a map of fields";
+                let problem = Diagnostic::error("frontmatter-not-map", root.span, message)
+                    .help("write `key: value` lines between the fences");
+                self.problems.push(problem);
+                self.state = State::Unreadable;
+            }
+            None => {}
+        }
+        let mut seen: Vec<NoteKind> = Vec::new();
+        for note in tree.notes {
+            let repeats = !matches!(note.kind, NoteKind::DuplicateKey { .. });
+            if repeats && seen.contains(&note.kind) {
+                continue;
+            }
+            seen.push(note.kind);
+            let span = place(note.span);
+            let problem = self.problem_of_note(&note, span);
+            self.problems.push(problem);
+        }
+    }
+
+    fn problem_of_note(&self, note: &Note, span: Span) -> Diagnostic {
+        let name = &note.name;
+        match note.kind {
+            NoteKind::Anchor | NoteKind::Alias => {
+                Diagnostic::warning("yaml-alias", span, "anchors and aliases are not portable")
+                    .help("write the value out where it is used")
+            }
+            NoteKind::MergeKey => {
+                Diagnostic::warning("yaml-merge-key", span, "the merge key `<<` is not portable")
+                    .help("write the merged fields out")
+            }
+            NoteKind::Tag => {
+                Diagnostic::warning("yaml-tag", span, format!("the tag `{name}` is not portable"))
+                    .help("remove the tag; quote the value if it must stay text")
+            }
+            NoteKind::SecondDocument => {
+                Diagnostic::error("invalid-yaml", span, "a second YAML document begins here")
+                    .help("keep one document between the fences")
+            }
+            NoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
+        }
+    }
+
+    fn duplicate_key(&self, name: &str, span: Span, same: bool) -> Diagnostic {
+        let problem =
+            Diagnostic::error("duplicate-key", span, format!("the field `{name}` stands twice"))
+                .field(name.to_owned())
+                .help(if same {
+                    "both have the same value: remove one"
+                } else {
+                    "readers disagree on which one counts: keep one"
+                });
+        let twin = self.entries().iter().rfind(|entry| entry.key_span == span);
+        match (same, twin) {
+            (true, Some(twin)) => {
+                let text = self.source.text();
+                let block = self.layout.block.map_or(0, |block| block.yaml.start);
+                let start = text[block..span.start].rfind('\n').map_or(block, |at| block + at + 1);
+                let value_end = twin.value.span.end.max(span.end);
+                let end = match twin.value.style() {
+                    Some(Style::Literal | Style::Folded) => value_end,
+                    _ => text[value_end..].find('\n').map_or(text.len(), |at| value_end + at + 1),
+                };
+                problem.fix(Fix::safe(vec![Edit::delete(Span::new(start, end))]))
+            }
+            _ => problem,
+        }
+    }
+
+    /// The YAML cannot be read: say why, and keep what single lines tell.
+    fn give_up(&mut self, yaml: String, error: &YamlError, block: Span) {
+        self.state = State::Unreadable;
+        let at = block.start + error.at;
+        let end = self.source.text()[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+        let (code, help) = match error.kind {
+            ErrorKind::Syntax => {
+                ("invalid-yaml", "mend the YAML here; quotes around a value help most often")
+            }
+            ErrorKind::TooDeep => ("yaml-too-deep", "flatten the structure"),
+            ErrorKind::TooManyNodes => (
+                "yaml-too-large",
+                "move data into a file of the skill; do not multiply it with aliases",
+            ),
+            ErrorKind::BadKey => ("yaml-key", "use a word as the key, in quotes if need be"),
+            ErrorKind::BadAlias => {
+                ("yaml-alias", "write the value out, or quote it if the `*` is text")
+            }
+        };
+        let problem = Diagnostic::error(code, Span::new(at, end), error.message.clone()).help(help);
+        self.problems.push(problem);
+        if error.kind != ErrorKind::Syntax {
+            return;
+        }
+        let entries = repair::line_reader(&yaml)
+            .into_iter()
+            .map(|(key, value)| Entry {
+                key,
+                key_span: Span::at(block.start),
+                value: Node {
+                    span: Span::at(block.start),
+                    data: Data::Scalar {
+                        text: value.as_str().unwrap_or_default().to_owned(),
+                        style: Style::DoubleQuoted,
+                    },
+                    tag: None,
+                },
+            })
+            .collect();
+        self.fields =
+            Some(Node { span: block, data: Data::Mapping { entries, flow: false }, tag: None });
+    }
+}
+
+fn problem_of(repair: &Repair) -> Diagnostic {
+    let fix = Fix { safety: repair.safety, edits: repair.edits.clone() };
+    Diagnostic::error(repair.code, repair.span, repair.message.clone()).help(repair.help).fix(fix)
+}
+
+fn shifted(mut repairs: Vec<Repair>, offset: usize) -> Vec<Repair> {
+    for repair in &mut repairs {
+        repair.span = repair.span.shifted(offset);
+        for edit in &mut repair.edits {
+            edit.span = edit.span.shifted(offset);
+        }
+    }
+    repairs
+}
+
+/// The start of the line at `at`, moved up over comment lines.
+fn lines_before(text: &str, floor: usize, at: usize) -> usize {
+    let line_start =
+        |at: usize| text[floor..at].rfind('\n').map_or(floor, |found| floor + found + 1);
+    let mut start = line_start(at);
+    while start > floor {
+        let above = line_start(start - 1);
+        if !text[above..start].starts_with('#') {
+            break;
+        }
+        start = above;
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        Document::parse(Source::new(text.into()))
+    }
+
+    fn codes(document: &Document) -> Vec<&'static str> {
+        document.problems().iter().map(|problem| problem.code).collect()
+    }
+
+    #[test]
+    fn a_repaired_document_keeps_places_in_the_original() {
+        let text = "---\nname: a\ndescription: Use for: x\nz: last\n---\nbody\n";
+        let document = document(text);
+        assert_eq!(document.state(), State::Repaired);
+        assert_eq!(codes(&document), ["unquoted-colon"]);
+        assert_eq!(document.field("z").unwrap().span.slice(text), "last");
+        assert_eq!(document.field("description").unwrap().text(), Some("Use for: x"));
+    }
+
+    #[test]
+    fn a_missing_closing_fence_is_found() {
+        let text = "---\nname: a\ndescription: b\n\n# Title\n";
+        let document = document(text);
+        assert_eq!(codes(&document), ["unclosed-frontmatter"]);
+        assert_eq!(document.field("description").unwrap().span.slice(text), "b");
+        assert_eq!(document.body(), "\n# Title\n");
+    }
+
+    #[test]
+    fn a_duplicate_with_the_same_value_can_go() {
+        let text = "---\na: 1\nb: 2\na: 1\n---\n";
+        let document = document(text);
+        let fix = document.problems()[0].fix.clone().unwrap();
+        assert_eq!(crate::edit::apply(text, &fix.edits), "---\na: 1\nb: 2\n---\n");
+    }
+
+    #[test]
+    fn what_cannot_be_read_keeps_its_name() {
+        let document = document("---\nname: a\nx: {a: [}\n  b\n---\n");
+        assert_eq!(document.state(), State::Unreadable);
+        assert_eq!(document.field("name").unwrap().text(), Some("a"));
+        assert_eq!(codes(&document), ["invalid-yaml"]);
+    }
+
+    #[test]
+    fn entry_lines_take_their_comments_along() {
+        let text = "---\na: 1\n# about b\nb:\n  - x\nc: 2\n---\n";
+        let document = document(text);
+        assert_eq!(document.entry_lines("b").unwrap().slice(text), "# about b\nb:\n  - x\n");
+        assert_eq!(document.entry_lines("c").unwrap().slice(text), "c: 2\n");
+    }
+}

@@ -1,0 +1,144 @@
+//! The folder of a skill: which files it holds, within limits and without following links.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::limits;
+
+/// A file beside SKILL.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Relative path with `/` between its parts.
+    pub path: String,
+    /// Whether it is a symbolic link.
+    pub link: bool,
+}
+
+/// A skill's folder.
+#[derive(Clone, Debug, Default)]
+pub struct Folder {
+    root: PathBuf,
+    name: Option<String>,
+    files: Vec<File>,
+}
+
+/// Names of folders that never belong to a skill.
+pub const IGNORED_FOLDERS: [&str; 8] =
+    [".git", ".hg", ".svn", "node_modules", "__pycache__", "__MACOSX", ".venv", "target"];
+
+impl Folder {
+    /// Lists the files below `root`.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let mut files = Vec::new();
+        list(root, "", 0, &mut files)?;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self::from_parts(root.to_owned(), files))
+    }
+
+    /// A folder whose files are known already.
+    pub fn from_parts(root: PathBuf, files: Vec<File>) -> Self {
+        let name = folder_name(&root);
+        Self { root, name, files }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Its own name, without the way to it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The files, SKILL.md among them, sorted by path.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Whether a file is there, by relative path.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.path == path)
+    }
+
+    /// Whether a folder is there, by relative path.
+    pub fn has_folder(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        self.files
+            .iter()
+            .any(|file| file.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// The files beside SKILL.md.
+    pub fn resources(&self) -> Vec<String> {
+        let others = self.files.iter().filter(|file| !is_skill_file(&file.path));
+        others.map(|file| file.path.clone()).collect()
+    }
+
+    /// The bytes of one of the listed files; a link is not followed.
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let listed = self.files.iter().find(|file| file.path == path && !file.link);
+        let Some(file) = listed else {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{path} is not in the skill"),
+            ));
+        };
+        fs::read(self.root.join(&file.path))
+    }
+}
+
+/// Whether a path names the skill file itself.
+pub fn is_skill_file(path: &str) -> bool {
+    matches!(path, "SKILL.md" | "skill.md" | "Skill.md" | "SKILL.MD")
+}
+
+fn folder_name(root: &Path) -> Option<String> {
+    let named = root.file_name().map(ToOwned::to_owned);
+    let name = named.or_else(|| root.canonicalize().ok()?.file_name().map(ToOwned::to_owned))?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+fn list(root: &Path, prefix: &str, depth: usize, files: &mut Vec<File>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(prefix))? {
+        let entry = entry?;
+        if files.len() >= limits::MAX_FOLDER_FILES {
+            return Ok(());
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+        let kind = entry.file_type()?;
+        if !kind.is_dir() {
+            files.push(File { path, link: kind.is_symlink() });
+        } else if depth < limits::MAX_FOLDER_DEPTH && !IGNORED_FOLDERS.contains(&name.as_str()) {
+            list(root, &path, depth + 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_files_without_following_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("demo");
+        fs::create_dir_all(root.join("references/deep")).unwrap();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::write(root.join("SKILL.md"), "x").unwrap();
+        fs::write(root.join("references/deep/a.md"), "x").unwrap();
+        fs::write(root.join(".git/config"), "x").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+        let folder = Folder::open(&root).unwrap();
+        assert_eq!(folder.name(), Some("demo"));
+        assert_eq!(folder.resources(), ["link", "references/deep/a.md"]);
+        assert!(folder.has_folder("references") && !folder.has_folder("ref"));
+        assert!(folder.read("link").is_err());
+        assert!(folder.read("../x").is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Every bound of this crate, with the reason beside each number.
+
+/// Largest SKILL.md that is read. The largest of 183,655 real files has 145 KB; beyond a mebibyte
+/// a file is data, not instructions, and no agent loads it.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// Largest frontmatter that is parsed. Real ones stay below 8 KB; the rest of the file is body.
+pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+
+/// Deepest nesting of YAML collections. Real frontmatter nests six levels deep.
+pub const MAX_YAML_DEPTH: usize = 32;
+
+/// Most YAML nodes after aliases are expanded, so that an alias bomb costs no more than a long list.
+pub const MAX_YAML_NODES: usize = 10_000;
+
+/// Most repairs that are tried on one frontmatter before it is given up as unreadable. Each repair
+/// parses again, so this bounds the time that a hostile file can take.
+pub const MAX_REPAIRS: usize = 24;
+
+/// Most rounds of fixing: each round applies every fix that does not overlap another.
+pub const MAX_FIX_ROUNDS: usize = 12;
+
+/// Most findings that one rule reports for one file, so that a hostile file cannot flood a log.
+pub const MAX_FINDINGS_PER_RULE: usize = 50;
+
+/// Most files of one skill folder that are listed. The MCP skills extension accepts 512.
+pub const MAX_FOLDER_FILES: usize = 2_000;
+
+/// Deepest folder below a skill that is listed.
+pub const MAX_FOLDER_DEPTH: usize = 16;
+
+/// Longest description that the base format allows, in characters.
+pub const MAX_DESCRIPTION_CHARS: usize = 1024;
+
+/// Advice of the base format: a body below 500 lines ...
+pub const ADVISED_BODY_LINES: usize = 500;
+
+/// ... and below 5,000 tokens.
+pub const ADVISED_BODY_TOKENS: usize = 5_000;

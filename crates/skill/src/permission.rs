@@ -1,0 +1,347 @@
+//! What a skill may do: one capability model for every dialect, written `domain:level[:scope]`.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+mod foreign;
+mod scope;
+mod tier;
+
+pub use foreign::{SkillrtPermissions, any_network, from_skillrt, to_skillrt};
+pub use tier::{Decision, Tier, UnknownTier, decision, effective};
+
+/// A kind of resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Domain {
+    /// Files and directories.
+    Filesystem,
+    /// Hosts and URLs.
+    Network,
+    /// Programs.
+    Shell,
+    /// Screen, keyboard and pointer.
+    Desktop,
+    /// MCP servers.
+    Mcp,
+    /// Environment variables.
+    Env,
+    /// Databases.
+    Database,
+}
+
+impl Domain {
+    /// All domains, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::Filesystem,
+        Self::Network,
+        Self::Shell,
+        Self::Desktop,
+        Self::Mcp,
+        Self::Env,
+        Self::Database,
+    ];
+
+    /// The domain as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Filesystem => "filesystem",
+            Self::Network => "network",
+            Self::Shell => "shell",
+            Self::Desktop => "desktop",
+            Self::Mcp => "mcp",
+            Self::Env => "env",
+            Self::Database => "database",
+        }
+    }
+
+    /// The levels the domain defines; the last is always [`Level::None`].
+    pub fn levels(self) -> &'static [Level] {
+        match self {
+            Self::Filesystem | Self::Network | Self::Database => {
+                &[Level::Read, Level::Write, Level::None]
+            }
+            Self::Shell => &[Level::Execute, Level::None],
+            Self::Desktop => &[Level::Control, Level::None],
+            Self::Mcp => &[Level::Connect, Level::None],
+            Self::Env => &[Level::Read, Level::None],
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What may be done with a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Look at it.
+    Read,
+    /// Change it.
+    Write,
+    /// Run it.
+    Execute,
+    /// Operate it.
+    Control,
+    /// Talk to it.
+    Connect,
+    /// Nothing, said aloud.
+    None,
+}
+
+impl Level {
+    /// The level as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::Control => "control",
+            Self::Connect => "connect",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One entry of a list of permissions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Permission {
+    /// The kind of resource.
+    pub domain: Domain,
+    /// What may be done with it.
+    pub level: Level,
+    /// Which resources; all of the domain if there is none.
+    pub scope: Option<String>,
+}
+
+/// Why an entry was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PermissionError {
+    /// The entry is blank.
+    #[error("the permission is empty, write it as domain:level or domain:level:scope")]
+    Empty,
+    /// The entry has no colon.
+    #[error("`{text}` has no level, write it as domain:level or domain:level:scope")]
+    MissingLevel {
+        /// The entry without its surrounding blanks.
+        text: String,
+    },
+    /// The first part is not a domain.
+    #[error("`{found}` is not a permission domain, expected one of {}", list(&Domain::ALL))]
+    UnknownDomain {
+        /// The first part.
+        found: String,
+    },
+    /// The second part is not a level of the domain.
+    #[error("`{found}` is not a level of {domain}, expected one of {}", list(domain.levels()))]
+    UnknownLevel {
+        /// The first part.
+        domain: Domain,
+        /// The second part.
+        found: String,
+    },
+}
+
+impl PermissionError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::MissingLevel { .. } => "missing-level",
+            Self::UnknownDomain { .. } => "unknown-domain",
+            Self::UnknownLevel { .. } => "unknown-level",
+        }
+    }
+}
+
+fn list(items: &[impl fmt::Display]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Permission {
+    /// A permission for all resources of the domain.
+    pub fn unscoped(domain: Domain, level: Level) -> Self {
+        Self { domain, level, scope: None }
+    }
+
+    /// A permission for some resources of the domain.
+    pub fn scoped(domain: Domain, level: Level, scope: impl Into<String>) -> Self {
+        Self { domain, level, scope: Some(scope.into()) }
+    }
+
+    /// Reads `domain:level[:scope]`; only the first two colons separate.
+    pub fn parse(text: &str) -> Result<Self, PermissionError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(PermissionError::Empty);
+        }
+        let Some((domain, rest)) = text.split_once(':') else {
+            return Err(PermissionError::MissingLevel { text: text.to_owned() });
+        };
+        let (level, scope) = rest.split_once(':').unwrap_or((rest, ""));
+        let domain = find_domain(domain.trim())?;
+        let level = find_level(domain, level.trim())?;
+        let scope = scope.trim();
+        let scope = (!scope.is_empty()).then(|| scope.to_owned());
+        Ok(Self { domain, level, scope })
+    }
+
+    /// Why the scope cannot mean anything, if so.
+    pub fn scope_problem(&self) -> Option<String> {
+        let scope = self.scope.as_deref()?;
+        if self.level == Level::None {
+            return Some("`none` covers the whole domain, leave the scope out".to_owned());
+        }
+        scope::problem(self.domain, scope)
+    }
+}
+
+fn find_domain(text: &str) -> Result<Domain, PermissionError> {
+    Domain::ALL
+        .into_iter()
+        .find(|domain| domain.as_str() == text)
+        .ok_or_else(|| PermissionError::UnknownDomain { found: text.to_owned() })
+}
+
+fn find_level(domain: Domain, text: &str) -> Result<Level, PermissionError> {
+    let level = domain.levels().iter().copied().find(|level| level.as_str() == text);
+    level.ok_or_else(|| PermissionError::UnknownLevel { domain, found: text.to_owned() })
+}
+
+impl FromStr for Permission {
+    type Err = PermissionError;
+
+    fn from_str(text: &str) -> Result<Self, PermissionError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.domain, self.level)?;
+        match &self.scope {
+            Some(scope) => write!(f, ":{scope}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Serialize for Permission {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Permission {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+/// A domain that is declined and used in one list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The domain.
+    pub domain: Domain,
+    /// Position of the first `domain:none`.
+    pub none: usize,
+    /// Position of the first entry with another level.
+    pub other: usize,
+}
+
+/// The domains that have both `none` and another level, in order of [`Domain::ALL`].
+pub fn contradictions(permissions: &[Permission]) -> Vec<Contradiction> {
+    let position = |domain, wants_none: bool| {
+        permissions
+            .iter()
+            .position(|p| p.domain == domain && (p.level == Level::None) == wants_none)
+    };
+    let contradiction = |domain| {
+        let (none, other) = (position(domain, true)?, position(domain, false)?);
+        Some(Contradiction { domain, none, other })
+    };
+    Domain::ALL.into_iter().filter_map(contradiction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Permission {
+        Permission::parse(text).unwrap()
+    }
+
+    fn code(text: &str) -> &'static str {
+        Permission::parse(text).unwrap_err().code()
+    }
+
+    #[test]
+    fn parts_are_trimmed_and_only_two_colons_separate() {
+        let permission = parse(" network : read : https://api.example.com:8443/v1 ");
+        assert_eq!((permission.domain, permission.level), (Domain::Network, Level::Read));
+        assert_eq!(permission.scope.as_deref(), Some("https://api.example.com:8443/v1"));
+        assert_eq!(permission.to_string(), "network:read:https://api.example.com:8443/v1");
+        assert_eq!(parse("env:read: ").scope, None);
+        assert_eq!(parse("env:read:").to_string(), "env:read");
+        assert_eq!(parse("filesystem:write:C::x").scope.as_deref(), Some("C::x"));
+    }
+
+    #[test]
+    fn every_level_of_every_domain() {
+        for domain in Domain::ALL {
+            for level in domain.levels() {
+                let text = format!("{domain}:{level}");
+                assert_eq!(parse(&text), Permission::unscoped(domain, *level));
+            }
+            assert_eq!(domain.levels().last(), Some(&Level::None));
+        }
+    }
+
+    #[test]
+    fn errors_have_codes_and_say_what_is_expected() {
+        assert_eq!(code(""), "empty");
+        assert_eq!(code(" \t"), "empty");
+        assert_eq!(code("network"), "missing-level");
+        assert_eq!(code("teleport"), "missing-level");
+        assert_eq!(code(":read"), "unknown-domain");
+        assert_eq!(code("Network:read"), "unknown-domain");
+        assert_eq!(code("network:"), "unknown-level");
+        assert_eq!(code("network:Read"), "unknown-level");
+        assert_eq!(code("env:write"), "unknown-level");
+        assert_eq!(
+            Permission::parse("shell:read").unwrap_err().to_string(),
+            "`read` is not a level of shell, expected one of execute, none"
+        );
+        assert!(Permission::parse("x:y").unwrap_err().to_string().ends_with("env, database"));
+    }
+
+    #[test]
+    fn serialises_as_one_string() {
+        let json = serde_json::to_string(&parse("shell:execute:git")).unwrap();
+        assert_eq!(json, "\"shell:execute:git\"");
+        assert_eq!(serde_json::from_str::<Permission>(&json).unwrap(), parse("shell:execute:git"));
+        assert!(serde_json::from_str::<Permission>("\"shell\"").is_err());
+    }
+
+    #[test]
+    fn none_beside_another_level_is_a_contradiction() {
+        let entries =
+            ["env:read:HOME", "network:none", "env:none", "network:none", "shell:execute"];
+        let permissions = entries.map(parse);
+        assert_eq!(
+            contradictions(&permissions),
+            [Contradiction { domain: Domain::Env, none: 2, other: 0 }]
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether a scope can mean anything in its domain.
+
+use super::Domain;
+
+/// What is wrong with the scope, as a fragment of a sentence that tells the way out.
+pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
+    if scope.contains(char::is_control) {
+        return Some("the scope contains a control character".to_owned());
+    }
+    match domain {
+        Domain::Filesystem => filesystem(scope),
+        Domain::Network => network(scope),
+        Domain::Shell => scope.split(',').find_map(program),
+        Domain::Desktop => Some("desktop has no scope, leave it out".to_owned()),
+        Domain::Mcp => server(scope),
+        Domain::Env => variable(scope),
+        Domain::Database => None,
+    }
+}
+
+fn filesystem(scope: &str) -> Option<String> {
+    let climbs = scope.split(['/', '\\']).any(|part| part == "..");
+    climbs.then(|| format!("`{scope}` climbs with `..`, name the directory itself"))
+}
+
+fn program(name: &str) -> Option<String> {
+    let name = name.trim();
+    if name.is_empty() {
+        Some("the list of programs has an empty entry".to_owned())
+    } else if name.contains(['/', '\\']) {
+        Some(format!("`{name}` is a path, give the bare name of the program"))
+    } else if name.contains(char::is_whitespace) {
+        Some(format!("`{name}` has blanks, give program names without arguments"))
+    } else {
+        None
+    }
+}
+
+fn server(scope: &str) -> Option<String> {
+    let blank = scope.contains(char::is_whitespace);
+    blank.then(|| format!("`{scope}` has blanks, give the id of one server"))
+}
+
+fn variable(scope: &str) -> Option<String> {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let fine = scope.chars().all(|c| word(c) || matches!(c, '*' | '?'))
+        && !scope.starts_with(|c: char| c.is_ascii_digit());
+    (!fine).then(|| format!("`{scope}` is not a variable name such as API_KEY or APP_*"))
+}
+
+fn network(scope: &str) -> Option<String> {
+    if scope == "*" {
+        return Some("`*` means every host, leave the scope out instead".to_owned());
+    }
+    let fine = match scope.split_once("://") {
+        Some((scheme, rest)) => is_scheme(scheme) && is_authority(rest),
+        None => is_host(scope),
+    };
+    (!fine).then(|| {
+        format!("`{scope}` is not a host, *.host or URL such as https://example.com:8443/api")
+    })
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// Host, optional port, and a path of which only blanks are refused.
+fn is_authority(text: &str) -> bool {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    is_host(host)
+        && port.is_none_or(|port| port.parse::<u16>().is_ok())
+        && !text.contains(char::is_whitespace)
+}
+
+fn is_host(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let text = text.strip_prefix("*.").unwrap_or(text);
+    let label = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    text.strip_suffix('.').unwrap_or(text).split('.').all(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::permission::Permission;
+
+    fn problem(text: &str) -> Option<String> {
+        Permission::parse(text).unwrap().scope_problem()
+    }
+
+    #[test]
+    fn scopes_that_mean_something() {
+        for text in [
+            "filesystem:read",
+            "filesystem:read:~/Documents/**",
+            "filesystem:write:./out/*.csv",
+            "network:read:api.example.com",
+            "network:read:*.example.com",
+            "network:read:localhost",
+            "network:read:127.0.0.1",
+            "network:read:[::1]",
+            "network:write:https://example.com:8443/v1",
+            "network:write:http://[::1]:80/",
+            "network:write:https://*.example.com",
+            "shell:execute:git, npm",
+            "mcp:connect:filesystem-server",
+            "env:read:API_KEY",
+            "env:read:APP_*",
+            "database:read:db.example.com",
+            "database:write:./data/*.sqlite",
+            "desktop:control",
+            "network:none",
+        ] {
+            assert_eq!(problem(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn scopes_that_do_not() {
+        for (text, part) in [
+            ("filesystem:read:../other", "`..`"),
+            ("network:read:*", "leave the scope out"),
+            ("network:read:example.com:8080", "such as https://"),
+            ("network:read:a.com,b.com", "such as https://"),
+            ("network:read:foo.*.com", "such as https://"),
+            ("network:read:https://user@example.com", "such as https://"),
+            ("network:read:https://example.com:99999", "such as https://"),
+            ("network:read:https://", "such as https://"),
+            ("shell:execute:/usr/bin/git", "bare name"),
+            ("shell:execute:git,,npm", "empty entry"),
+            ("shell:execute:git status", "without arguments"),
+            ("mcp:connect:a b", "one server"),
+            ("env:read:1X", "variable name"),
+            ("env:read:A B", "variable name"),
+            ("desktop:control:screen", "has no scope"),
+            ("env:none:HOME", "whole domain"),
+            ("database:read:a\u{7}b", "control character"),
+        ] {
+            let found = problem(text).unwrap_or_default();
+            assert!(found.contains(part), "{text}: {found}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! From text to [`Skill`]: find the dialect, read by its rules, say what is wrong.
+
+use crate::{
+    diagnostic::Diagnostic,
+    dialect::{self, Detection, Dialect, Reader, Strength},
+    document::{Document, State},
+    folder::Folder,
+    frontmatter::{Layout, Unclosed},
+    shape,
+    skill::{Mode, Skill},
+    source::Source,
+};
+
+/// Everything that reading a file gives.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The text and its parts.
+    pub document: Document,
+    /// What it means.
+    pub skill: Skill,
+    /// Which dialect it is in, and why.
+    pub detection: Detection,
+    /// What reading found, in the order in which it was found.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Reading {
+    /// Whether no error was found.
+    pub fn is_valid(&self) -> bool {
+        !self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The first error.
+    pub fn error(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| diagnostic.is_error())
+    }
+
+    /// Whether the skill may be used: it has no error but breakages that its dialect lets a
+    /// lenient reader repair.
+    pub fn is_usable(&self) -> bool {
+        let lenient = self.detection.dialect.language().repairs();
+        self.document.state() != State::Unreadable
+            && self.diagnostics.iter().filter(|found| found.is_error()).all(|found| {
+                lenient && self.document.problems().contains(found) && found.fix.is_some()
+            })
+    }
+}
+
+/// Reads a file and finds its dialect.
+///
+/// ```
+/// use savoir_skill::{Dialect, Source, read};
+///
+/// let text = "---\nname: hello\ndescription: Greets. Use when someone arrives.\n---\n# Hello\n";
+/// let reading = read(Source::from_bytes(text.into())?, None);
+/// assert_eq!(reading.detection.dialect, Dialect::AGENTSKILLS);
+/// assert_eq!(reading.skill.name, "hello");
+/// assert!(reading.is_valid());
+/// # Ok::<(), savoir_skill::SourceError>(())
+/// ```
+pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
+    let document = Document::parse(source);
+    let detection = dialect::detect(&document).unwrap_or_else(unknown);
+    read_document(document, detection, folder)
+}
+
+/// Reads a file in a dialect that someone named.
+pub fn read_as(source: Source, dialect: Dialect, folder: Option<&Folder>) -> Reading {
+    let document = Document::parse_with(source, dialect.fences());
+    let why = format!("{dialect} was asked for");
+    let detection = Detection { dialect, strength: Strength::Explicit, why };
+    read_document(document, detection, folder)
+}
+
+fn unknown() -> Detection {
+    Detection {
+        dialect: Dialect::AGENTSKILLS,
+        strength: Strength::Weak,
+        why: "nothing in it tells the dialect, so it is held against the base format".into(),
+    }
+}
+
+fn read_document(document: Document, detection: Detection, folder: Option<&Folder>) -> Reading {
+    let dialect = detection.dialect;
+    let document = by_rules_of(document, dialect);
+    let language = dialect.language();
+    let mut diagnostics = document.problems().to_vec();
+    let mut skill = Skill::new(dialect);
+    let reader = Reader { document: &document, folder, version: dialect.yaml() };
+    skill.body = document.body().to_owned();
+    let structured = document.fields().is_some() || document.layout().closed_block().is_some();
+    skill.mode = if structured { Mode::Structured } else { Mode::Prose };
+    if let Some(folder) = folder {
+        skill.resources = folder.resources();
+    }
+    read_fields(&reader, dialect, &mut skill, &mut diagnostics);
+    if document.state() == State::Clean
+        || document.state() == State::Repaired
+        || prose(&document, dialect)
+    {
+        language.check(&reader, &skill, &mut diagnostics);
+    }
+    Reading { document, skill, detection, diagnostics }
+}
+
+/// Whether the file is prose in a dialect that has prose.
+fn prose(document: &Document, dialect: Dialect) -> bool {
+    document.state() == State::Absent && dialect.fences().optional
+}
+
+/// Reads again when the dialect would find other parts than the lenient rules did.
+fn by_rules_of(document: Document, dialect: Dialect) -> Document {
+    let fences = dialect.fences();
+    let layout = Layout::new(document.text(), fences);
+    let unclosed = layout.block.is_some_and(|block| block.close.is_none());
+    let whole_is_body = unclosed && fences.unclosed == Unclosed::Body;
+    if layout.block == document.layout().block && !whole_is_body {
+        return document;
+    }
+    Document::parse_with(document.into_source(), fences)
+}
+
+fn read_fields(
+    reader: &Reader<'_>,
+    dialect: Dialect,
+    skill: &mut Skill,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let document = reader.document;
+    let language = dialect.language();
+    let fields = language.fields(Some(document));
+    let fences = language.fences();
+    match document.state() {
+        State::Unreadable => {}
+        State::Absent if fences.optional => {}
+        State::Absent => diagnostics.push(missing_frontmatter(document, dialect)),
+        State::Clean | State::Repaired => {
+            let head = document.head_span();
+            shape::check(document.fields(), head, fields, dialect.yaml(), diagnostics);
+        }
+    }
+    for entry in document.entries() {
+        if fields.iter().all(|field| field.key != entry.key)
+            && !skill.extra.contains_key(&entry.key)
+        {
+            skill.extra.insert(entry.key.clone(), entry.value.to_value(reader.version));
+        }
+    }
+    language.read(reader, skill);
+}
+
+fn missing_frontmatter(document: &Document, dialect: Dialect) -> Diagnostic {
+    let empty = document.text().trim().is_empty();
+    let message = if empty {
+        "the file is empty".to_owned()
+    } else {
+        format!("Missing opening '---': {} needs frontmatter", dialect.title())
+    };
+    let code = if empty { "empty-file" } else { "missing-frontmatter" };
+    Diagnostic::error(code, document.head_span(), message)
+        .help("begin the file with `---`, the fields, and `---`")
+}

@@ -1,0 +1,147 @@
+//! Frontmatter seen as lines, for when it cannot be seen as YAML.
+
+use serde_json::{Map, Value};
+
+use crate::{frontmatter::line_at, source::Span, yaml::Tree};
+
+/// One line of YAML.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// Without its line end.
+    pub(super) span: Span,
+    /// Start of the next line.
+    pub(super) next: usize,
+    /// Number of leading blanks, tabs included.
+    pub(super) indent: usize,
+    pub(super) blank: bool,
+}
+
+/// A line that begins with `key:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyLine {
+    pub(super) key: Span,
+    /// From the first character of the value to the end of the line; empty when nothing follows.
+    pub(super) value: Span,
+}
+
+pub(super) fn split(text: &str) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let (span, next) = line_at(text, at);
+        let content = span.slice(text);
+        let indent = content.len() - content.trim_start_matches([' ', '\t']).len();
+        lines.push(Line { span, next, indent, blank: content.trim().is_empty() });
+        at = next;
+    }
+    lines
+}
+
+impl Line {
+    pub(super) fn content(self, text: &str) -> &str {
+        Span::new(self.span.start + self.indent, self.span.end).slice(text)
+    }
+
+    pub(super) fn is_item(self, text: &str) -> bool {
+        let content = self.content(text);
+        content == "-" || content.starts_with("- ")
+    }
+
+    /// Reads `key: value`, after `- ` too.
+    pub(super) fn key(self, text: &str) -> Option<KeyLine> {
+        let mut start = self.span.start + self.indent;
+        if self.is_item(text) {
+            let after = self.content(text)[1..].trim_start_matches(' ');
+            start = self.span.end - after.len();
+        }
+        key_at(text, start, self.span.end)
+    }
+}
+
+fn key_at(text: &str, start: usize, end: usize) -> Option<KeyLine> {
+    let content = text.get(start..end)?;
+    let length = match content.as_bytes().first()? {
+        quote @ (b'"' | b'\'') => 2 + content[1..].find(char::from(*quote))?,
+        _ => content.find(':')?,
+    };
+    let rest = content.get(length..)?.strip_prefix(':')?;
+    let key = &content[..length];
+    let quoted = key.starts_with(['"', '\'']);
+    if !quoted && !is_key(key) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let value = rest.trim_start();
+    let value = Span::new(end - value.len(), end - (value.len() - value.trim_end().len()));
+    Some(KeyLine { key: Span::new(start, start + length), value })
+}
+
+/// Words that people use as keys. A sentence is not one.
+pub(super) fn is_key(key: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '$');
+    !key.is_empty() && key.chars().all(word)
+}
+
+/// Whether a line that begins a top-level entry is no key of the tree.
+pub(super) fn lost_key(text: &str, tree: &Tree) -> bool {
+    let entries = tree.root.as_ref().and_then(|root| root.entries()).unwrap_or_default();
+    let known = |start| entries.iter().any(|entry| entry.key_span.start == start);
+    split(text).into_iter().any(|line| {
+        line.indent == 0
+            && !line.is_item(text)
+            && line.key(text).is_some()
+            && !known(line.span.start)
+    })
+}
+
+/// The last resort: `name` and `description` from lines that hold them whole. Everything else of a
+/// frontmatter that does not read is left out.
+pub(crate) fn line_reader(text: &str) -> Map<String, Value> {
+    let mut found = Map::new();
+    let lines = split(text);
+    for (index, line) in lines.iter().enumerate() {
+        let Some(pair) = line.key(text).filter(|_| line.indent == 0 && !line.is_item(text)) else {
+            continue;
+        };
+        let key = pair.key.slice(text);
+        let continued = lines.get(index + 1).is_some_and(|next| next.indent > 0 && !next.blank);
+        let value = pair.value.slice(text);
+        let whole = !value.is_empty() && !continued && !value.starts_with(['|', '>', '[', '{']);
+        if matches!(key, "name" | "description") && whole && !found.contains_key(key) {
+            found.insert(key.to_owned(), Value::String(unquoted(value).to_owned()));
+        }
+    }
+    found
+}
+
+fn unquoted(value: &str) -> &str {
+    ['"', '\'']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
+        .unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(line: &str) -> Option<(&str, &str)> {
+        let pair = split(line).first()?.key(line)?;
+        Some((pair.key.slice(line), pair.value.slice(line)))
+    }
+
+    #[test]
+    fn keys_are_words_before_a_colon() {
+        assert_eq!(key("name: x \n"), Some(("name", "x")));
+        assert_eq!(key("  - a-b:\n"), Some(("a-b", "")));
+        assert_eq!(key("\"@x/y\": 1"), Some(("\"@x/y\"", "1")));
+        assert_eq!(key("http://x"), None);
+        assert_eq!(key("Use this: now"), None);
+        assert_eq!(key("no colon"), None);
+    }
+
+    #[test]
+    fn the_line_reader_takes_only_whole_values() {
+        let read = line_reader("name: 'a'\ndescription: >\n  folded\nx: @\n");
+        assert_eq!(Value::Object(read), serde_json::json!({"name": "a"}));
+    }
+}

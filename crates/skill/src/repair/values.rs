@@ -1,0 +1,540 @@
+//! Repairs of single values: each looks at the line where YAML broke and offers edits.
+
+use super::{
+    Repair,
+    lines::{Line, is_key, split},
+};
+use crate::{
+    diagnostic::{Edit, Safety},
+    source::Span,
+    yaml::YamlError,
+};
+
+/// Repairs worth trying for an error, the most specific first.
+pub(super) fn candidates(text: &str, error: &YamlError) -> Vec<Repair> {
+    let lines = split(text);
+    let Some(index) = line_of(&lines, error.at) else { return Vec::new() };
+    let place = Place { text, lines: &lines, index, at: error.at };
+    let mut repairs = Vec::new();
+    repairs.extend(place.escape());
+    repairs.extend(place.tabs());
+    repairs.extend(place.html_spaces());
+    repairs.extend(place.blank_after_colon());
+    repairs.extend(place.misaligned_list());
+    repairs.extend(place.reserved_character());
+    for owner in place.owners() {
+        repairs.extend(place.value_repairs(&owner));
+    }
+    repairs.extend(place.quoted_indentation());
+    repairs
+}
+
+/// The line of an offset; the last line with text when the offset is the end.
+fn line_of(lines: &[Line], at: usize) -> Option<usize> {
+    let found = lines.iter().position(|line| at < line.next);
+    found.or_else(|| lines.iter().rposition(|line| !line.blank))
+}
+
+struct Place<'a> {
+    text: &'a str,
+    lines: &'a [Line],
+    index: usize,
+    at: usize,
+}
+
+/// A key or list item with a value on its own line, and all lines that belong to the value.
+struct Owner {
+    line: Line,
+    is_key: bool,
+    /// The value without surrounding blanks.
+    value: Span,
+    /// Indentation of the lines that continue the value, if there are any.
+    continued: Option<usize>,
+}
+
+impl Place<'_> {
+    fn line(&self) -> Line {
+        self.lines[self.index]
+    }
+
+    /// The text that can own the broken place: its own line first, then the lines it continues.
+    fn owners(&self) -> Vec<Owner> {
+        let mut owners: Vec<Owner> = Vec::new();
+        let mut limit = usize::MAX;
+        for index in (0..=self.index).rev() {
+            let line = self.lines[index];
+            if line.blank || line.indent >= limit {
+                continue;
+            }
+            if let Some(owner) = self.owner(index) {
+                owners.push(owner);
+                limit = line.indent;
+            }
+            if line.indent == 0 && line.key(self.text).is_some() || owners.len() == 4 {
+                break;
+            }
+        }
+        owners
+    }
+
+    fn owner(&self, index: usize) -> Option<Owner> {
+        let line = self.lines[index];
+        let start = match line.key(self.text) {
+            Some(pair) if !pair.value.is_empty() => pair.value.start,
+            Some(_) => return None,
+            None if line.is_item(self.text) => {
+                let value = line.content(self.text)[1..].trim_start();
+                line.span.end - value.len()
+            }
+            None => return None,
+        };
+        let after = &self.lines[index + 1..];
+        let continued: Vec<&Line> =
+            after.iter().take_while(|next| next.blank || next.indent > line.indent).collect();
+        let end =
+            continued.iter().rev().find(|next| !next.blank).map_or(line.span, |next| next.span).end;
+        let value =
+            Span::new(start, start + Span::new(start, end).slice(self.text).trim_end().len());
+        let continued = continued.iter().find(|next| !next.blank).map(|next| next.indent);
+        Some(Owner { line, is_key: line.key(self.text).is_some(), value, continued })
+    }
+
+    fn value_repairs(&self, owner: &Owner) -> Vec<Repair> {
+        let value = owner.value.slice(self.text);
+        match value.as_bytes().first() {
+            Some(b'>' | b'|') => self.block_scalar_text(owner).into_iter().collect(),
+            Some(b'"' | b'\'') => self.quotes(owner).into_iter().collect(),
+            Some(b'-') if owner.is_key && value.starts_with("- ") => {
+                self.list_on_key_line(owner).into_iter().collect()
+            }
+            Some(b'[' | b'{') => self.brackets(owner),
+            Some(_) => vec![self.quote_whole(owner)],
+            None => Vec::new(),
+        }
+    }
+
+    /// `description: Use for: this` needs quotes around the whole value.
+    fn quote_whole(&self, owner: &Owner) -> Repair {
+        let value = owner.value.slice(self.text);
+        let colon = value.find(": ").or_else(|| value.ends_with(':').then(|| value.len() - 1));
+        let (code, message, span) = match (colon, value.chars().next()) {
+            (_, Some(first)) if RESERVED.contains(first) || "[{".contains(first) => (
+                "unquoted-special",
+                format!("a value that begins with `{first}` needs quotes"),
+                Span::new(owner.value.start, owner.value.start + first.len_utf8()),
+            ),
+            (Some(colon), _) => (
+                "unquoted-colon",
+                "a value that contains a colon and a blank needs quotes".to_owned(),
+                Span::new(owner.value.start + colon, owner.value.start + colon + 1),
+            ),
+            _ => (
+                "unquoted-special",
+                "this value needs quotes".to_owned(),
+                Span::new(self.at.min(owner.value.end), self.at.min(owner.value.end)),
+            ),
+        };
+        let edits = wrap_in_quotes(self.text, owner.value);
+        repair(code, message, "put the whole value in quotes", span, edits)
+    }
+
+    /// `>  text` wants its text on the next line.
+    fn block_scalar_text(&self, owner: &Owner) -> Option<Repair> {
+        let value = owner.value.slice(self.text);
+        let header = value.len() - value.trim_start_matches(['>', '|', '+', '-']).len();
+        let first_line = owner.line.span.end.min(owner.value.end) - owner.value.start;
+        let rest = value.get(header..first_line)?;
+        let blanks = rest.len() - rest.trim_start().len();
+        if rest.trim().is_empty() || rest.trim_start().starts_with('#') {
+            return None;
+        }
+        let indent = owner.continued.unwrap_or(owner.line.indent + 2);
+        let gap = owner.value.start + header;
+        let mut gap = Span::new(gap, gap + blanks);
+        let quote = rest.trim_start().chars().next().filter(|first| matches!(first, '"' | '\''));
+        let mut edits = Vec::new();
+        if let Some(quote) = quote {
+            // In a block scalar a quote is text; here it opened the value before `>` came.
+            gap.end += 1;
+            if value.len() > header + blanks + 1 && value.ends_with(quote) {
+                edits.push(Edit::delete(Span::new(owner.value.end - 1, owner.value.end)));
+            }
+        }
+        edits.insert(0, Edit::replace(gap, format!("{}{}", self.newline(), " ".repeat(indent))));
+        Some(repair(
+            "block-scalar-text",
+            "text stands on the line of the block mark",
+            "begin the text on the next line, indented",
+            Span::new(gap.end, owner.value.start + first_line),
+            edits,
+        ))
+    }
+
+    /// `'text'. More`, `"a "b" c"` and `"Quick" text` end their quotes too early.
+    fn quotes(&self, owner: &Owner) -> Option<Repair> {
+        let value = owner.value.slice(self.text);
+        let quote = value.chars().next()?;
+        let start = owner.value.start;
+        let Some(close) = closing_quote(value, quote) else {
+            let edits = vec![Edit::insert(owner.value.end, quote.to_string())];
+            let span = Span::new(start, start + 1);
+            let help = "add the closing quote";
+            return Some(repair("unclosed-quote", "this quote is never closed", help, span, edits));
+        };
+        let rest = &value[close + 1..];
+        if rest.trim().is_empty() || rest.trim_start().starts_with('#') && rest.starts_with(' ') {
+            return None;
+        }
+        let span = Span::new(start + close, start + close + 1);
+        let edits = if value.ends_with(quote) && opens_inside(value, close) {
+            escape_inner(self.text, owner.value, quote)
+        } else if value.ends_with(quote) || !mostly_quoted(close, rest) {
+            wrap_in_quotes(self.text, owner.value)
+        } else {
+            extend_quotes(owner.value, close, rest, quote)
+        };
+        let message = "text follows the closing quote".to_owned();
+        let help = "let the quotes enclose the whole value";
+        Some(repair("text-after-quote", message, help, span, edits))
+    }
+
+    /// `key: - item` wants its list on the next lines.
+    fn list_on_key_line(&self, owner: &Owner) -> Option<Repair> {
+        let pair = owner.line.key(self.text)?;
+        let gap = Span::new(pair.key.end + 1, owner.value.start);
+        let indent = owner.continued.unwrap_or(owner.line.indent + 2);
+        let edits = vec![Edit::replace(gap, format!("{}{}", self.newline(), " ".repeat(indent)))];
+        let span = Span::new(owner.value.start, owner.value.start + 1);
+        let help = "begin the list on the next line";
+        let message = "a list cannot begin on the line of its key".to_owned();
+        Some(repair("list-on-key-line", message, help, span, edits))
+    }
+
+    /// `[a] [b]` is text; `[a, b` lacks its end; `{{x}}` is an unrendered template.
+    fn brackets(&self, owner: &Owner) -> Vec<Repair> {
+        let value = owner.value.slice(self.text);
+        let mut repairs = Vec::new();
+        let open = unclosed_brackets(value);
+        if !open.is_empty() && owner.continued.is_none() {
+            let edits = vec![Edit::insert(owner.value.end, open)];
+            let span = Span::new(owner.value.start, owner.value.start + 1);
+            let message = "this bracket is never closed".to_owned();
+            let mut repair =
+                repair("unclosed-bracket", message, "add the closing bracket", span, edits);
+            repair.safety = Safety::Unsafe;
+            repairs.push(repair);
+        }
+        let template = value.starts_with("{{");
+        if value.starts_with('[') || template {
+            let mut repair = self.quote_whole(owner);
+            if template || value.contains('\n') {
+                repair.safety = Safety::Unsafe;
+            }
+            repairs.push(repair);
+        }
+        repairs
+    }
+
+    /// `@name` begins no plain value: quote just that word.
+    fn reserved_character(&self) -> Option<Repair> {
+        let line = self.line();
+        let rest = Span::new(self.at, line.span.end).slice(self.text);
+        let first = rest.chars().next().filter(|first| "@`%".contains(*first))?;
+        let before = Span::new(line.span.start, self.at).slice(self.text);
+        let flow = before.contains(['[', '{']) && before.trim_end().ends_with([',', '[', '{', ':']);
+        let word = if flow {
+            rest.split([',', ']', '}']).next()?.trim_end()
+        } else {
+            let key = rest.split(':').next()?;
+            let is_pair = before.trim().trim_start_matches('-').is_empty() && is_key(key);
+            if is_pair && rest.len() > key.len() { key } else { return None }
+        };
+        let span = Span::new(self.at, self.at + word.len());
+        let edits = wrap_in_quotes(self.text, span);
+        let message = format!("`{first}` cannot begin a plain value");
+        Some(repair("unquoted-special", message, "put it in quotes", span, edits))
+    }
+
+    /// List items that slipped to another column than those before them.
+    fn misaligned_list(&self) -> Option<Repair> {
+        let line = self.line();
+        if !line.is_item(self.text) {
+            return None;
+        }
+        let before = self.lines[..self.index].iter().rev().find(|line| !line.blank)?;
+        if !before.is_item(self.text) || before.indent == line.indent {
+            return None;
+        }
+        let slipped = self.lines[self.index..]
+            .iter()
+            .take_while(|next| next.is_item(self.text) && next.indent == line.indent);
+        let margin = |line: &Line| Span::new(line.span.start, line.span.start + line.indent);
+        let blanks = " ".repeat(before.indent);
+        let edits = slipped.map(|line| Edit::replace(margin(line), blanks.clone())).collect();
+        let help = "give every item of a list the same indentation";
+        let message = "this item is not aligned with the items before it".to_owned();
+        Some(repair("misaligned-list", message, help, margin(&line), edits))
+    }
+
+    /// `name:value` is one word for YAML.
+    fn blank_after_colon(&self) -> Option<Repair> {
+        let candidates = [Some(self.index), self.index.checked_sub(1)];
+        let line =
+            candidates.into_iter().flatten().map(|index| self.lines[index]).find(|line| {
+                let content = line.content(self.text);
+                !line.blank
+                    && line.key(self.text).is_none()
+                    && content.find(':').is_some_and(|colon| {
+                        let rest = &content[colon + 1..];
+                        is_key(&content[..colon]) && !rest.is_empty() && !rest.starts_with("//")
+                    })
+            })?;
+        let colon = line.span.start + line.indent + line.content(self.text).find(':')?;
+        let edits = vec![Edit::insert(colon + 1, " ")];
+        let span = Span::new(colon, colon + 1);
+        let message = "a key needs a blank after its colon".to_owned();
+        Some(repair("missing-blank", message, "write `key: value`", span, edits))
+    }
+
+    /// Tabs do not indent YAML.
+    fn tabs(&self) -> Option<Repair> {
+        let mut edits = Vec::new();
+        for line in self.lines {
+            let margin = Span::new(line.span.start, line.span.start + line.indent);
+            if !line.blank && margin.slice(self.text).contains('\t') {
+                edits.push(Edit::replace(margin, margin.slice(self.text).replace('\t', "  ")));
+            }
+        }
+        let span = edits.first()?.span;
+        let message = "a tab cannot indent YAML".to_owned();
+        Some(repair("tab-indentation", message, "indent with blanks", span, edits))
+    }
+
+    /// `&nbsp;` comes from text pasted out of a web page.
+    fn html_spaces(&self) -> Option<Repair> {
+        let edits: Vec<Edit> = memchr::memmem::find_iter(self.text.as_bytes(), b"&nbsp;")
+            .map(|at| Edit::replace(Span::new(at, at + "&nbsp;".len()), " "))
+            .collect();
+        let span = edits.first()?.span;
+        let message = "`&nbsp;` is a space of a web page, not of YAML".to_owned();
+        Some(repair("html-space", message, "write a blank", span, edits))
+    }
+
+    /// `"\d"` is no escape: the backslash was meant as itself.
+    fn escape(&self) -> Option<Repair> {
+        let line = self.line();
+        let before = self.text.get(line.span.start..self.at.min(line.span.end))?;
+        let slash = if self.text[self.at..].starts_with('\\') {
+            self.at
+        } else {
+            line.span.start + before.rfind('\\')?
+        };
+        let escaped = self.text[slash + 1..].chars().next()?;
+        let known = "0abt\tnvfre \"/\\N_LPxuU\n\r";
+        if known.contains(escaped) || !before.contains('"') {
+            return None;
+        }
+        let edits = vec![Edit::insert(slash, "\\")];
+        let span = Span::new(slash, slash + 1 + escaped.len_utf8());
+        let message = format!("`\\{escaped}` is no escape in double quotes");
+        Some(repair("invalid-escape", message, "double the backslash", span, edits))
+    }
+
+    /// Lines inside quotes that are not indented more than their key.
+    fn quoted_indentation(&self) -> Option<Repair> {
+        let start = self.lines[..self.index].iter().rposition(|line| {
+            line.key(self.text)
+                .is_some_and(|pair| pair.value.slice(self.text).starts_with(['"', '\'']))
+        })?;
+        let line = self.lines[start];
+        let value = line.key(self.text)?.value;
+        let rest = &self.text[value.start..];
+        let close = value.start + closing_quote(rest, rest.chars().next()?)?;
+        let blanks = " ".repeat(line.indent + 2);
+        let edits: Vec<Edit> = self.lines[start + 1..]
+            .iter()
+            .take_while(|next| next.span.start <= close)
+            .filter(|next| !next.blank && next.indent <= line.indent)
+            .map(|next| Edit::insert(next.span.start, blanks.clone()))
+            .collect();
+        let span = Span::at(edits.first()?.span.start);
+        let message = "a line inside quotes is not indented".to_owned();
+        Some(repair("quoted-indentation", message, "indent the lines of the value", span, edits))
+    }
+
+    fn newline(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+}
+
+/// Characters that cannot begin a plain value.
+const RESERVED: &str = "@`%&*!";
+
+fn repair(
+    code: &'static str,
+    message: impl Into<String>,
+    help: &'static str,
+    span: Span,
+    edits: Vec<Edit>,
+) -> Repair {
+    Repair { code, message: message.into(), help, span, edits, safety: Safety::Safe }
+}
+
+/// Puts quotes around a value, whichever need fewer escapes.
+fn wrap_in_quotes(text: &str, value: Span) -> Vec<Edit> {
+    let content = value.slice(text);
+    let double = !content.contains(['"', '\\']);
+    let quote = if double || content.contains('\'') { '"' } else { '\'' };
+    let mut edits = vec![Edit::insert(value.start, quote.to_string())];
+    edits.extend(escapes(content, value.start, quote));
+    edits.push(Edit::insert(value.end, quote.to_string()));
+    edits
+}
+
+fn escapes(content: &str, offset: usize, quote: char) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for (at, found) in content.char_indices() {
+        match (quote, found) {
+            ('"', '"' | '\\') => edits.push(Edit::insert(offset + at, "\\")),
+            ('\'', '\'') => edits.push(Edit::insert(offset + at, "'")),
+            _ => {}
+        }
+    }
+    edits
+}
+
+/// Offset of the quote that closes the one at the start.
+fn closing_quote(value: &str, quote: char) -> Option<usize> {
+    let mut chars = value.char_indices().skip(1).peekable();
+    while let Some((at, found)) = chars.next() {
+        if found == '\\' && quote == '"' {
+            chars.next();
+        } else if found == quote {
+            match chars.peek() {
+                Some((_, next)) if quote == '\'' && *next == '\'' => {
+                    chars.next();
+                }
+                _ => return Some(at),
+            }
+        }
+    }
+    None
+}
+
+/// Whether the quote at `close` opens a quotation inside the value, or is one of an odd number.
+fn opens_inside(value: &str, close: usize) -> bool {
+    let quote = value.as_bytes()[0];
+    let before = value[..close].chars().next_back();
+    let after = value[close + 1..].chars().next();
+    let opens = before.is_some_and(|c| c.is_whitespace() || c == '(')
+        && after.is_some_and(|c| !c.is_whitespace());
+    let odd = value.bytes().filter(|byte| *byte == quote).count() % 2 == 1;
+    opens || odd
+}
+
+/// Escapes the quotes between the first and the last.
+fn escape_inner(text: &str, value: Span, quote: char) -> Vec<Edit> {
+    let inner = Span::new(value.start + 1, value.end - 1);
+    let mut edits = escapes(inner.slice(text), inner.start, quote);
+    // Backslashes of a double-quoted value are escapes already.
+    edits.retain(|edit| text[edit.span.start..].starts_with(quote));
+    edits
+}
+
+/// Whether the quoted part is the value and the rest an addition to it.
+fn mostly_quoted(close: usize, rest: &str) -> bool {
+    close > rest.len() || rest.starts_with(['.', ',', ';', '!', '?'])
+}
+
+/// Moves the closing quote behind the rest. A blank takes its place, so that sentences stay apart.
+fn extend_quotes(value: Span, close: usize, rest: &str, quote: char) -> Vec<Edit> {
+    let at = value.start + close;
+    let gap = if rest.starts_with(char::is_whitespace) { "" } else { " " };
+    let mut edits = vec![Edit::replace(Span::new(at, at + 1), gap)];
+    edits.extend(escapes(rest, at + 1, quote));
+    edits.push(Edit::insert(value.end, quote.to_string()));
+    edits
+}
+
+/// The brackets that are still missing at the end of a value.
+fn unclosed_brackets(value: &str) -> String {
+    let mut open = Vec::new();
+    for found in value.chars() {
+        match found {
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ']' | '}' if open.last() == Some(&found) => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mend;
+    use crate::yaml::{Tree, YamlVersion};
+    use serde_json::{Value, json};
+
+    fn mended(text: &str) -> (Vec<&'static str>, Value) {
+        let error = Tree::parse(text).expect_err("this text should be broken");
+        let mended = mend(text, &error).unwrap_or_else(|| panic!("not mended: {text:?} {error}"));
+        let codes = mended.repairs.iter().map(|repair| repair.code).collect();
+        (codes, mended.tree.root.unwrap().to_value(YamlVersion::V1_2))
+    }
+
+    #[test]
+    fn quotes_values_with_a_colon() {
+        let (codes, value) = mended("name: a\ndescription: Use for: this \"and\" that\nx: 1\n");
+        assert_eq!(codes, ["unquoted-colon"]);
+        assert_eq!(
+            value,
+            json!({"name": "a", "description": "Use for: this \"and\" that", "x": 1})
+        );
+    }
+
+    #[test]
+    fn quotes_values_of_several_lines() {
+        let (_, value) = mended("d: First line.\n\n  Keywords: a, b\n  c\ne: 1\n");
+        assert_eq!(value, json!({"d": "First line.\nKeywords: a, b c", "e": 1}));
+    }
+
+    #[test]
+    fn mends_several_breakages_of_one_file() {
+        let (codes, value) = mended("a: x: y\nb: [p] [q]\nc: - i\n  - j\n");
+        assert_eq!(codes, ["unquoted-colon", "unquoted-special", "list-on-key-line"]);
+        assert_eq!(value, json!({"a": "x: y", "b": "[p] [q]", "c": ["i", "j"]}));
+    }
+
+    #[test]
+    fn quotes_that_end_too_early() {
+        let one = |text: &str| mended(text).1["d"].clone();
+        assert_eq!(one("d: 'One.'. Use it.\n"), json!("One. . Use it."));
+        assert_eq!(one("d: 'One\n\n  '. Use it.\ne: 1\n"), json!("One\n. Use it."));
+        assert_eq!(one("d: \"say \"hi\" now\"\n"), json!("say \"hi\" now"));
+        assert_eq!(one("d: \"„Huhn\" ist\"\n"), json!("„Huhn\" ist"));
+        assert_eq!(one("d: \"Quick\" review of things\n"), json!("\"Quick\" review of things"));
+        assert_eq!(one("d: \"open\n"), json!("open"));
+    }
+
+    #[test]
+    fn text_on_the_line_of_the_block_mark() {
+        let (codes, value) = mended("d: >  Some text,\n  more.\ne: 1\n");
+        assert_eq!(codes, ["block-scalar-text"]);
+        assert_eq!(value, json!({"d": "Some text, more.\n", "e": 1}));
+        assert_eq!(mended("d: > 'Some: text'\n").1, json!({"d": "Some: text\n"}));
+    }
+
+    #[test]
+    fn small_slips() {
+        assert_eq!(mended("a:\n\tb: 1\n").1, json!({"a": {"b": 1}}));
+        assert_eq!(mended("a: 1\nname:x\n").1, json!({"a": 1, "name": "x"}));
+        assert_eq!(mended("k: [a, @if]\n").1, json!({"k": ["a", "@if"]}));
+        assert_eq!(mended("v:\n  @x/y: 1\n").1, json!({"v": {"@x/y": 1}}));
+        assert_eq!(mended("r: \"\\d+\"\n").1, json!({"r": "\\d+"}));
+        assert_eq!(mended("m:\n  k:\n    - a\n  - b\n").1, json!({"m": {"k": ["a", "b"]}}));
+        assert_eq!(mended("d: \"a\nb\"\ne: 1\n").1, json!({"d": "a b", "e": 1}));
+    }
+}

@@ -1,0 +1,537 @@
+//! The shape of a frontmatter, declared once per dialect as data. Reading checks against it, the
+//! JSON Schema is generated from it, and so the two cannot drift apart.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
+    name::{self, NameGrammar},
+    source::Span,
+    version,
+    yaml::{Data, Node, YamlVersion, write},
+};
+
+/// One field of a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The key.
+    pub key: &'static str,
+    /// What it holds.
+    pub shape: Shape,
+    /// Whether it must be there, and how bad it is when it is not.
+    pub required: Option<Severity>,
+    /// One sentence for people.
+    pub doc: &'static str,
+}
+
+impl Field {
+    /// A field that may be left out.
+    pub const fn optional(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+        Self { key, shape, required: None, doc }
+    }
+
+    /// A field that must be there.
+    pub const fn required(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+        Self { key, shape, required: Some(Severity::Error), doc }
+    }
+
+    /// A field that should be there.
+    pub const fn advised(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+        Self { key, shape, required: Some(Severity::Warning), doc }
+    }
+}
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// A string that is not blank, with limits on its length in characters.
+    Text(&'static [Limit]),
+    /// Any scalar, taken as its text.
+    Scalar(&'static [Limit]),
+    /// A skill name.
+    Name(NameGrammar, Severity),
+    /// A SemVer 2.0.0 version.
+    Version,
+    /// An SPDX licence expression.
+    Licence,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number in a range.
+    Integer(i64, i64),
+    /// A number in a range.
+    Number(f64, f64),
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// A list.
+    List(&'static Shape),
+    /// A map with known keys; `Open` keeps others silently, `Closed` warns about them.
+    Record(&'static [Field], Others),
+    /// A map from any key to one shape.
+    Table(&'static Shape),
+    /// A value of one of several shapes; the first that has the right type is checked.
+    Either(&'static [Shape]),
+    /// A map of any content.
+    Map,
+    /// Anything.
+    Any,
+}
+
+/// What keys that are not declared mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// They are kept and say nothing.
+    Open,
+    /// They deserve a warning.
+    Closed,
+}
+
+/// A bound on the length of a text, in characters.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Most characters.
+    pub max: usize,
+    /// How bad more is.
+    pub severity: Severity,
+    /// The rule that reports it.
+    pub code: &'static str,
+}
+
+impl Limit {
+    /// More characters are an error.
+    pub const fn error(max: usize) -> Self {
+        Self { max, severity: Severity::Error, code: "too-long" }
+    }
+
+    /// More characters deserve a warning.
+    pub const fn warning(max: usize, code: &'static str) -> Self {
+        Self { max, severity: Severity::Warning, code }
+    }
+}
+
+/// Where a value stands: `inputs[0].type`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(Self::Root, key) => f.write_str(key),
+            Self::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// Checks a map against its fields and adds what it finds.
+pub(crate) fn check(
+    map: Option<&Node>,
+    head: Span,
+    fields: &'static [Field],
+    version: YamlVersion,
+    found: &mut Vec<Diagnostic>,
+) {
+    let mut checker = Checker { version, found };
+    checker.fields(map, head, fields, Others::Open, &Path::Root);
+}
+
+struct Checker<'a> {
+    version: YamlVersion,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn fields(
+        &mut self,
+        map: Option<&Node>,
+        head: Span,
+        fields: &'static [Field],
+        others: Others,
+        path: &Path<'_>,
+    ) {
+        for field in fields {
+            let value = map.and_then(|map| map.get(field.key));
+            let here = Path::Key(path, field.key);
+            match (value, field.required) {
+                (Some(value), _) if !value.is_null(self.version) => {
+                    self.value(value, &field.shape, &here);
+                }
+                (value, Some(severity)) => {
+                    let span = value.map_or(head, |_| {
+                        map.and_then(|map| map.entry(field.key))
+                            .map_or(head, |entry| entry.key_span)
+                    });
+                    let message = if value.is_some() {
+                        format!("the field `{here}` is empty")
+                    } else {
+                        format!("the field `{here}` is missing")
+                    };
+                    let mut problem = Diagnostic::error("missing-field", span, message)
+                        .field(here.to_string())
+                        .help(format!("add `{}`: {}", field.key, field.doc));
+                    problem.severity = severity;
+                    self.found.push(problem);
+                }
+                _ => {}
+            }
+        }
+        if others == Others::Closed {
+            self.unknown(map, fields, path);
+        }
+    }
+
+    fn unknown(&mut self, map: Option<&Node>, fields: &'static [Field], path: &Path<'_>) {
+        for entry in map.and_then(Node::entries).unwrap_or_default() {
+            if fields.iter().all(|field| field.key != entry.key) {
+                let known = fields.iter().map(|field| field.key);
+                let here = Path::Key(path, &entry.key).to_string();
+                self.found.push(unknown_field(&here, &entry.key, entry.key_span, known));
+            }
+        }
+    }
+
+    fn value(&mut self, node: &Node, shape: &Shape, path: &Path<'_>) {
+        match shape {
+            Shape::Text(limits) => match node.string(self.version) {
+                Some(text) => self.text(text, node, limits, path),
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Scalar(limits) => match node.text() {
+                Some(text) => self.text(text, node, limits, path),
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Name(grammar, severity) => self.name(node, *grammar, *severity, path),
+            Shape::Version => self.version_text(node, path),
+            Shape::Licence => self.licence(node, path),
+            Shape::Bool if node.boolean(self.version).is_none() => {
+                self.wrong_type(node, shape, path);
+            }
+            Shape::Integer(min, max) => self.integer(node, *min, *max, path),
+            Shape::Number(min, max) => self.number(node, *min, *max, path),
+            Shape::Choice(words) => self.choice(node, words, path),
+            Shape::List(item) => match node.items() {
+                Some(items) => {
+                    for (index, node) in items.iter().enumerate() {
+                        self.value(node, item, &Path::Index(path, index));
+                    }
+                }
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Record(fields, others) => match node.entries() {
+                Some(_) => self.fields(Some(node), start_of(node), fields, *others, path),
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Table(item) => match node.entries() {
+                Some(entries) => {
+                    for entry in entries {
+                        self.value(&entry.value, item, &Path::Key(path, &entry.key));
+                    }
+                }
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Either(shapes) => match shapes.iter().find(|shape| self.has_type(node, shape)) {
+                Some(shape) => self.value(node, shape, path),
+                None => self.wrong_type(node, shape, path),
+            },
+            Shape::Map if node.entries().is_none() => self.wrong_type(node, shape, path),
+            Shape::Bool | Shape::Map | Shape::Any => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &Path<'_>) {
+        if text.trim().is_empty() {
+            let message = format!("the field `{path}` is empty");
+            self.report(Diagnostic::error("invalid-value", node.span, message), path);
+        }
+        // Only the strictest limit that is broken speaks.
+        if let Some(limit) = limits.iter().find(|limit| exceeds(text, limit.max)) {
+            let chars = text.chars().count();
+            let message = format!("`{path}` has {chars} characters, the limit is {}", limit.max);
+            let mut problem = Diagnostic::error(limit.code, node.span, message)
+                .help("shorten it; details belong in the body");
+            problem.severity = limit.severity;
+            self.report(problem, path);
+        }
+    }
+
+    fn name(&mut self, node: &Node, grammar: NameGrammar, severity: Severity, path: &Path<'_>) {
+        // The base format reads every scalar as text; the others never turn a number into a name.
+        let text = match grammar {
+            NameGrammar::AgentSkills => node.text(),
+            _ => node.string(self.version),
+        };
+        let Some(text) = text else {
+            self.wrong_type(node, &Shape::Text(&[]), path);
+            return;
+        };
+        let Err(problem) = grammar.check(text) else { return };
+        let mut found = Diagnostic::error("invalid-name", node.span, problem.to_string());
+        found.severity = severity;
+        let proposal = name::slugify(text).filter(|slug| grammar.check(slug).is_ok());
+        if let Some(slug) = proposal {
+            let quoted = write::write_scalar(&slug, self.version);
+            found = found
+                .help(format!("`{slug}` would be valid"))
+                .fix(Fix::risky(vec![Edit::replace(node.span, quoted)]));
+        } else {
+            found = found.help("use lower-case letters, digits and single hyphens");
+        }
+        self.report(found, path);
+    }
+
+    fn version_text(&mut self, node: &Node, path: &Path<'_>) {
+        let text = node.text().unwrap_or_default();
+        let is_string = node.string(self.version).is_some();
+        if is_string && version::parse_version(text).is_ok() {
+            return;
+        }
+        if node.text().is_none() {
+            self.wrong_type(node, &Shape::Version, path);
+            return;
+        }
+        let mut found = Diagnostic::error(
+            "invalid-version",
+            node.span,
+            format!("`{text}` is not a SemVer version"),
+        )
+        .help("write three numbers, such as `1.0.0`");
+        if let Some(better) = complete_version(text) {
+            found = found.fix(Fix::risky(vec![Edit::replace(node.span, better)]));
+        }
+        self.report(found, path);
+    }
+
+    fn licence(&mut self, node: &Node, path: &Path<'_>) {
+        let Some(text) = node.string(self.version) else {
+            self.wrong_type(node, &Shape::Text(&[]), path);
+            return;
+        };
+        if let Some(mut problem) = licence_problem(text, node.span) {
+            problem.severity = Severity::Error;
+            self.report(problem, path);
+        }
+    }
+
+    fn integer(&mut self, node: &Node, min: i64, max: i64, path: &Path<'_>) {
+        match node.to_value(self.version).as_i64() {
+            Some(number) if (min..=max).contains(&number) => {}
+            Some(number) => {
+                let message = format!("`{path}` is {number}, it must be from {min} to {max}");
+                self.report(Diagnostic::error("invalid-value", node.span, message), path);
+            }
+            None => self.wrong_type(node, &Shape::Integer(min, max), path),
+        }
+    }
+
+    fn number(&mut self, node: &Node, min: f64, max: f64, path: &Path<'_>) {
+        match node.to_value(self.version).as_f64() {
+            Some(number) if (min..=max).contains(&number) => {}
+            Some(number) => {
+                let message = format!("`{path}` is {number}, it must be from {min} to {max}");
+                self.report(Diagnostic::error("invalid-value", node.span, message), path);
+            }
+            None => self.wrong_type(node, &Shape::Number(min, max), path),
+        }
+    }
+
+    fn choice(&mut self, node: &Node, words: &'static [&'static str], path: &Path<'_>) {
+        let Some(text) = node.text() else {
+            self.wrong_type(node, &Shape::Choice(words), path);
+            return;
+        };
+        if words.contains(&text) {
+            return;
+        }
+        let message = format!("`{path}` is `{text}`, it must be one of {}", list(words));
+        let mut problem = Diagnostic::error("invalid-value", node.span, message);
+        if let Some(near) = nearest(text, words.iter().copied()) {
+            problem = problem
+                .help(format!("did you mean `{near}`?"))
+                .fix(Fix::risky(vec![Edit::replace(node.span, near)]));
+        }
+        self.report(problem, path);
+    }
+
+    fn wrong_type(&mut self, node: &Node, shape: &Shape, path: &Path<'_>) {
+        let (is, wants) = (node.type_name(self.version), shape.describe());
+        let message = format!("`{path}` is {is}, it must be {wants}");
+        let mut problem = Diagnostic::error("wrong-type", node.span, message);
+        let scalar = matches!(node.data, Data::Scalar { .. });
+        if scalar && matches!(shape, Shape::Text(_) | Shape::Name(..) | Shape::Version) {
+            let quoted = format!("\"{}\"", node.text().unwrap_or_default());
+            problem = problem
+                .help(format!("put it in quotes: {quoted}"))
+                .fix(Fix::risky(vec![Edit::replace(node.span, quoted)]));
+        }
+        self.report(problem, path);
+    }
+
+    fn has_type(&self, node: &Node, shape: &Shape) -> bool {
+        match shape {
+            Shape::Text(_) | Shape::Name(..) | Shape::Version | Shape::Licence => {
+                node.string(self.version).is_some()
+            }
+            Shape::Scalar(_) | Shape::Choice(_) => node.text().is_some(),
+            Shape::Bool => node.boolean(self.version).is_some(),
+            Shape::Integer(..) => node.to_value(self.version).is_i64(),
+            Shape::Number(..) => node.to_value(self.version).is_number(),
+            Shape::List(_) => node.items().is_some(),
+            Shape::Record(..) | Shape::Table(_) | Shape::Map => node.entries().is_some(),
+            Shape::Either(shapes) => shapes.iter().any(|shape| self.has_type(node, shape)),
+            Shape::Any => true,
+        }
+    }
+
+    fn report(&mut self, problem: Diagnostic, path: &Path<'_>) {
+        self.found.push(problem.field(path.to_string()));
+    }
+}
+
+/// The problem with a licence that is no SPDX expression.
+pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
+    if text == "UNLICENSED" || spdx::Expression::parse(text).is_ok() {
+        return None;
+    }
+    let message = format!("`{text}` is not an SPDX licence expression");
+    let mut problem = Diagnostic::warning("invalid-license", span, message)
+        .help("use an identifier such as `MIT` or `Apache-2.0`");
+    if let Some((found, _)) = spdx::imprecise_license_id(text).filter(|(_, len)| *len == text.len())
+    {
+        problem = problem
+            .help(format!("did you mean `{}`?", found.name))
+            .fix(Fix::risky(vec![Edit::replace(span, found.name)]));
+    }
+    Some(problem)
+}
+
+/// The finding for a field that nobody declared.
+pub(crate) fn unknown_field<'a>(
+    path: &str,
+    key: &str,
+    span: Span,
+    known: impl Iterator<Item = &'a str>,
+) -> Diagnostic {
+    let problem = Diagnostic::warning("unknown-field", span, format!("unknown field `{path}`"))
+        .field(path.to_owned());
+    match nearest(key, known) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None => problem.help("remove it, or keep it under `metadata`"),
+    }
+}
+
+/// The word that `text` may have meant.
+pub(crate) fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = text.to_lowercase();
+    words
+        .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))
+        .filter(|(distance, word)| *distance <= (word.len() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn start_of(node: &Node) -> Span {
+    Span::new(node.span.start, node.span.start)
+}
+
+/// Counts characters only when the bytes allow that many.
+fn exceeds(text: &str, max: usize) -> bool {
+    text.len() > max && text.chars().count() > max
+}
+
+/// `1` and `1.2` and `v1.2.3` as SemVer.
+fn complete_version(text: &str) -> Option<String> {
+    let bare = text.trim().trim_start_matches(['v', 'V']);
+    ["", ".0", ".0.0"]
+        .iter()
+        .map(|rest| format!("{bare}{rest}"))
+        .find(|version| version::parse_version(version).is_ok())
+}
+
+impl Shape {
+    fn describe(&self) -> String {
+        match self {
+            Self::Text(_) | Self::Name(..) | Self::Version | Self::Licence => "a string".into(),
+            Self::Scalar(_) => "text".into(),
+            Self::Choice(words) => format!("one of {}", list(words)),
+            Self::Bool => "`true` or `false`".into(),
+            Self::Integer(..) => "a whole number".into(),
+            Self::Number(..) => "a number".into(),
+            Self::List(_) => "a list".into(),
+            Self::Record(..) | Self::Table(_) | Self::Map => "a map".into(),
+            Self::Either(shapes) => {
+                let mut words: Vec<_> = shapes.iter().map(Self::describe).collect();
+                words.dedup();
+                words.join(" or ")
+            }
+            Self::Any => "anything".into(),
+        }
+    }
+
+    fn schema(&self) -> Value {
+        match self {
+            Self::Text(limits) => text_schema(json!({"type": "string", "minLength": 1}), limits),
+            Self::Scalar(limits) => {
+                text_schema(json!({"type": ["string", "number", "boolean"]}), limits)
+            }
+            Self::Name(grammar, _) => grammar.schema(),
+            Self::Version => json!({"type": "string", "pattern": version::SEMVER_PATTERN}),
+            Self::Licence => json!({"type": "string", "minLength": 1}),
+            Self::Bool => json!({"type": "boolean"}),
+            Self::Integer(min, max) => {
+                json!({"type": "integer", "minimum": min, "maximum": max})
+            }
+            Self::Number(min, max) => json!({"type": "number", "minimum": min, "maximum": max}),
+            Self::Choice(words) => json!({"enum": words}),
+            Self::List(item) => json!({"type": "array", "items": item.schema()}),
+            Self::Record(fields, others) => record_schema(fields, *others),
+            Self::Table(item) => json!({"type": "object", "additionalProperties": item.schema()}),
+            Self::Either(shapes) => {
+                json!({"anyOf": shapes.iter().map(Self::schema).collect::<Vec<_>>()})
+            }
+            Self::Map => json!({"type": "object"}),
+            Self::Any => json!({}),
+        }
+    }
+}
+
+fn text_schema(mut schema: Value, limits: &[Limit]) -> Value {
+    let hard = limits.iter().filter(|limit| limit.severity == Severity::Error);
+    if let Some(max) = hard.map(|limit| limit.max).min() {
+        schema["maxLength"] = json!(max);
+    }
+    schema
+}
+
+/// The JSON Schema of a map with these fields.
+pub(crate) fn record_schema(fields: &[Field], others: Others) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in fields {
+        let mut schema = field.shape.schema();
+        if let Some(schema) = schema.as_object_mut() {
+            schema.insert("description".into(), json!(field.doc));
+        }
+        properties.insert(field.key.into(), schema);
+        if field.required == Some(Severity::Error) {
+            required.push(field.key);
+        }
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if others == Others::Closed {
+        schema["additionalProperties"] = json!(false);
+    }
+    schema
+}

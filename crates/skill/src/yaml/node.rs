@@ -1,0 +1,212 @@
+//! One value of the frontmatter and its place.
+
+use serde_json::{Map, Value};
+
+use super::resolve::{YamlVersion, resolve_plain};
+use crate::source::Span;
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotes.
+    Plain,
+    /// In single quotes.
+    SingleQuoted,
+    /// In double quotes.
+    DoubleQuoted,
+    /// After `|`.
+    Literal,
+    /// After `>`.
+    Folded,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A scalar, after escapes and folding.
+    Scalar {
+        /// The text, before it is resolved to a type.
+        text: String,
+        /// How it is written.
+        style: Style,
+    },
+    /// A list.
+    Sequence {
+        /// The elements.
+        items: Vec<Node>,
+        /// Written as `[a, b]`.
+        flow: bool,
+    },
+    /// A map, in the order of the file.
+    Mapping {
+        /// The entries.
+        entries: Vec<Entry>,
+        /// Written as `{a: b}`.
+        flow: bool,
+    },
+}
+
+/// A value with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The bytes of the value, without its key.
+    pub span: Span,
+    /// What it is.
+    pub data: Data,
+    /// Whether a tag such as `!!str` stands before it.
+    pub tag: Option<String>,
+}
+
+/// One key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key as text.
+    pub key: String,
+    /// The bytes of the key.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The text of a scalar.
+    pub fn text(&self) -> Option<&str> {
+        match &self.data {
+            Data::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a scalar that is a string for a reader of this YAML version.
+    pub fn string(&self, version: YamlVersion) -> Option<&str> {
+        match (&self.data, self.scalar_value(version)) {
+            (Data::Scalar { text, .. }, Some(Value::String(_))) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entries of a map.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.data {
+            Data::Mapping { entries, .. } => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list.
+    pub fn items(&self) -> Option<&[Self]> {
+        match &self.data {
+            Data::Sequence { items, .. } => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a list or map written with brackets.
+    pub fn is_flow(&self) -> bool {
+        matches!(self.data, Data::Sequence { flow: true, .. } | Data::Mapping { flow: true, .. })
+    }
+
+    /// How a scalar is written.
+    pub fn style(&self) -> Option<Style> {
+        match &self.data {
+            Data::Scalar { style, .. } => Some(*style),
+            _ => None,
+        }
+    }
+
+    /// The value of `key` in a map; the first one when a key stands twice.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// The entry of `key` in a map.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries()?.iter().find(|entry| entry.key == key)
+    }
+
+    /// The value at a dotted path of keys.
+    pub fn path(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Whether the value is null for a reader of this YAML version.
+    pub fn is_null(&self, version: YamlVersion) -> bool {
+        self.scalar_value(version) == Some(Value::Null)
+    }
+
+    /// A boolean, as a reader of this YAML version sees it.
+    pub fn boolean(&self, version: YamlVersion) -> Option<bool> {
+        self.scalar_value(version)?.as_bool()
+    }
+
+    /// Word for the type of the value in messages.
+    pub fn type_name(&self, version: YamlVersion) -> &'static str {
+        match &self.data {
+            Data::Sequence { .. } => "a list",
+            Data::Mapping { .. } => "a map",
+            Data::Scalar { .. } => match self.scalar_value(version) {
+                Some(Value::Null) => "nothing",
+                Some(Value::Bool(_)) => "a boolean",
+                Some(Value::Number(_)) => "a number",
+                _ => "a string",
+            },
+        }
+    }
+
+    fn scalar_value(&self, version: YamlVersion) -> Option<Value> {
+        let Data::Scalar { text, style } = &self.data else { return None };
+        let plain = *style == Style::Plain;
+        Some(match self.tag.as_deref() {
+            Some("str" | "!") => Value::String(text.clone()),
+            Some("int" | "float" | "bool" | "null") => resolve_plain(text, version),
+            _ if plain => resolve_plain(text, version),
+            _ => Value::String(text.clone()),
+        })
+    }
+
+    /// The value as JSON, as a reader of this YAML version sees it.
+    pub fn to_value(&self, version: YamlVersion) -> Value {
+        match &self.data {
+            Data::Scalar { .. } => self.scalar_value(version).unwrap_or_default(),
+            Data::Sequence { items, .. } => {
+                Value::Array(items.iter().map(|item| item.to_value(version)).collect())
+            }
+            Data::Mapping { entries, .. } => {
+                let mut map = Map::with_capacity(entries.len());
+                for entry in entries {
+                    // The first of two equal keys counts; the second is an error elsewhere.
+                    if !map.contains_key(&entry.key) {
+                        map.insert(entry.key.clone(), entry.value.to_value(version));
+                    }
+                }
+                Value::Object(map)
+            }
+        }
+    }
+
+    /// Moves every span towards the end of the file.
+    pub(crate) fn map_spans(&mut self, map: &impl Fn(Span) -> Span) {
+        self.span = map(self.span);
+        match &mut self.data {
+            Data::Scalar { .. } => {}
+            Data::Sequence { items, .. } => items.iter_mut().for_each(|item| item.map_spans(map)),
+            Data::Mapping { entries, .. } => {
+                for entry in entries {
+                    entry.key_span = map(entry.key_span);
+                    entry.value.map_spans(map);
+                }
+            }
+        }
+    }
+
+    /// Number of nodes, this one included.
+    pub(crate) fn count(&self) -> usize {
+        1 + match &self.data {
+            Data::Scalar { .. } => 0,
+            Data::Sequence { items, .. } => items.iter().map(Self::count).sum(),
+            Data::Mapping { entries, .. } => {
+                entries.iter().map(|entry| 1 + entry.value.count()).sum()
+            }
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Events of the YAML scanner become a bounded tree.
+
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, Tag};
+use thiserror::Error;
+
+use super::node::{Data, Entry, Node, Style};
+use crate::{limits, source::Span};
+
+/// Why YAML could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct YamlError {
+    /// The kind of failure.
+    pub kind: ErrorKind,
+    /// What the scanner says about it.
+    pub message: String,
+    /// Where, as a byte offset into the text that was parsed.
+    pub at: usize,
+}
+
+/// Kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The text is not YAML.
+    Syntax,
+    /// Nested deeper than [`limits::MAX_YAML_DEPTH`].
+    TooDeep,
+    /// More nodes than [`limits::MAX_YAML_NODES`] once aliases are expanded.
+    TooManyNodes,
+    /// A key that is a list, a map or nothing.
+    BadKey,
+    /// An alias without its anchor, or inside it.
+    BadAlias,
+}
+
+/// Something legal that other readers treat differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is.
+    pub kind: NoteKind,
+    /// Where.
+    pub span: Span,
+    /// The name that stands there.
+    pub name: String,
+}
+
+/// Kinds of notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// `&name`
+    Anchor,
+    /// `*name`
+    Alias,
+    /// `<<: …`
+    MergeKey,
+    /// `!tag`
+    Tag,
+    /// The same key twice in one map.
+    DuplicateKey {
+        /// Whether both values are the same.
+        same: bool,
+    },
+    /// A second YAML document.
+    SecondDocument,
+}
+
+/// A parsed frontmatter.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The value, or nothing when the text holds only comments and blanks.
+    pub root: Option<Node>,
+    /// What other readers treat differently.
+    pub notes: Vec<Note>,
+}
+
+impl Tree {
+    /// Parses `text`. Time and memory are bounded by the length of the text and by [`limits`].
+    pub fn parse(text: &str) -> Result<Self, YamlError> {
+        let options = granit_parser::options! {
+            emit_unresolved_aliases: true,
+            flow_nesting_limit: limits::MAX_YAML_DEPTH,
+            block_nesting_limit: limits::MAX_YAML_DEPTH,
+        };
+        let mut builder = Builder::new(text);
+        for next in Parser::new_from_str_with_options(text, options) {
+            let (event, span) = next.map_err(|error| scan_error(text, &error))?;
+            let range = span.byte_range().unwrap_or(0..0);
+            let span = Span::new(range.start, range.end.max(range.start));
+            if !builder.event(event, span)? {
+                break;
+            }
+        }
+        Ok(builder.finish())
+    }
+}
+
+fn scan_error(text: &str, error: &granit_parser::ScanError) -> YamlError {
+    use granit_parser::ErrorKind as Scan;
+    let kind = match error.kind() {
+        Scan::RecursionLimitExceeded => ErrorKind::TooDeep,
+        _ => ErrorKind::Syntax,
+    };
+    let message = match kind {
+        ErrorKind::TooDeep => format!("nested deeper than {} levels", limits::MAX_YAML_DEPTH),
+        _ => error.info(),
+    };
+    let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
+    YamlError { kind, message, at }
+}
+
+/// A collection that is not closed yet.
+struct Open {
+    span: Span,
+    anchor: usize,
+    tag: Option<String>,
+    data: Data,
+    /// The key that waits for its value.
+    key: Option<(String, Span)>,
+}
+
+struct Builder<'a> {
+    text: &'a str,
+    stack: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    documents: usize,
+    tree: Tree,
+}
+
+impl<'a> Builder<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            stack: Vec::new(),
+            anchors: HashMap::new(),
+            nodes: 0,
+            documents: 0,
+            tree: Tree::default(),
+        }
+    }
+
+    /// Takes one event; `false` when the rest does not matter.
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<bool, YamlError> {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    self.note(NoteKind::SecondDocument, span, String::new());
+                    return Ok(false);
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let text = if span.is_empty() && style == ScalarStyle::Plain {
+                    // An absent value arrives as `~` without a place.
+                    String::new()
+                } else {
+                    text.into_owned()
+                };
+                let data = Data::Scalar { text, style: style_of(style) };
+                let tag = self.tag(tag.as_deref(), span);
+                self.value(Node { span, data, tag }, anchor)?;
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                let data =
+                    Data::Sequence { items: Vec::new(), flow: style == StructureStyle::Flow };
+                self.open(span, anchor, tag.as_deref(), data)?;
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                let data =
+                    Data::Mapping { entries: Vec::new(), flow: style == StructureStyle::Flow };
+                self.open(span, anchor, tag.as_deref(), data)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
+            Event::Alias(id) => {
+                let name = span.slice(self.text).trim_start_matches('*').to_owned();
+                let target = self.anchors.get(&id).cloned().ok_or_else(|| YamlError {
+                    kind: ErrorKind::BadAlias,
+                    message: format!("the alias `*{name}` stands inside its own anchor"),
+                    at: span.start,
+                })?;
+                self.note(NoteKind::Alias, span, name);
+                // `value` counts one; the rest of the copy is counted here, before it is kept.
+                self.grow(target.count().saturating_sub(1), span)?;
+                self.value(Node { span, ..target }, 0)?;
+            }
+            Event::UnresolvedAlias(name) => {
+                return Err(YamlError {
+                    kind: ErrorKind::BadAlias,
+                    message: format!("the alias `*{name}` has no anchor `&{name}` before it"),
+                    at: span.start,
+                });
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn note(&mut self, kind: NoteKind, span: Span, name: String) {
+        self.tree.notes.push(Note { kind, span, name });
+    }
+
+    fn grow(&mut self, by: usize, span: Span) -> Result<(), YamlError> {
+        self.nodes += by;
+        if self.nodes <= limits::MAX_YAML_NODES {
+            return Ok(());
+        }
+        Err(YamlError {
+            kind: ErrorKind::TooManyNodes,
+            message: format!("more than {} values", limits::MAX_YAML_NODES),
+            at: span.start,
+        })
+    }
+
+    fn tag(&mut self, tag: Option<&Tag>, span: Span) -> Option<String> {
+        let tag = tag?;
+        let core = tag.handle() == "tag:yaml.org,2002:";
+        self.note(NoteKind::Tag, span, tag.to_string());
+        Some(if core { tag.suffix().to_owned() } else { tag.to_string() })
+    }
+
+    fn open(
+        &mut self,
+        span: Span,
+        anchor: usize,
+        tag: Option<&Tag>,
+        data: Data,
+    ) -> Result<(), YamlError> {
+        if self.stack.len() >= limits::MAX_YAML_DEPTH {
+            return Err(YamlError {
+                kind: ErrorKind::TooDeep,
+                message: format!("nested deeper than {} levels", limits::MAX_YAML_DEPTH),
+                at: span.start,
+            });
+        }
+        let tag = self.tag(tag, span);
+        self.stack.push(Open { span, anchor, tag, data, key: None });
+        Ok(())
+    }
+
+    fn close(&mut self, span: Span) -> Result<(), YamlError> {
+        let Some(open) = self.stack.pop() else { return Ok(()) };
+        let end = match &open.data {
+            Data::Sequence { items, flow: false } => items.last().map(|item| item.span.end),
+            Data::Mapping { entries, flow: false } => {
+                entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end))
+            }
+            _ => Some(span.end),
+        };
+        let span = Span::new(open.span.start, end.unwrap_or(span.end).max(open.span.start));
+        self.value(Node { span, data: open.data, tag: open.tag }, open.anchor)
+    }
+
+    /// Puts a finished node where it belongs: a key, a value, an element, or the root.
+    fn value(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
+        self.grow(1, node.span)?;
+        if anchor != 0 {
+            self.note(NoteKind::Anchor, node.span, String::new());
+            self.anchors.insert(anchor, node.clone());
+            self.grow(node.count(), node.span)?;
+        }
+        let Some(open) = self.stack.last_mut() else {
+            self.tree.root = Some(node);
+            return Ok(());
+        };
+        match &mut open.data {
+            Data::Sequence { items, .. } => items.push(node),
+            Data::Mapping { entries, .. } => match open.key.take() {
+                None => {
+                    let key = key_of(&node)?;
+                    open.key = Some((key, node.span));
+                }
+                Some((key, key_span)) if key == "<<" => {
+                    merge(entries, &node);
+                    self.note(NoteKind::MergeKey, key_span, key);
+                }
+                Some((key, key_span)) => {
+                    let twin = entries.iter().find(|entry| entry.key == key);
+                    let duplicate = twin.map(|twin| same_value(&twin.value, &node));
+                    entries.push(Entry { key: key.clone(), key_span, value: node });
+                    if let Some(same) = duplicate {
+                        self.note(NoteKind::DuplicateKey { same }, key_span, key);
+                    }
+                }
+            },
+            Data::Scalar { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Tree {
+        self.tree
+    }
+}
+
+fn key_of(node: &Node) -> Result<String, YamlError> {
+    let problem = match &node.data {
+        Data::Scalar { text, style } if !text.is_empty() || *style != Style::Plain => {
+            return Ok(text.clone());
+        }
+        Data::Scalar { .. } => "a key is empty",
+        Data::Sequence { .. } => "a list cannot be a key",
+        Data::Mapping { .. } => "a map cannot be a key",
+    };
+    Err(YamlError { kind: ErrorKind::BadKey, message: problem.into(), at: node.span.start })
+}
+
+fn same_value(a: &Node, b: &Node) -> bool {
+    use super::YamlVersion::V1_2;
+    a.to_value(V1_2) == b.to_value(V1_2)
+}
+
+/// `<<` brings the keys of a map, or of a list of maps, that are not there yet.
+fn merge(entries: &mut Vec<Entry>, node: &Node) {
+    let maps = match &node.data {
+        Data::Sequence { items, .. } => items.iter().collect(),
+        _ => vec![node],
+    };
+    for entry in maps.into_iter().filter_map(Node::entries).flatten() {
+        if !entries.iter().any(|own| own.key == entry.key) {
+            entries.push(entry.clone());
+        }
+    }
+}
+
+fn style_of(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted => Style::SingleQuoted,
+        ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+        ScalarStyle::Literal => Style::Literal,
+        ScalarStyle::Folded => Style::Folded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::YamlVersion::V1_2;
+    use super::*;
+
+    fn value(text: &str) -> serde_json::Value {
+        Tree::parse(text).unwrap().root.unwrap().to_value(V1_2)
+    }
+
+    #[test]
+    fn every_value_knows_its_bytes() {
+        let text = "a: plain\n  more\nb: [x, 'y']\nc:\n  d: |\n    lit\n";
+        let root = Tree::parse(text).unwrap().root.unwrap();
+        assert_eq!(root.get("a").unwrap().span.slice(text), "plain\n  more");
+        assert_eq!(root.get("b").unwrap().span.slice(text), "[x, 'y']");
+        assert_eq!(root.path("c.d").unwrap().text(), Some("lit\n"));
+        assert_eq!(value(text), json!({"a": "plain more", "b": ["x", "y"], "c": {"d": "lit\n"}}));
+    }
+
+    #[test]
+    fn an_absent_value_is_null() {
+        assert_eq!(value("a:\nb: ~\n"), json!({"a": null, "b": null}));
+    }
+
+    #[test]
+    fn a_billion_laughs_cost_nothing() {
+        let mut text = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
+        for (from, to) in "abcdefgh".chars().zip("bcdefghi".chars()) {
+            let list = vec![format!("*{from}"); 9].join(",");
+            text.push_str(&format!("{to}: &{to} [{list}]\n"));
+        }
+        let error = Tree::parse(&text).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooManyNodes);
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_without_a_deep_stack() {
+        for text in [format!("x: {}", "[".repeat(10_000)), format!("x: {}", "{a: ".repeat(10_000))]
+        {
+            assert_eq!(Tree::parse(&text).unwrap_err().kind, ErrorKind::TooDeep);
+        }
+        let blocks: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+        assert_eq!(Tree::parse(&blocks).unwrap_err().kind, ErrorKind::TooDeep);
+    }
+
+    #[test]
+    fn notes_what_other_readers_treat_differently() {
+        let tree = Tree::parse("x: &p {k: 1}\n<<: *p\ny: !t z\nx: 2\n").unwrap();
+        let kinds: Vec<_> = tree.notes.iter().map(|note| note.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                NoteKind::Anchor,
+                NoteKind::Alias,
+                NoteKind::MergeKey,
+                NoteKind::Tag,
+                NoteKind::DuplicateKey { same: false }
+            ]
+        );
+        assert_eq!(tree.root.unwrap().get("k").unwrap().text(), Some("1"));
+    }
+
+    #[test]
+    fn a_key_must_be_a_word() {
+        for text in ["? [1]\n: 2\n", "{a: 1}: 2\n", ": 2\n"] {
+            assert_eq!(Tree::parse(text).unwrap_err().kind, ErrorKind::BadKey, "{text}");
+        }
+    }
+}
