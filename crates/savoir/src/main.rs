@@ -1,1 +1,27 @@
-fn main() {}
+//! `savoir`: the front door. Commands are thin: what was typed becomes what it means, the library
+//! does the work, and the result is printed here and nowhere else.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod config;
+mod conformance;
+mod discover;
+mod error;
+mod load;
+mod output;
+mod write;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::commands::Cli;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(error) => error.report(),
+    }
+}

@@ -149,6 +149,11 @@ pub struct DanglingFlag<'a> {
     pub parameter: &'a str,
 }
 
+/// The words of a command block, in which lines that start with `#` do not count.
+pub(crate) fn tokenize_block(block: &str) -> Result<Vec<Token>, CommandError> {
+    token::Lexer::new(block).run(token::Extent::Block)
+}
+
 /// Splits the text of a word into literal parts and placeholders.
 pub(crate) fn fragments(text: &str) -> Vec<Fragment> {
     let mut fragments = Vec::new();
@@ -234,7 +239,7 @@ impl CommandTemplate {
     /// Reads the content of a command block: one command, which backslashes may spread over
     /// several lines. Blank lines and lines that start with `#` do not count.
     pub fn parse(block: &str) -> Result<Self, CommandError> {
-        let tokens = token::Lexer::new(block).run(token::Comments::Skip)?;
+        let tokens = token::Lexer::new(block).run(token::Extent::Block)?;
         let mut words = tokens.iter().map(|token| ArgTemplate::new(token.text()));
         let program =
             words.next().filter(|word| !word.text.is_empty()).ok_or(CommandError::Empty)?;

@@ -1,18 +1,18 @@
 //! The dialects. Each is one file that says how to recognise it, read it, check it and write it.
 //!
-//! To add a dialect, add a file with a type that implements [`Language`] and a line to
+//! To add a dialect, add a file with a type that implements `Language` and a line to
 //! [`Dialect::ALL`].
 
-mod agent_flow;
+pub mod agent_flow;
 mod agentskills;
 mod claude_code;
 mod codex;
-mod gaia;
+pub mod gaia;
 mod gibberish;
 mod openclaw;
-mod personal_agent;
+pub mod personal_agent;
 mod prose;
-mod skillrt;
+pub mod skillrt;
 
 mod reader;
 mod scaffold;
@@ -29,12 +29,14 @@ use crate::{
     document::Document,
     folder::Folder,
     frontmatter::Fences,
+    render::Placeholders,
     shape::{self, Field, Others},
     skill::Skill,
     yaml::YamlVersion,
 };
 
 pub use agent_flow::{DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES, parse_at_skill};
+pub(crate) use gibberish::tools as command_tools;
 pub(crate) use reader::Reader;
 pub use scaffold::NewFile;
 
@@ -179,6 +181,11 @@ pub(crate) trait Language: Sync {
 
     fn fences(&self) -> Fences;
 
+    /// What is replaced in the body before an agent reads it.
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::None
+    }
+
     /// Whether a lenient reader may repair broken YAML. The five specifications forbid it.
     fn repairs(&self) -> bool {
         false
@@ -304,7 +311,8 @@ pub fn also(document: &Document, folder: Option<&Folder>, found: Dialect) -> Vec
     let side_file = folder.is_some_and(|folder| folder.has(codex::SIDE_FILE));
     Dialect::ALL
         .into_iter()
-        .filter(|dialect| *dialect != found)
+        // Every file is valid prose; that says nothing.
+        .filter(|dialect| *dialect != found && *dialect != Dialect::PROSE)
         .filter(|dialect| {
             if *dialect == Dialect::CODEX {
                 return side_file;

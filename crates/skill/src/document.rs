@@ -9,9 +9,9 @@ use crate::{
     frontmatter::{Block, Fences, Layout, Unclosed},
     limits,
     markdown::Outline,
-    repair::{self, Repair},
+    repair::{self, Mended, Repair},
     source::{Source, Span},
-    yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError},
+    yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError, YamlVersion},
 };
 
 /// How the frontmatter was read.
@@ -169,15 +169,14 @@ impl Document {
         let offset = block.yaml.start;
         match Tree::parse(yaml) {
             Ok(tree) => {
+                if let Some(mended) = repair::mend_pasted(yaml, &tree) {
+                    return self.accept_mended(mended, offset);
+                }
                 self.state = State::Clean;
                 self.accept(tree, &|span: Span| span.shifted(offset), &[]);
             }
             Err(error) if error.kind == ErrorKind::Syntax => match repair::mend(yaml, &error) {
-                Some(mended) => {
-                    self.state = State::Repaired;
-                    let back = |span: Span| mended.applied.original_span(span).shifted(offset);
-                    self.accept(mended.tree, &back, &shifted(mended.repairs, offset));
-                }
+                Some(mended) => self.accept_mended(mended, offset),
                 None => self.give_up(yaml.to_owned(), &error, block.yaml),
             },
             Err(error) => self.give_up(yaml.to_owned(), &error, block.yaml),
@@ -219,7 +218,7 @@ impl Document {
             (Unclosed::Error, Some(repair)) => self.read_repaired(repair, fences),
             (Unclosed::Error, None) => {
                 self.state = State::Unreadable;
-                let message = "the frontmatter is never closed";
+                let message = "Missing closing '---': the frontmatter is never closed";
                 let problem = Diagnostic::error("unclosed-frontmatter", block.open, message)
                     .help("add a line `---` after the last field");
                 self.problems.push(problem);
@@ -246,6 +245,12 @@ impl Document {
         }
     }
 
+    fn accept_mended(&mut self, mended: Mended, offset: usize) {
+        self.state = State::Repaired;
+        let back = |span: Span| mended.applied.original_span(span).shifted(offset);
+        self.accept(mended.tree, &back, &shifted(mended.repairs, offset));
+    }
+
     fn accept(&mut self, tree: Tree, place: &impl Fn(Span) -> Span, repairs: &[Repair]) {
         self.problems.extend(repairs.iter().map(problem_of));
         let mut root = tree.root;
@@ -254,6 +259,8 @@ impl Document {
         }
         match root {
             Some(root) if root.entries().is_some() => self.fields = Some(root),
+            // `~` is as good as nothing, in both versions of YAML.
+            Some(root) if root.is_null(YamlVersion::V1_2) => {}
             Some(root) => {
                 let message = "the frontmatter is not a map of fields";
                 let problem = Diagnostic::error("frontmatter-not-map", root.span, message)
@@ -265,11 +272,13 @@ impl Document {
         }
         let mut seen: Vec<NoteKind> = Vec::new();
         for note in tree.notes {
-            let repeats = !matches!(note.kind, NoteKind::DuplicateKey { .. });
-            if repeats && seen.contains(&note.kind) {
+            // An alias and its anchor are one finding.
+            let kind = if note.kind == NoteKind::Alias { NoteKind::Anchor } else { note.kind };
+            let repeats = !matches!(kind, NoteKind::DuplicateKey { .. });
+            if repeats && seen.contains(&kind) {
                 continue;
             }
-            seen.push(note.kind);
+            seen.push(kind);
             let span = place(note.span);
             let problem = self.problem_of_note(&note, span);
             self.problems.push(problem);
@@ -339,6 +348,9 @@ impl Document {
                 "yaml-too-large",
                 "move data into a file of the skill; do not multiply it with aliases",
             ),
+            ErrorKind::BadKey if is_template(&yaml, error.at) => {
+                ("yaml-key", "fill in the template, or put it in quotes")
+            }
             ErrorKind::BadKey => ("yaml-key", "use a word as the key, in quotes if need be"),
             ErrorKind::BadAlias => {
                 ("yaml-alias", "write the value out, or quote it if the `*` is text")
@@ -367,6 +379,11 @@ impl Document {
         self.fields =
             Some(Node { span: block, data: Data::Mapping { entries, flow: false }, tag: None });
     }
+}
+
+/// Whether the map at `at` is the inner one of `{{name}}`.
+fn is_template(yaml: &str, at: usize) -> bool {
+    at.checked_sub(1).and_then(|at| yaml.get(at..)).is_some_and(|rest| rest.starts_with("{{"))
 }
 
 fn problem_of(repair: &Repair) -> Diagnostic {
@@ -428,6 +445,16 @@ mod tests {
         assert_eq!(codes(&document), ["unclosed-frontmatter"]);
         assert_eq!(document.field("description").unwrap().span.slice(text), "b");
         assert_eq!(document.body(), "\n# Title\n");
+    }
+
+    #[test]
+    fn spaces_of_a_web_page_are_no_anchors() {
+        let document = document("---\nmetadata:\n&nbsp; language: id\n---\n");
+        assert_eq!(codes(&document), ["html-space"]);
+        assert_eq!(
+            document.fields().unwrap().path("metadata.language").unwrap().text(),
+            Some("id")
+        );
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub struct Folder {
 }
 
 /// Names of folders that never belong to a skill.
-pub const IGNORED_FOLDERS: [&str; 8] =
-    [".git", ".hg", ".svn", "node_modules", "__pycache__", "__MACOSX", ".venv", "target"];
+pub const IGNORED_FOLDERS: [&str; 7] =
+    [".git", ".hg", ".svn", "node_modules", "__pycache__", "__MACOSX", ".venv"];
 
 impl Folder {
     /// Lists the files below `root`.

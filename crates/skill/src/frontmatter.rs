@@ -29,7 +29,7 @@ pub enum Unclosed {
 impl Fences {
     /// Accepts what any dialect accepts; used before the dialect is known.
     pub const LENIENT: Self =
-        Self { skip_blank_lines: true, exact: false, unclosed: Unclosed::Error, optional: true };
+        Self { skip_blank_lines: true, exact: false, unclosed: Unclosed::Error, optional: false };
 }
 
 /// The parts of a file.

@@ -28,10 +28,12 @@
 //!   it is and gives the [`Skill`].
 //! - [`check`] holds a skill against the rules and fixes what can be fixed.
 //! - [`convert`] writes it for another system and reports what did not carry over.
-//! - [`template`] and [`command`] put values into prompts and commands; [`permission`],
-//!   [`version`], [`name`] and [`allowed_tools`] are the small grammars that all share.
+//! - [`render`] makes the prompt of a skill; [`template`] and [`command`] put values into texts and
+//!   commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`] are the small
+//!   grammars that all share.
 //!
-//! The crate is synchronous, starts no process, and does no I/O but reading a [`Folder`].
+//! The crate is synchronous, starts no process, and does no I/O but reading a [`Folder`] and
+//! asking whether a file that is given as an input can be read.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -41,6 +43,7 @@ pub mod check;
 pub mod command;
 pub mod convert;
 pub mod dialect;
+pub mod digest;
 pub mod edit;
 pub mod folder;
 pub mod frontmatter;
@@ -48,6 +51,7 @@ pub mod limits;
 pub mod markdown;
 pub mod name;
 pub mod permission;
+pub mod render;
 pub mod skill;
 pub mod template;
 pub mod version;

@@ -136,7 +136,8 @@ fn read_fields(
         State::Absent => diagnostics.push(missing_frontmatter(document, dialect)),
         State::Clean | State::Repaired => {
             let head = document.head_span();
-            shape::check(document.fields(), head, fields, dialect.yaml(), diagnostics);
+            let shape = (fields, language.others());
+            shape::check(document.fields(), head, shape, dialect.yaml(), diagnostics);
         }
     }
     for entry in document.entries() {

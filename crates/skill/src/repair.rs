@@ -14,7 +14,7 @@ use crate::{
     edit::{self, Applied},
     limits,
     source::Span,
-    yaml::{Tree, YamlError},
+    yaml::{NoteKind, Tree, YamlError},
 };
 
 pub(crate) use fences::{close_block, find_block};
@@ -68,6 +68,20 @@ pub(crate) fn mend(yaml: &str, error: &YamlError) -> Option<Mended> {
         }
     }
     None
+}
+
+/// Mends `yaml` that reads only because `&nbsp;` looks like an anchor.
+pub(crate) fn mend_pasted(yaml: &str, tree: &Tree) -> Option<Mended> {
+    let anchors =
+        |tree: &Tree| tree.notes.iter().filter(|note| note.kind == NoteKind::Anchor).count();
+    if anchors(tree) == 0 {
+        return None;
+    }
+    let repair = values::html_spaces(yaml)?;
+    let applied = Applied::new(yaml, &repair.edits);
+    let mended = Tree::parse(&applied.text).ok()?;
+    let repairs = vec![repair];
+    (anchors(&mended) < anchors(tree)).then_some(Mended { repairs, applied, tree: mended })
 }
 
 /// Keeps a repair when the text then reads, or breaks only further on.

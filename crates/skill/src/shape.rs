@@ -46,7 +46,7 @@ impl Field {
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
-    /// A string that is not blank, with limits on its length in characters.
+    /// A string, with limits on its length in characters; not blank where it is required.
     Text(&'static [Limit]),
     /// Any scalar, taken as its text.
     Scalar(&'static [Limit]),
@@ -133,12 +133,12 @@ impl fmt::Display for Path<'_> {
 pub(crate) fn check(
     map: Option<&Node>,
     head: Span,
-    fields: &'static [Field],
+    (fields, others): (&'static [Field], Others),
     version: YamlVersion,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut checker = Checker { version, found };
-    checker.fields(map, head, fields, Others::Open, &Path::Root);
+    checker.fields(map, head, fields, others, &Path::Root);
 }
 
 struct Checker<'a> {
@@ -159,7 +159,10 @@ impl Checker<'_> {
             let value = map.and_then(|map| map.get(field.key));
             let here = Path::Key(path, field.key);
             match (value, field.required) {
-                (Some(value), _) if !value.is_null(self.version) => {
+                (Some(value), required) if !value.is_null(self.version) => {
+                    if let Some(severity) = required {
+                        self.not_blank(value, &field.shape, severity, &here);
+                    }
                     self.value(value, &field.shape, &here);
                 }
                 (value, Some(severity)) => {
@@ -189,7 +192,8 @@ impl Checker<'_> {
     fn unknown(&mut self, map: Option<&Node>, fields: &'static [Field], path: &Path<'_>) {
         for entry in map.and_then(Node::entries).unwrap_or_default() {
             if fields.iter().all(|field| field.key != entry.key) {
-                let known = fields.iter().map(|field| field.key);
+                let free = |key: &&str| map.is_some_and(|map| map.get(key).is_none());
+                let known = fields.iter().map(|field| field.key).filter(free);
                 let here = Path::Key(path, &entry.key).to_string();
                 self.found.push(unknown_field(&here, &entry.key, entry.key_span, known));
             }
@@ -244,11 +248,18 @@ impl Checker<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &Path<'_>) {
-        if text.trim().is_empty() {
+    /// A text that must be there must say something.
+    fn not_blank(&mut self, node: &Node, shape: &Shape, severity: Severity, path: &Path<'_>) {
+        let is_text = matches!(shape, Shape::Text(_) | Shape::Scalar(_));
+        if is_text && node.text().is_some_and(|text| text.trim().is_empty()) {
             let message = format!("the field `{path}` is empty");
-            self.report(Diagnostic::error("invalid-value", node.span, message), path);
+            let mut problem = Diagnostic::error("invalid-value", node.span, message);
+            problem.severity = severity;
+            self.report(problem, path);
         }
+    }
+
+    fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &Path<'_>) {
         // Only the strictest limit that is broken speaks.
         if let Some(limit) = limits.iter().find(|limit| exceeds(text, limit.max)) {
             let chars = text.chars().count();
@@ -401,13 +412,29 @@ pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
     let message = format!("`{text}` is not an SPDX licence expression");
     let mut problem = Diagnostic::warning("invalid-license", span, message)
         .help("use an identifier such as `MIT` or `Apache-2.0`");
-    if let Some((found, _)) = spdx::imprecise_license_id(text).filter(|(_, len)| *len == text.len())
-    {
+    if let Some(near) = likely_licence(text) {
         problem = problem
-            .help(format!("did you mean `{}`?", found.name))
-            .fix(Fix::risky(vec![Edit::replace(span, found.name)]));
+            .help(format!("did you mean `{near}`?"))
+            .fix(Fix::risky(vec![Edit::replace(span, near)]));
     }
     Some(problem)
+}
+
+/// The identifier behind `MIT License`, `apache 2.0` or `BSD 3-Clause`.
+fn likely_licence(text: &str) -> Option<&'static str> {
+    const FILLERS: [&str; 4] = ["the", "license", "licence", "version"];
+    let lower = text.to_lowercase();
+    let words = lower.split([' ', ',']).filter(|word| !word.is_empty() && !FILLERS.contains(word));
+    let bare = words.collect::<Vec<_>>().join(" ");
+    let hyphenated = bare.replace(' ', "-");
+    let exact = spdx::identifiers::LICENSES
+        .iter()
+        .map(|licence| licence.name)
+        .find(|name| name.eq_ignore_ascii_case(&hyphenated));
+    // The list behind it takes `gnu gpl v2` for version 3.
+    let known = spdx::imprecise_license_id(&bare)
+        .filter(|(_, length)| *length == bare.len() && !bare.starts_with("gnu "));
+    exact.or(known.map(|(licence, _)| licence.name))
 }
 
 /// The finding for a field that nobody declared.
@@ -420,7 +447,9 @@ pub(crate) fn unknown_field<'a>(
     let problem = Diagnostic::warning("unknown-field", span, format!("unknown field `{path}`"))
         .field(path.to_owned());
     match nearest(key, known) {
-        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        Some(near) => problem
+            .help(format!("did you mean `{near}`?"))
+            .fix(Fix::risky(vec![Edit::replace(span, near)])),
         None => problem.help("remove it, or keep it under `metadata`"),
     }
 }
@@ -479,7 +508,7 @@ impl Shape {
 
     fn schema(&self) -> Value {
         match self {
-            Self::Text(limits) => text_schema(json!({"type": "string", "minLength": 1}), limits),
+            Self::Text(limits) => text_schema(json!({"type": "string"}), limits),
             Self::Scalar(limits) => {
                 text_schema(json!({"type": ["string", "number", "boolean"]}), limits)
             }
@@ -518,11 +547,15 @@ pub(crate) fn record_schema(fields: &[Field], others: Others) -> Value {
     let mut required = Vec::new();
     for field in fields {
         let mut schema = field.shape.schema();
+        let is_required = field.required == Some(Severity::Error);
         if let Some(schema) = schema.as_object_mut() {
+            if is_required && matches!(field.shape, Shape::Text(_) | Shape::Scalar(_)) {
+                schema.insert("minLength".into(), json!(1));
+            }
             schema.insert("description".into(), json!(field.doc));
         }
         properties.insert(field.key.into(), schema);
-        if field.required == Some(Severity::Error) {
+        if is_required {
             required.push(field.key);
         }
     }
@@ -534,4 +567,25 @@ pub(crate) fn record_schema(fields: &[Field], others: Others) -> Value {
         schema["additionalProperties"] = json!(false);
     }
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_in_other_words() {
+        let likely = [
+            ("mit", "MIT"),
+            ("MIT License", "MIT"),
+            ("The Apache License, Version 2.0", "Apache-2.0"),
+            ("BSD 3-Clause", "BSD-3-Clause"),
+        ];
+        for (text, name) in likely {
+            assert_eq!(likely_licence(text), Some(name), "{text}");
+        }
+        for text in ["GNU GPL v2", "Proprietary", ""] {
+            assert_eq!(likely_licence(text), None, "{text}");
+        }
+    }
 }

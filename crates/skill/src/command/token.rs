@@ -46,19 +46,21 @@ impl Token {
     }
 }
 
-/// Splits one command line into its words.
+/// Splits one command into its words.
 ///
-/// Blanks separate; single quotes are literal; a backslash takes the next character literally
-/// outside of them; a backslash before a line ending joins the lines.
+/// Blanks and line ends separate; single quotes are literal; a backslash takes the next character
+/// literally outside of them; a backslash before a line end joins the lines.
 pub fn tokenize(command: &str) -> Result<Vec<Token>, CommandError> {
-    Lexer::new(command).run(Comments::Keep)
+    Lexer::new(command).run(Extent::Command)
 }
 
-/// Whether lines that start with `#` are words or remarks.
+/// What is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comments {
-    Keep,
-    Skip,
+pub(super) enum Extent {
+    /// One command, in which a line end is a blank like any other.
+    Command,
+    /// A code block, in which a line is a command and one that starts with `#` is a remark.
+    Block,
 }
 
 pub(super) struct Lexer<'a> {
@@ -77,17 +79,17 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, begin: 0, tokens: Vec::new(), open: None, ended: false }
     }
 
-    pub(super) fn run(mut self, comments: Comments) -> Result<Vec<Token>, CommandError> {
+    pub(super) fn run(mut self, extent: Extent) -> Result<Vec<Token>, CommandError> {
         let mut line_start = true;
         while let Some(c) = self.next() {
             self.begin = self.at - c.len_utf8();
-            if c == '#' && line_start && comments == Comments::Skip {
+            if c == '#' && line_start && extent == Extent::Block {
                 self.skip_line();
                 continue;
             }
             line_start = c == '\n' || (line_start && c.is_whitespace());
             match c {
-                '\n' => self.end_line(),
+                '\n' if extent == Extent::Block => self.end_line(),
                 c if c.is_whitespace() => self.end_token(self.begin),
                 '\'' | '"' => self.quoted(c)?,
                 '\\' => self.escape(Quoting::Bare)?,
@@ -262,14 +264,16 @@ mod tests {
         assert_eq!(texts("ab\\\ncd \"e\\\nf\""), ["abcd", "ef"]);
         assert_eq!(texts("\n a 'b\nc'\n\n"), ["a", "b\nc"]);
         assert_eq!(texts("a\r\n"), ["a"]);
-        assert_eq!(tokenize("a\nb"), Err(CommandError::SeveralCommands));
-        assert_eq!(tokenize("a\n\n'b'"), Err(CommandError::SeveralCommands));
+        assert_eq!(texts("a\nb\r\n\n'c'"), ["a", "b", "c"]);
+        let block = |text| Lexer::new(text).run(Extent::Block);
+        assert_eq!(block("a\nb"), Err(CommandError::SeveralCommands));
+        assert_eq!(block("a\n\n'b'"), Err(CommandError::SeveralCommands));
     }
 
     #[test]
     fn comments_are_words_of_a_line_and_remarks_in_a_block() {
         assert_eq!(texts("#a b"), ["#a", "b"]);
-        let skip = |text| Lexer::new(text).run(Comments::Skip).unwrap();
+        let skip = |text| Lexer::new(text).run(Extent::Block).unwrap();
         let words: Vec<_> =
             skip("# one\n  #two\nls '\n#x' #y\n# z\n").iter().map(Token::text).collect();
         assert_eq!(words, ["ls", "\n#x", "#y"]);

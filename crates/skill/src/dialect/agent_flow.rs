@@ -1,5 +1,7 @@
 //! Agent Flow Lite: prompts with inputs, a knowledge base and model settings.
 
+mod contract;
+
 use serde_json::{Map, Value, json};
 
 use super::{Clues, Evidence, Language, NewFile, Reader, agentskills::write_base, scaffold::title};
@@ -10,10 +12,16 @@ use crate::{
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
     name::NameGrammar,
+    render::Placeholders,
     shape::{Field, Limit, Others, Shape},
     skill::{Input, InputKind, Skill},
     source::Span,
     yaml::{Node, YamlVersion, write::write_scalar},
+};
+
+pub use contract::{
+    Content, ModelSettings, Refusal, check_inputs, check_name, check_placeholders, check_size,
+    missing_input, model_settings, parse, substitute,
 };
 
 /// Most bytes of a skill file, in UTF-8.
@@ -105,6 +113,10 @@ impl Language for AgentFlow {
         YamlVersion::V1_1
     }
 
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::AgentFlow
+    }
+
     fn fences(&self) -> Fences {
         Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Body, optional: false }
     }
@@ -153,13 +165,9 @@ impl Language for AgentFlow {
                 Diagnostic::error("missing-frontmatter", reader.document.head_span(), message);
             found.push(problem.help("add at least `description`").field("frontmatter"));
         }
-        let size = reader.document.text().len();
-        if size > MAX_CONTENT_BYTES {
-            let message = format!(
-                "Skill file size ({size} bytes) exceeds the soft limit of {MAX_CONTENT_BYTES} bytes (50KB)"
-            );
+        if let Err(refusal) = check_size(reader.document.text().len() as u64) {
             found.push(
-                Diagnostic::error("file-too-large", reader.document.head_span(), message)
+                Diagnostic::error("file-too-large", reader.document.head_span(), refusal.message)
                     .field("content")
                     .help("split the skill, or move reference text into a knowledge base"),
             );

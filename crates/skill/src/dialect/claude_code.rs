@@ -11,6 +11,7 @@ use crate::{
     document::Document,
     frontmatter::Fences,
     name::NameGrammar,
+    render::Placeholders,
     shape::{Field, Limit, Shape},
     skill::{Input, InputKind, Skill},
     yaml::write::write_scalar,
@@ -112,6 +113,10 @@ impl Language for ClaudeCode {
 
     fn about(&self) -> &'static str {
         "Claude Code's skills: the base format with fields for starting, forking and limiting."
+    }
+
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::Claude
     }
 
     fn fences(&self) -> Fences {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},
@@ -20,6 +20,30 @@ use crate::{
 
 #[derive(Debug)]
 pub(super) struct Gaia;
+
+/// Where a manifest keeps its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManifestShape {
+    /// At top level, as the specification says.
+    Flat,
+    /// Under `metadata.gaia`, as the shipped product does.
+    Nested,
+}
+
+impl ManifestShape {
+    /// The shape of a file.
+    pub fn of(document: &Document) -> Self {
+        if is_nested(document) { Self::Nested } else { Self::Flat }
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Nested => "metadata.gaia",
+        }
+    }
+}
 
 const TIERS: &[&str] = &["verified", "community", "experimental"];
 const WORDS: Shape = Shape::List(&Shape::Scalar(&[]));
@@ -210,9 +234,10 @@ impl Language for Gaia {
         names(reader, found);
         permissions(reader, found);
         tools(reader, skill, found);
-        let skills = reader.node(&place(reader, "requirements.skills"));
-        ranges(skills, found);
-        skill_references(skills, found);
+        let key = place(reader, "requirements.skills");
+        let skills = reader.node(&key);
+        ranges(skills, &key, found);
+        skill_references(skills, &key, found);
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -345,11 +370,13 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     }
     for code in name::gaia_warnings(text) {
         let message = format!("`{text}` has hyphens that most other systems refuse");
-        found.push(
-            Diagnostic::warning(code, node.span, message)
-                .field("name")
-                .help("use single hyphens between words"),
-        );
+        let mut problem = Diagnostic::warning(code, node.span, message)
+            .field("name")
+            .help("use single hyphens between words");
+        if let Some(slug) = name::slugify(text) {
+            problem = problem.fix(Fix::risky(vec![Edit::replace(node.span, slug)]));
+        }
+        found.push(problem);
     }
     if let Some(prefix) = name::reserved_prefix(text) {
         let message = format!("names that begin with `{prefix}` are reserved for its publisher");
@@ -399,7 +426,8 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
     let key = place(reader, "tools");
     let nodes = reader.node(&key).and_then(Node::items);
     let mut seen: Vec<&str> = Vec::new();
-    for node in nodes.unwrap_or_default() {
+    for (index, node) in nodes.unwrap_or_default().iter().enumerate() {
+        let field = format!("{key}[{index}].name");
         let Some((name_node, name)) = node.get("name").and_then(|node| Some((node, node.text()?)))
         else {
             continue;
@@ -408,7 +436,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
             let message = format!("Duplicate tool name '{name}'");
             found.push(
                 Diagnostic::error("duplicate-tool", name_node.span, message)
-                    .field(name)
+                    .field(field.clone())
                     .help("give each tool of a skill its own name"),
             );
         }
@@ -417,7 +445,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
             let message = format!("`{name}` is no name of a Python function");
             found.push(
                 Diagnostic::error("invalid-tool-name", name_node.span, message)
-                    .field(name)
+                    .field(field)
                     .help("use letters, digits and underscores, and begin with a letter"),
             );
         }
@@ -451,12 +479,13 @@ fn is_identifier(name: &str) -> bool {
     name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
 }
 
-fn ranges(skills: Option<&Node>, found: &mut Vec<Diagnostic>) {
-    for node in skills.and_then(Node::items).unwrap_or_default() {
+fn ranges(skills: Option<&Node>, key: &str, found: &mut Vec<Diagnostic>) {
+    for (index, node) in skills.and_then(Node::items).unwrap_or_default().iter().enumerate() {
         let Some(range) = node.get("version") else { continue };
         if let Err(problem) = VersionRange::parse(range.text().unwrap_or_default()) {
             found.push(
                 Diagnostic::error("invalid-range", range.span, problem.to_string())
+                    .field(format!("{key}[{index}].version"))
                     .help("write a range such as `>=1.2, <2` or `^1.2`"),
             );
         }

@@ -1,6 +1,6 @@
 //! gibb.eri.sh: command tools in the body, each an H3 section with a table and a command.
 
-mod tools;
+pub(crate) mod tools;
 
 use super::{Clues, Evidence, Language, NewFile, Reader, scaffold::title};
 use crate::{
@@ -104,6 +104,11 @@ impl Language for Gibberish {
     }
 
     fn check(&self, reader: &Reader<'_>, _: &Skill, found: &mut Vec<Diagnostic>) {
+        if carries_ours(reader) {
+            found.retain(|found| {
+                found.code != "unknown-field" || found.field.as_deref() != Some("metadata")
+            });
+        }
         modes(reader, found);
         clamped_timeout(reader, found);
         found.extend(tools::read(reader.document).1);
@@ -164,6 +169,12 @@ impl Language for Gibberish {
     }
 }
 
+/// Whether `metadata` holds only what a conversion keeps for the way back.
+fn carries_ours(reader: &Reader<'_>) -> bool {
+    let entries = reader.node("metadata").and_then(Node::entries).unwrap_or_default();
+    !entries.is_empty() && entries.iter().all(|entry| entry.key.starts_with("savoir-"))
+}
+
 fn timeout(reader: &Reader<'_>) -> u32 {
     let seconds = reader.value("timeout").and_then(|value| value.as_i64());
     let clamped = seconds.map(|seconds| seconds.clamp(*TIMEOUT.start(), *TIMEOUT.end()));
@@ -204,5 +215,24 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             None => problem.help(format!("there are {}", MODES.join(", "))),
         };
         found.push(problem);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{dialect::Dialect, reading::read_as, source::Source};
+
+    #[test]
+    fn only_our_own_metadata_goes_unmentioned() {
+        let unknown = |metadata: &str| {
+            let text = format!(
+                "---\nname: x\nversion: 1.0.0\ndescription: d\nmetadata: {metadata}\n---\n# x\n"
+            );
+            let reading = read_as(Source::new(text), Dialect::GIBBERISH, None);
+            reading.diagnostics.iter().filter(|found| found.code == "unknown-field").count()
+        };
+        assert_eq!(unknown("{savoir-from: skillrt}"), 0);
+        assert_eq!(unknown("{savoir-from: skillrt, other: x}"), 1);
+        assert_eq!(unknown("{}"), 1);
     }
 }

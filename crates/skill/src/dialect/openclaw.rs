@@ -11,14 +11,15 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::Fences,
     name::NameGrammar,
     permission::{self, Permission},
+    render::Placeholders,
     shape::{Field, Limit, Shape},
     skill::{Parameter, ParameterKind, Runner, Skill, Tool},
-    yaml::{Node, Tree, write::write_scalar},
+    yaml::{Node, Tree, YamlVersion, write::write_scalar},
 };
 
 #[derive(Debug)]
@@ -31,6 +32,15 @@ const BLOCKS: [&str; 4] = ["openclaw", "clawdbot", "clawdis", "moltbot"];
 const LOOSE: [&str; 5] = ["requires", "install", "primaryEnv", "envVars", "skillKey"];
 
 const SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
+
+/// What people call these systems elsewhere.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("macos", "darwin"),
+    ("mac", "darwin"),
+    ("osx", "darwin"),
+    ("windows", "win32"),
+    ("win", "win32"),
+];
 
 const FIELDS: &[Field] = &[
     Field::optional(
@@ -75,6 +85,10 @@ impl Language for OpenClaw {
 
     fn aliases(&self) -> &'static [&'static str] {
         &["clawhub", "clawdbot"]
+    }
+
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::BaseDir
     }
 
     fn fences(&self) -> Fences {
@@ -136,13 +150,17 @@ impl Language for OpenClaw {
             if !SYSTEMS.contains(&word) {
                 let span = if in_file(&node) { node.span } else { place };
                 let message = format!("`{word}` is no operating system that OpenClaw knows");
-                let help =
-                    if word == "macos" { "write `darwin`" } else { "use darwin, linux or win32" };
-                found.push(
-                    Diagnostic::warning("unknown-os", span, message)
-                        .field("metadata.openclaw.os")
-                        .help(help),
-                );
+                let mut problem =
+                    Diagnostic::warning("unknown-os", span, message).field("metadata.openclaw.os");
+                problem = match OTHER_NAMES.iter().find(|(other, _)| *other == word) {
+                    Some((_, known)) => {
+                        problem.fix = in_file(&node)
+                            .then(|| Fix::safe(vec![Edit::replace(node.span, *known)]));
+                        problem.help(format!("write `{known}`"))
+                    }
+                    None => problem.help("use darwin, linux or win32"),
+                };
+                found.push(problem);
             }
         }
     }
@@ -324,10 +342,11 @@ fn metadata_text(fields: &Node, found: &mut Vec<Diagnostic>) {
     if let Some(value) =
         Tree::parse(text).ok().and_then(|tree| tree.root).filter(|root| root.entries().is_some())
     {
-        let json = json!(value.to_value(crate::yaml::YamlVersion::V1_2)).to_string();
-        let edit = crate::diagnostic::Edit::replace(metadata.span, json);
+        let whole = text.starts_with('{') && !text.contains('\n');
+        let json = || json!(value.to_value(YamlVersion::V1_2)).to_string();
+        let bare = if whole { text.to_owned() } else { json() };
         problem.severity = Severity::Warning;
-        problem = problem.fix(crate::diagnostic::Fix::safe(vec![edit]));
+        problem = problem.fix(Fix::safe(vec![Edit::replace(metadata.span, bare)]));
     }
     found.push(problem);
 }

@@ -1,6 +1,8 @@
 //! Personal Agent: the portable format with a hint for when to use it, forking, and an allow-list
 //! that is enforced.
 
+mod lifecycle;
+
 use super::{
     Clues, Evidence, Language, NewFile, Reader,
     agentskills::{TOOLS, tools_text, write_base},
@@ -17,6 +19,8 @@ use crate::{
     skill::{Mode, Skill},
     yaml::{YamlVersion, write::write_scalar},
 };
+
+pub use lifecycle::{ARCHIVED_DAYS, Lifecycle, Provenance, STALE_DAYS, Standing, preamble_line};
 
 #[derive(Debug)]
 pub(super) struct PersonalAgent;

@@ -1,5 +1,8 @@
 //! skillrt: typed inputs, outputs, dependencies and permissions; or prose.
 
+mod run;
+mod store;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,11 +16,15 @@ use crate::{
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},
     permission,
+    render::Placeholders,
     shape::{self, Field, Limit, Others, Shape},
     skill::{Input, InputKind, Mode, Output, Skill},
     version::{self, SkillRef},
     yaml::{Node, YamlVersion, write::write_scalar},
 };
+
+pub use run::{RUNTIME_TYPES, RunRefusal, check_runtime, check_tools};
+pub use store::{InstallId, Listed, UnsafeName, install_id, listing};
 
 #[derive(Debug)]
 pub(super) struct Skillrt;
@@ -124,6 +131,10 @@ impl Language for Skillrt {
         "skillrt's typed skills with inputs, outputs, dependencies and permissions."
     }
 
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::Skillrt
+    }
+
     fn fences(&self) -> Fences {
         Fences { skip_blank_lines: true, exact: true, unclosed: Unclosed::Error, optional: true }
     }
@@ -189,7 +200,8 @@ impl Language for Skillrt {
             found.extend(shape::licence_problem(license.text().unwrap_or_default(), license.span));
         }
         runtime_level(reader, found);
-        skill_references(reader.node("dependencies.skills"), found);
+        let key = "dependencies.skills";
+        skill_references(reader.node(key), key, found);
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -378,12 +390,13 @@ fn runtime_level(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Finds references to skills that are not `name@range`.
-pub(super) fn skill_references(list: Option<&Node>, found: &mut Vec<Diagnostic>) {
-    for node in list.and_then(Node::items).unwrap_or_default() {
+pub(super) fn skill_references(list: Option<&Node>, key: &str, found: &mut Vec<Diagnostic>) {
+    for (index, node) in list.and_then(Node::items).unwrap_or_default().iter().enumerate() {
         for text in strings_of(node) {
             if let Err(problem) = SkillRef::parse(&text) {
                 found.push(
                     Diagnostic::error("invalid-range", node.span, problem.to_string())
+                        .field(format!("{key}[{index}]"))
                         .help("write `name`, or `name@^1.2` with a range"),
                 );
             }

@@ -23,7 +23,7 @@ pub(crate) fn close_block(text: &str, block: &Block) -> Option<Repair> {
     };
     Some(Repair {
         code: "unclosed-frontmatter",
-        message: "the frontmatter is never closed".into(),
+        message: "Missing closing '---': the frontmatter is never closed".into(),
         help: "add a line `---` after the last field",
         span: block.open,
         edits: vec![Edit::insert(end, fence)],
@@ -93,7 +93,7 @@ fn bare_yaml(text: &str, bom: usize) -> Option<Repair> {
     }
     Some(Repair {
         code: "missing-fence",
-        message: "the fields are not fenced".into(),
+        message: "Missing opening '---': the fields are not fenced".into(),
         help: "put a line `---` before the first field and after the last",
         span: first,
         edits,

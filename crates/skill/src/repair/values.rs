@@ -18,7 +18,7 @@ pub(super) fn candidates(text: &str, error: &YamlError) -> Vec<Repair> {
     let mut repairs = Vec::new();
     repairs.extend(place.escape());
     repairs.extend(place.tabs());
-    repairs.extend(place.html_spaces());
+    repairs.extend(html_spaces(text));
     repairs.extend(place.blank_after_colon());
     repairs.extend(place.misaligned_list());
     repairs.extend(place.reserved_character());
@@ -134,8 +134,25 @@ impl Place<'_> {
                 Span::new(self.at.min(owner.value.end), self.at.min(owner.value.end)),
             ),
         };
-        let edits = wrap_in_quotes(self.text, owner.value);
-        repair(code, message, "put the whole value in quotes", span, edits)
+        let edits = match backticked(value) {
+            true => replace_ends(owner.value),
+            false => wrap_in_quotes(self.text, owner.value),
+        };
+        let mut repair = repair(code, message, "put the whole value in quotes", span, edits);
+        if self.swallows_field(owner) {
+            repair.safety = Safety::Unsafe;
+        }
+        repair
+    }
+
+    /// Whether a single word is followed by an indented `key: value`: the indentation may be the
+    /// mistake, not the missing quotes.
+    fn swallows_field(&self, owner: &Owner) -> bool {
+        let first = Span::new(owner.value.start, owner.line.span.end).slice(self.text);
+        let word = !first.trim().contains(char::is_whitespace);
+        let rest = self.lines.iter().skip_while(|line| line.span.start <= owner.line.span.start);
+        let mut inside = rest.take_while(|line| line.span.start < owner.value.end);
+        word && inside.any(|line| line.key(self.text).is_some())
     }
 
     /// `>  text` wants its text on the next line.
@@ -310,34 +327,31 @@ impl Place<'_> {
         Some(repair("tab-indentation", message, "indent with blanks", span, edits))
     }
 
-    /// `&nbsp;` comes from text pasted out of a web page.
-    fn html_spaces(&self) -> Option<Repair> {
-        let edits: Vec<Edit> = memchr::memmem::find_iter(self.text.as_bytes(), b"&nbsp;")
-            .map(|at| Edit::replace(Span::new(at, at + "&nbsp;".len()), " "))
-            .collect();
-        let span = edits.first()?.span;
-        let message = "`&nbsp;` is a space of a web page, not of YAML".to_owned();
-        Some(repair("html-space", message, "write a blank", span, edits))
-    }
-
     /// `"\d"` is no escape: the backslash was meant as itself.
     fn escape(&self) -> Option<Repair> {
-        let line = self.line();
-        let before = self.text.get(line.span.start..self.at.min(line.span.end))?;
-        let slash = if self.text[self.at..].starts_with('\\') {
-            self.at
-        } else {
-            line.span.start + before.rfind('\\')?
-        };
-        let escaped = self.text[slash + 1..].chars().next()?;
-        let known = "0abt\tnvfre \"/\\N_LPxuU\n\r";
-        if known.contains(escaped) || !before.contains('"') {
-            return None;
+        let line = self.line().span.slice(self.text);
+        let quote = line.find('"')?;
+        let mut rest = line[quote..].char_indices();
+        while let Some((at, found)) = rest.next() {
+            if found != '\\' {
+                continue;
+            }
+            let (_, escaped) = rest.next()?;
+            if !"0abt\tnvfre \"/\\N_LPxuU".contains(escaped) {
+                let slash = self.line().span.start + quote + at;
+                let edits = vec![Edit::insert(slash, "\\")];
+                let span = Span::new(slash, slash + 1 + escaped.len_utf8());
+                let message = format!("`\\{escaped}` is no escape in double quotes");
+                return Some(repair(
+                    "invalid-escape",
+                    message,
+                    "double the backslash",
+                    span,
+                    edits,
+                ));
+            }
         }
-        let edits = vec![Edit::insert(slash, "\\")];
-        let span = Span::new(slash, slash + 1 + escaped.len_utf8());
-        let message = format!("`\\{escaped}` is no escape in double quotes");
-        Some(repair("invalid-escape", message, "double the backslash", span, edits))
+        None
     }
 
     /// Lines inside quotes that are not indented more than their key.
@@ -367,6 +381,16 @@ impl Place<'_> {
     }
 }
 
+/// `&nbsp;` comes from text pasted out of a web page.
+pub(super) fn html_spaces(text: &str) -> Option<Repair> {
+    let edits: Vec<Edit> = memchr::memmem::find_iter(text.as_bytes(), b"&nbsp;")
+        .map(|at| Edit::replace(Span::new(at, at + "&nbsp;".len()), " "))
+        .collect();
+    let span = edits.first()?.span;
+    let message = "`&nbsp;` is a space of a web page, not of YAML";
+    Some(repair("html-space", message, "write a blank", span, edits))
+}
+
 /// Characters that cannot begin a plain value.
 const RESERVED: &str = "@`%&*!";
 
@@ -378,6 +402,17 @@ fn repair(
     edits: Vec<Edit>,
 ) -> Repair {
     Repair { code, message: message.into(), help, span, edits, safety: Safety::Safe }
+}
+
+/// Whether backticks were meant as quotes.
+fn backticked(value: &str) -> bool {
+    let inner = value.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+    inner.is_some_and(|inner| !inner.contains(['`', '"', '\\']))
+}
+
+fn replace_ends(value: Span) -> Vec<Edit> {
+    let quote = |at: usize| Edit::replace(Span::new(at, at + 1), "\"");
+    vec![quote(value.start), quote(value.end - 1)]
 }
 
 /// Puts quotes around a value, whichever need fewer escapes.

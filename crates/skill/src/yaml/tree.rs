@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, Tag};
 use thiserror::Error;
 
-use super::node::{Data, Entry, Node, Style};
+use super::{
+    YamlVersion,
+    node::{Data, Entry, Node, Style},
+};
 use crate::{limits, source::Span};
 
 /// Why YAML could not be read.
@@ -42,7 +45,7 @@ pub struct Note {
     pub kind: NoteKind,
     /// Where.
     pub span: Span,
-    /// The name that stands there.
+    /// The name that stands there; for a key its dotted path.
     pub name: String,
 }
 
@@ -216,7 +219,8 @@ impl<'a> Builder<'a> {
     fn tag(&mut self, tag: Option<&Tag>, span: Span) -> Option<String> {
         let tag = tag?;
         let core = tag.handle() == "tag:yaml.org,2002:";
-        self.note(NoteKind::Tag, span, tag.to_string());
+        let written = if core { format!("!!{}", tag.suffix()) } else { tag.to_string() };
+        self.note(NoteKind::Tag, span, written);
         Some(if core { tag.suffix().to_owned() } else { tag.to_string() })
     }
 
@@ -280,7 +284,8 @@ impl<'a> Builder<'a> {
                     let duplicate = twin.map(|twin| same_value(&twin.value, &node));
                     entries.push(Entry { key: key.clone(), key_span, value: node });
                     if let Some(same) = duplicate {
-                        self.note(NoteKind::DuplicateKey { same }, key_span, key);
+                        let path = self.path_to(&key);
+                        self.note(NoteKind::DuplicateKey { same }, key_span, path);
                     }
                 }
             },
@@ -292,14 +297,34 @@ impl<'a> Builder<'a> {
     fn finish(self) -> Tree {
         self.tree
     }
+
+    /// The dotted path of `key` in the map that is open.
+    fn path_to(&self, key: &str) -> String {
+        let outer = self.stack.len().saturating_sub(1);
+        let mut path = String::new();
+        for open in self.stack.iter().take(outer) {
+            match (&open.data, &open.key) {
+                (Data::Sequence { items, .. }, _) => {
+                    path.extend(["[", &items.len().to_string(), "]"]);
+                }
+                (_, Some((key, _))) if path.is_empty() => path.push_str(key),
+                (_, Some((key, _))) => path.extend([".", key]),
+                (_, None) => {}
+            }
+        }
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path + key
+    }
 }
 
 fn key_of(node: &Node) -> Result<String, YamlError> {
     let problem = match &node.data {
-        Data::Scalar { text, style } if !text.is_empty() || *style != Style::Plain => {
-            return Ok(text.clone());
-        }
-        Data::Scalar { .. } => "a key is empty",
+        // Both versions of YAML agree on the words for nothing.
+        Data::Scalar { text, .. } if !node.is_null(YamlVersion::V1_2) => return Ok(text.clone()),
+        Data::Scalar { text, .. } if text.is_empty() => "a key is empty",
+        Data::Scalar { .. } => "nothing cannot be a key",
         Data::Sequence { .. } => "a list cannot be a key",
         Data::Mapping { .. } => "a map cannot be a key",
     };
@@ -307,8 +332,7 @@ fn key_of(node: &Node) -> Result<String, YamlError> {
 }
 
 fn same_value(a: &Node, b: &Node) -> bool {
-    use super::YamlVersion::V1_2;
-    a.to_value(V1_2) == b.to_value(V1_2)
+    a.to_value(YamlVersion::V1_2) == b.to_value(YamlVersion::V1_2)
 }
 
 /// `<<` brings the keys of a map, or of a list of maps, that are not there yet.
@@ -399,8 +423,16 @@ mod tests {
     }
 
     #[test]
+    fn a_second_key_is_named_by_its_path() {
+        let tree = Tree::parse("a:\n  - {x: 1, y: {z: 1, z: 2}}\nb: 1\nb: 1\n").unwrap();
+        let names: Vec<_> = tree.notes.iter().map(|note| note.name.as_str()).collect();
+        assert_eq!(names, ["a[0].y.z", "b"]);
+        assert_eq!(value("'null': 1\n'': 2\n"), json!({"null": 1, "": 2}));
+    }
+
+    #[test]
     fn a_key_must_be_a_word() {
-        for text in ["? [1]\n: 2\n", "{a: 1}: 2\n", ": 2\n"] {
+        for text in ["? [1]\n: 2\n", "{a: 1}: 2\n", ": 2\n", "~: 2\n", "null: 2\n"] {
             assert_eq!(Tree::parse(text).unwrap_err().kind, ErrorKind::BadKey, "{text}");
         }
     }

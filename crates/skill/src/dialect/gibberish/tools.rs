@@ -26,6 +26,31 @@ pub(super) fn first_command_tool(document: &Document) -> Option<&str> {
     Some(section.heading.title.slice(document.text()))
 }
 
+/// Where the parts of a command tool stand.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The name in its heading.
+    pub(crate) name: Span,
+    /// The lines of its command.
+    pub(crate) command: Span,
+    /// The rows of its table of parameters, with the name in each.
+    pub(crate) rows: Vec<(String, Span)>,
+}
+
+/// The places of the tools that have a command, in order.
+pub(crate) fn places(document: &Document) -> Vec<Place> {
+    let place = |section: Section<'_>| {
+        let rows = section.part("Parameters").map(|part| section.rows(part)).unwrap_or_default();
+        let name_of = |row: &Row| row.cells.first().map(|cell| cell.trim_matches('`').to_owned());
+        Some(Place {
+            name: section.heading.title,
+            command: section.command_fence()?.content,
+            rows: rows.iter().skip(2).filter_map(|row| Some((name_of(row)?, row.span))).collect(),
+        })
+    };
+    sections(document).into_iter().filter_map(place).collect()
+}
+
 /// The tools of a body and what is wrong with them.
 pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
     let mut tools: Vec<Tool> = Vec::new();
@@ -136,13 +161,17 @@ impl Section<'_> {
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    fn command(&self, tool: &str, found: &mut Vec<Diagnostic>) -> Option<CommandTemplate> {
+    /// The block that holds the command.
+    fn command_fence(&self) -> Option<&CodeFence> {
         let within = self.part("Command").unwrap_or(self.span);
-        let is_shell = |fence: &&CodeFence| {
+        self.fences(within).find(|fence| {
             let info = fence.info.slice(self.text);
             matches!(info.split_whitespace().next(), Some("bash" | "sh"))
-        };
-        let Some(fence) = self.fences(within).find(is_shell) else {
+        })
+    }
+
+    fn command(&self, tool: &str, found: &mut Vec<Diagnostic>) -> Option<CommandTemplate> {
+        let Some(fence) = self.command_fence() else {
             let message = format!("the tool `{tool}` has no command");
             found.push(
                 Diagnostic::error("no-command", self.heading.title, message)

@@ -1,0 +1,76 @@
+//! The commands, one file each.
+
+mod check;
+mod completions;
+mod config;
+mod conformance;
+#[cfg(any())]
+mod convert;
+mod man;
+mod new;
+mod render;
+mod rules;
+mod schema;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use savoir_skill::Dialect;
+
+use crate::error::CommandError;
+
+/// Makes any SKILL.md work anywhere: reads every dialect, checks it, mends it, converts it.
+#[derive(Debug, Parser)]
+#[command(name = "savoir", version, about, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  savoir check .                         check every skill below this folder
+  savoir check --fix skills/             mend what can be mended safely
+  savoir show my-skill                   see how a skill is read, and why
+  savoir convert my-skill --to codex -o out/my-skill
+  savoir new my-skill --dialect gaia     begin a skill
+
+Exit codes: 0 fine, 1 findings, 2 wrong usage or unreadable input, 3 refused by policy.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Show(show::Args),
+    Render(render::Args),
+    #[cfg(any())]
+    Convert(convert::Args),
+    New(new::Args),
+    Rules(rules::Args),
+    Schema(schema::Args),
+    Config(config::Args),
+    Conformance(conformance::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
+    match cli.command {
+        Command::Check(args) => check::run(args),
+        Command::Show(args) => show::run(&args),
+        Command::Render(args) => render::run(args),
+        #[cfg(any())]
+        Command::Convert(args) => convert::run(&args),
+        Command::New(args) => new::run(&args),
+        Command::Rules(args) => rules::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// Reads a dialect from the command line.
+fn dialect(word: &str) -> Result<Dialect, String> {
+    word.parse().map_err(|error: savoir_skill::dialect::UnknownDialect| error.to_string())
+}

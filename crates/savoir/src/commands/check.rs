@@ -1,0 +1,364 @@
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Mutex, mpsc},
+    thread,
+};
+
+use anstream::eprintln;
+use savoir_skill::{
+    Diagnostic, Dialect, Safety, Source, Span,
+    check::{
+        self, Options, Target,
+        render::{self, FileReport, Format, Summary},
+    },
+};
+
+use crate::{
+    config::{self, Config},
+    discover::{self, Candidate},
+    error::CommandError,
+    load, output, write,
+};
+
+/// Check skills, and mend them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir check                           every skill below this folder
+  savoir check --fix                     mend what is safe to mend
+  savoir check --diff --unsafe           see what all fixes would change
+  savoir check --target claude-ai x/     what claude.ai would refuse
+  savoir check --format sarif > out.sarif")]
+pub(crate) struct Args {
+    /// Skill folders, folders above them, or files
+    #[arg(default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// How to print findings
+    #[arg(long, value_name = "FORMAT", value_parser = format, default_value = "text", help = "How to print findings [text, json, sarif, github]")]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Apply safe fixes
+    #[arg(long)]
+    fix: bool,
+    /// With --fix or --diff: fixes that a person should look at, too
+    #[arg(long, name = "unsafe")]
+    risky: bool,
+    /// Show what the fixes would change, and change nothing
+    #[arg(long)]
+    diff: bool,
+    /// Warnings fail, too
+    #[arg(long)]
+    strict: bool,
+    /// Only these rules
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    select: Vec<String>,
+    /// Not these rules
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Also what this host rejects, truncates or ignores [agentskills, claude-code, claude-ai, codex, openclaw]
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = target)]
+    target: Vec<Target>,
+    /// Read every file in this dialect instead of finding out
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    dialect: Option<Dialect>,
+}
+
+fn format(word: &str) -> Result<Format, String> {
+    word.parse().map_err(|error: render::UnknownFormat| error.to_string())
+}
+
+fn target(word: &str) -> Result<Target, String> {
+    word.parse().map_err(|error: check::UnknownTarget| error.to_string())
+}
+
+/// What was typed, together with what the configuration says.
+struct Plan {
+    format: Format,
+    fixes: Option<Safety>,
+    diff: bool,
+    strict: bool,
+    options: Options,
+}
+
+impl Plan {
+    fn new(args: &Args, config: &Config) -> Result<Self, CommandError> {
+        let most = if args.risky { Safety::Unsafe } else { Safety::Safe };
+        if args.risky && !args.fix && !args.diff {
+            return Err(CommandError::input("--unsafe needs --fix or --diff"));
+        }
+        let or = |own: &[String], other: &[String]| {
+            if own.is_empty() { other.to_vec() } else { own.to_vec() }
+        };
+        let options = Options {
+            dialect: args.dialect.or(config.check.dialect),
+            select: or(&args.select, &config.check.select),
+            ignore: [args.ignore.as_slice(), config.check.ignore.as_slice()].concat(),
+            targets: if args.target.is_empty() { config.check.target.clone() } else { args.target.clone() },
+        };
+        config::known_codes(options.select.iter().chain(&options.ignore))?;
+        Ok(Self {
+            format: if args.json { Format::Json } else { args.format },
+            fixes: (args.fix || args.diff).then_some(most),
+            diff: args.diff,
+            strict: args.strict || config.check.strict,
+            options,
+        })
+    }
+}
+
+/// What came of one file.
+struct Outcome {
+    path: String,
+    source: Option<Source>,
+    dialect: Option<Dialect>,
+    diagnostics: Vec<Diagnostic>,
+    diff: Option<String>,
+    fixed: usize,
+    /// The path was asked for and is not there.
+    input_error: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Path::new("."))?;
+    let plan = Plan::new(&args, &config)?;
+    let mut report = Report::new(&plan);
+    report.start()?;
+    let single = matches!(args.paths.as_slice(), [path] if path.is_file());
+    if single {
+        let mut outcomes = Vec::new();
+        discover::walk(&args.paths, &mut |candidate| {
+            outcomes.push(work(candidate, &plan));
+            true
+        });
+        for outcome in outcomes {
+            report.file(outcome)?;
+        }
+    } else {
+        in_parallel(&args.paths, &plan, &mut report)?;
+    }
+    report.finish()
+}
+
+/// Candidates that travel together, so that threads meet rarely.
+const BATCH: usize = 32;
+
+/// One thread walks, some work, and this one prints in the order of the walk. Only a bounded
+/// number of batches is under way, so memory does not grow with the number of skills.
+fn in_parallel(paths: &[PathBuf], plan: &Plan, report: &mut Report<'_>) -> Result<(), CommandError> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let (to_work, work_queue) = mpsc::sync_channel::<(usize, Vec<Candidate>)>(workers * 4);
+    let (to_print, print_queue) = mpsc::sync_channel::<(usize, Vec<Outcome>)>(workers * 8);
+    let work_queue = Mutex::new(work_queue);
+    thread::scope(|scope| {
+        scope.spawn(move || walk_in_batches(paths, &to_work));
+        for _ in 0..workers {
+            let (to_print, work_queue) = (to_print.clone(), &work_queue);
+            scope.spawn(move || {
+                loop {
+                    let next = work_queue.lock().map(|queue| queue.recv());
+                    let Ok(Ok((index, batch))) = next else { return };
+                    let done = batch.into_iter().map(|candidate| work(candidate, plan)).collect();
+                    if to_print.send((index, done)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(to_print);
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (index, outcomes) in print_queue {
+            waiting.insert(index, outcomes);
+            while let Some(outcomes) = waiting.remove(&next) {
+                for outcome in outcomes {
+                    report.file(outcome)?;
+                }
+                next += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn walk_in_batches(paths: &[PathBuf], queue: &mpsc::SyncSender<(usize, Vec<Candidate>)>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut index = 0;
+    discover::walk(paths, &mut |candidate| {
+        batch.push(candidate);
+        if batch.len() < BATCH {
+            return true;
+        }
+        index += 1;
+        queue.send((index - 1, std::mem::take(&mut batch))).is_ok()
+    });
+    // Nobody listens any more when printing failed.
+    let _ = queue.send((index, batch));
+}
+
+fn work(candidate: Candidate, plan: &Plan) -> Outcome {
+    match candidate {
+        Candidate::Skill { path, folder, root } => match load::source(&path, Some(&root)) {
+            Ok(source) => check_one(&path, folder.as_ref(), source, plan),
+            Err(problem) => failed(&path, problem, false),
+        },
+        Candidate::Unreadable { path, problem } => {
+            let found = Diagnostic::error("unreadable-file", Span::default(), problem);
+            failed(&path, found, true)
+        }
+        Candidate::Empty { path } => {
+            let message = "there is no SKILL.md below this folder";
+            let found = Diagnostic::error("unreadable-file", Span::default(), message)
+                .help("name a folder with skills; `savoir new NAME` makes one");
+            failed(&path, found, true)
+        }
+    }
+}
+
+fn failed(path: &Path, problem: Diagnostic, input_error: bool) -> Outcome {
+    Outcome {
+        path: shown(path),
+        source: None,
+        dialect: None,
+        diagnostics: vec![problem],
+        diff: None,
+        fixed: 0,
+        input_error,
+    }
+}
+
+fn check_one(
+    path: &Path,
+    folder: Option<&savoir_skill::Folder>,
+    source: Source,
+    plan: &Plan,
+) -> Outcome {
+    let before = plan.fixes.map(|_| source.text().to_owned());
+    let mut checked = check::check(source, folder, &plan.options);
+    let mut outcome = Outcome {
+        path: shown(path),
+        source: None,
+        dialect: Some(checked.reading.detection.dialect),
+        diagnostics: Vec::new(),
+        diff: None,
+        fixed: 0,
+        input_error: false,
+    };
+    if let (Some(most), Some(before)) = (plan.fixes, before) {
+        let fixed = check::fix(&before, folder, &plan.options, most);
+        if fixed.text != before {
+            outcome.fixed = fixed.fixed.len();
+            if plan.diff {
+                outcome.diff = Some(diff(&outcome.path, &before, &fixed.text));
+            } else if let Err(error) = write::replace(path, &fixed.text) {
+                return failed(path, Diagnostic::error("unreadable-file", Span::default(), error.to_string()), true);
+            } else if let Ok(source) = Source::from_bytes(fixed.text.into_bytes()) {
+                checked = check::check(source, folder, &plan.options);
+            }
+        }
+    }
+    outcome.dialect = Some(checked.reading.detection.dialect);
+    outcome.diagnostics = checked.diagnostics;
+    if !outcome.diagnostics.is_empty() {
+        outcome.source = Some(checked.reading.document.into_source());
+    }
+    outcome
+}
+
+/// The path as people write it: with `/`, without a leading `./`.
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', "/");
+    text.strip_prefix("./").unwrap_or(&text).to_owned()
+}
+
+fn diff(path: &str, before: &str, after: &str) -> String {
+    similar::TextDiff::from_lines(before, after)
+        .unified_diff()
+        .context_radius(2)
+        .header(&format!("a/{path}"), &format!("b/{path}"))
+        .to_string()
+}
+
+/// Prints outcomes and remembers what the exit code must be.
+struct Report<'a> {
+    plan: &'a Plan,
+    out: Box<dyn std::io::Write>,
+    renderer: Box<dyn render::Renderer>,
+    summary: Summary,
+    fixed: (usize, usize),
+    input_error: bool,
+}
+
+impl<'a> Report<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let style = render::TextStyle { color: output::wants_color(), ..render::TextStyle::default() };
+        Self {
+            plan,
+            out: Box::new(output::stdout()),
+            renderer: render::renderer(plan.format, style),
+            summary: Summary::default(),
+            fixed: (0, 0),
+            input_error: false,
+        }
+    }
+
+    fn start(&mut self) -> Result<(), CommandError> {
+        if !self.plan.diff {
+            self.renderer.start(&mut self.out)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, outcome: Outcome) -> Result<(), CommandError> {
+        let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
+        self.summary.files += 1;
+        self.summary.errors += errors;
+        self.summary.warnings += outcome.diagnostics.len() - errors;
+        self.input_error |= outcome.input_error;
+        if outcome.fixed > 0 {
+            self.fixed.0 += outcome.fixed;
+            self.fixed.1 += 1;
+        }
+        if self.plan.diff {
+            if let Some(diff) = outcome.diff {
+                self.out.write_all(output::harmless(&diff).as_bytes())?;
+            }
+            return Ok(());
+        }
+        let report = FileReport {
+            path: &outcome.path,
+            source: outcome.source.as_ref(),
+            dialect: outcome.dialect,
+            diagnostics: &outcome.diagnostics,
+        };
+        self.renderer.file(&mut self.out, &report)?;
+        Ok(())
+    }
+
+    #[expect(clippy::print_stderr, reason = "progress goes beside the findings, not into them")]
+    fn finish(mut self) -> Result<ExitCode, CommandError> {
+        if !self.plan.diff {
+            self.renderer.finish(&mut self.out, &self.summary)?;
+        }
+        output::flush(&mut self.out)?;
+        let (count, files) = self.fixed;
+        if count > 0 {
+            let verb = if self.plan.diff { "would fix" } else { "fixed" };
+            eprintln!("{verb} {} in {}", plural(count, "finding"), plural(files, "file"));
+        }
+        let stops = self.summary.errors > 0 || self.plan.strict && self.summary.warnings > 0;
+        Ok(ExitCode::from(match (self.input_error, stops && !self.plan.diff) {
+            (true, _) => 2,
+            (false, true) => 1,
+            (false, false) => 0,
+        }))
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

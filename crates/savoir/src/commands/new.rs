@@ -1,0 +1,57 @@
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anstream::println;
+use savoir_skill::{Dialect, name::NameGrammar};
+
+use crate::{error::CommandError, write};
+
+/// Begin a skill
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir new weather-report
+  savoir new git-helper --dialect gibberish
+  savoir new invoice --dialect gaia --description \"Reads invoices\"")]
+pub(crate) struct Args {
+    /// Its name: lower-case letters, digits and single hyphens
+    name: String,
+    /// The system it is for
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialect, default_value = "agentskills")]
+    dialect: Dialect,
+    /// What it does and when to use it
+    #[arg(long)]
+    description: Option<String>,
+    /// Where its folder goes
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+}
+
+#[expect(clippy::print_stdout, reason = "the command tells what it made")]
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    NameGrammar::Published.check(&args.name).map_err(|problem| {
+        let error = CommandError::input(format!("`{}` is no name for a skill: {problem}", args.name.escape_debug()));
+        match savoir_skill::name::slugify(&args.name) {
+            Some(slug) if NameGrammar::Published.check(&slug).is_ok() => error.hint(format!("`{slug}` would be one")),
+            _ => error.hint("use lower-case letters, digits and single hyphens, and begin with a letter"),
+        }
+    })?;
+    let description = args.description.clone().unwrap_or_else(|| {
+        format!("Describe what {} does. Use when the user asks for it.", args.name)
+    });
+    let folder = args.path.join(&args.name);
+    let files = args.dialect.scaffold(&args.name, &description);
+    write::new_folder(&folder, |staging: &Path| {
+        for file in &files {
+            write::file_in(staging, &file.path, file.text.as_bytes())?;
+        }
+        Ok(())
+    })?;
+    for file in &files {
+        println!("created {}", folder.join(&file.path).display());
+    }
+    println!("check it with: savoir check {}", folder.display());
+    Ok(ExitCode::SUCCESS)
+}

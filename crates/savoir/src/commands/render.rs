@@ -1,0 +1,61 @@
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use savoir_skill::{Dialect, render};
+use serde_json::{Map, Value};
+
+use crate::{error::CommandError, load, output};
+
+/// Print the prompt of a skill after its inputs are put in
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir render summary --input text=\"Long text\" --input tone=dry
+  savoir render summary --inputs values.json
+  savoir render fix-issue --input ARGUMENTS=\"123 urgent\"
+
+Nothing is executed.")]
+pub(crate) struct Args {
+    /// A skill's folder or file
+    path: PathBuf,
+    /// A value, as name=value
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    input: Vec<String>,
+    /// A JSON file with values
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+    /// Read the file in this dialect instead of finding out
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    dialect: Option<Dialect>,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
+    let loaded = load::load(&args.path, args.dialect)?;
+    load::require_usable(&loaded)?;
+    let mut values = match &args.inputs {
+        Some(file) => from_file(file)?,
+        None => Map::new(),
+    };
+    for pair in args.input {
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            CommandError::input(format!("`{pair}` is no input")).hint("write --input name=value")
+        })?;
+        values.insert(name.to_owned(), Value::String(value.to_owned()));
+    }
+    let directory = loaded.folder.as_ref().map(|folder| folder.root().to_string_lossy());
+    let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
+        .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
+    output::text(&prompt)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn from_file(file: &PathBuf) -> Result<Map<String, Value>, CommandError> {
+    let shown = file.display();
+    let text = fs::read_to_string(file)
+        .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(CommandError::input(format!("{shown} is not a JSON object"))
+            .hint("write {\"name\": \"value\"}")),
+        Err(error) => Err(CommandError::input(format!("{shown} is not JSON: {error}"))),
+    }
+}

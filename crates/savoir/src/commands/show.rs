@@ -1,0 +1,167 @@
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use savoir_skill::{
+    Dialect, Skill,
+    dialect::{self, Strength},
+    skill::Runner,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    error::CommandError,
+    load::{self, Loaded},
+    output,
+};
+
+/// Show a skill as Savoir reads it, and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  savoir show my-skill\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt")]
+pub(crate) struct Args {
+    /// A skill's folder or file
+    path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Refuse a skill with any finding
+    #[arg(long)]
+    strict: bool,
+    /// Read the file in this dialect instead of finding out
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    dialect: Option<Dialect>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let loaded = load::load(&args.path, args.dialect)?;
+    if args.strict {
+        load::require_clean(&loaded)?;
+    }
+    if args.json {
+        output::json(&as_json(&loaded)?)?;
+    } else {
+        output::text(&output::harmless(&page(&loaded)))?;
+    }
+    Ok(ExitCode::from(u8::from(!loaded.reading.is_usable())))
+}
+
+fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
+    let reading = &loaded.reading;
+    let detection = &reading.detection;
+    let also = dialect::also(&reading.document, loaded.folder.as_ref(), detection.dialect);
+    let mut map = Map::new();
+    map.insert("path".into(), json!(loaded.path.to_string_lossy()));
+    map.insert("dialect".into(), json!(detection.dialect));
+    map.insert("why".into(), json!(detection.why));
+    map.insert("strength".into(), json!(detection.strength));
+    map.insert("also".into(), json!(also));
+    let skill = serde_json::to_value(&reading.skill)?;
+    for (key, value) in skill.as_object().into_iter().flatten() {
+        map.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    let errors: Vec<&str> =
+        reading.diagnostics.iter().filter(|found| found.is_error()).map(|found| found.code).collect();
+    map.insert("errors".into(), json!(errors));
+    Ok(Value::Object(map))
+}
+
+fn page(loaded: &Loaded) -> String {
+    let reading = &loaded.reading;
+    let (skill, detection) = (&reading.skill, &reading.detection);
+    let mut page = Page::default();
+    let sure = match detection.strength {
+        Strength::Explicit | Strength::Strong => "",
+        Strength::Weak => ", a weak sign",
+    };
+    page.field("name", &skill.name);
+    page.field("version", skill.version.as_deref().unwrap_or_default());
+    page.field("dialect", &format!("{} ({}{sure})", detection.dialect, detection.why));
+    let also = dialect::also(&reading.document, loaded.folder.as_ref(), detection.dialect);
+    page.list("also valid as", also.iter().map(ToString::to_string));
+    page.field("description", &skill.description);
+    page.field("when to use", skill.when_to_use.as_deref().unwrap_or_default());
+    page.list("authors", skill.authors.iter().cloned());
+    page.field("license", skill.license.as_deref().unwrap_or_default());
+    page.field("needs", skill.compatibility.as_deref().unwrap_or_default());
+    page.list("tags", skill.tags.iter().cloned());
+    inputs_and_tools(&mut page, skill);
+    page.list("permissions", skill.permissions.iter().map(ToString::to_string));
+    page.value("requirements", &serde_json::to_value(&skill.requirements).unwrap_or_default());
+    page.value("policy", &serde_json::to_value(&skill.policy).unwrap_or_default());
+    page.list("files", skill.resources.iter().cloned());
+    page.value("other fields", &Value::Object(skill.extra.clone()));
+    let lines = skill.body.lines().count();
+    page.field("body", &format!("{lines} lines, {} bytes", skill.body.len()));
+    let errors = reading.diagnostics.iter().filter(|found| found.is_error()).count();
+    let warnings = reading.diagnostics.len() - errors;
+    if errors + warnings > 0 {
+        let hint = format!("{errors} errors, {warnings} warnings; see: savoir check {}", loaded.path.display());
+        page.field("findings", &hint);
+    }
+    page.text
+}
+
+fn inputs_and_tools(page: &mut Page, skill: &Skill) {
+    page.list(
+        "inputs",
+        skill.inputs.iter().map(|input| {
+            let required = if input.required { ", required" } else { "" };
+            let default = input.default.as_ref().map(|value| format!(", default {value}")).unwrap_or_default();
+            format!("{} ({}{required}{default})", input.name, input.kind.as_str())
+        }),
+    );
+    if let Some(output) = &skill.outputs {
+        page.field("output", &output.kind);
+    }
+    for tool in &skill.tools {
+        let parameters: Vec<String> = tool
+            .parameters
+            .iter()
+            .map(|parameter| {
+                let optional = if parameter.required { "" } else { "?" };
+                format!("{}{optional}: {}", parameter.name, parameter.kind.as_str())
+            })
+            .collect();
+        let runs = match &tool.runner {
+            Runner::Command(command) => {
+                let args = command.args.iter().map(|arg| arg.text().to_owned());
+                std::iter::once(command.program.clone()).chain(args).collect::<Vec<_>>().join(" ")
+            }
+            Runner::Python { function } => format!("tools.py: {function}"),
+            Runner::Handler { path } => path.clone(),
+        };
+        page.field("tool", &format!("{}({})  {runs}", tool.name, parameters.join(", ")));
+        page.field("", &tool.description);
+    }
+}
+
+/// Aligned lines of `label  value`.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn field(&mut self, label: &str, value: &str) {
+        if value.trim().is_empty() {
+            return;
+        }
+        let mut lines = value.trim_end().lines();
+        let _ = writeln!(self.text, "{label:14} {}", lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(self.text, "{:14} {line}", "");
+        }
+    }
+
+    fn list(&mut self, label: &str, items: impl Iterator<Item = String>) {
+        for (index, item) in items.enumerate() {
+            self.field(if index == 0 { label } else { "" }, &item);
+        }
+    }
+
+    fn value(&mut self, label: &str, value: &Value) {
+        let Some(map) = value.as_object() else { return };
+        self.list(label, map.iter().map(|(key, value)| match value {
+            Value::String(text) => format!("{key}: {text}"),
+            other => format!("{key}: {other}"),
+        }));
+    }
+}

@@ -1,0 +1,122 @@
+//! Conformance vectors: pairs of an input and what must become of it, answered by the library.
+//!
+//! Nothing here knows a rule of a dialect. Each operation calls the function of `savoir-skill` that
+//! the commands call, too, and writes its result as JSON; [`compare`] holds that against what was
+//! expected.
+
+mod afl;
+mod compare;
+mod gaia;
+mod gibb;
+mod pa;
+mod report;
+mod skillrt;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+/// A file of vectors.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct VectorFile {
+    vectors: Vec<Vector>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Vector {
+    id: String,
+    dialect: String,
+    op: String,
+    input: Value,
+    expected: Value,
+}
+
+/// What became of the vectors, each by its identifier.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Outcome {
+    /// As expected.
+    pub(crate) passed: Vec<String>,
+    /// Not as expected.
+    pub(crate) failed: Vec<Failure>,
+    /// Operations that nothing here implements.
+    pub(crate) unsupported: Vec<String>,
+}
+
+/// A vector whose result differs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failure {
+    /// The vector.
+    pub(crate) id: String,
+    /// What the file says.
+    pub(crate) expected: Value,
+    /// What the library says.
+    pub(crate) got: Value,
+}
+
+/// The result of an operation as JSON.
+type Answer = Result<Value, Miss>;
+
+/// Why an operation has no result.
+#[derive(Debug)]
+enum Miss {
+    /// Nothing implements it.
+    Unsupported,
+    /// The input does not have the operation's shape.
+    BadInput(String),
+}
+
+impl From<serde_json::Error> for Miss {
+    fn from(error: serde_json::Error) -> Self {
+        Self::BadInput(error.to_string())
+    }
+}
+
+impl VectorFile {
+    /// Reads a file of vectors.
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+/// Answers every vector and compares.
+pub(crate) fn run(file: &VectorFile) -> Outcome {
+    let mut outcome = Outcome::default();
+    for vector in &file.vectors {
+        let got = match answer(vector) {
+            Ok(got) => got,
+            Err(Miss::Unsupported) => {
+                outcome.unsupported.push(vector.id.clone());
+                continue;
+            }
+            Err(Miss::BadInput(message)) => {
+                json!({"ok": false, "error": "bad_input", "message": message})
+            }
+        };
+        if compare::matches(&vector.expected, &got) {
+            outcome.passed.push(vector.id.clone());
+        } else {
+            let (id, expected) = (vector.id.clone(), vector.expected.clone());
+            outcome.failed.push(Failure { id, expected, got });
+        }
+    }
+    outcome
+}
+
+fn answer(vector: &Vector) -> Answer {
+    let Vector { op, input, .. } = vector;
+    match vector.dialect.as_str() {
+        "afl" => afl::answer(op, input),
+        "gibb" => gibb::answer(op, input),
+        "gaia" => gaia::answer(op, input),
+        "skillrt" => skillrt::answer(op, input),
+        "pa" => pa::answer(op, input),
+        _ => Err(Miss::Unsupported),
+    }
+}
+
+/// Takes an input in the shape that an operation wants.
+fn take<T: DeserializeOwned>(input: &Value) -> Result<T, Miss> {
+    Ok(T::deserialize(input)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Agent Flow Lite: names, files, prompts and inputs. Requests, events and workflows are not here.
+
+use savoir_skill::{
+    Dialect,
+    dialect::agent_flow::{self, Refusal},
+    name,
+    skill::Input,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Miss, report, take};
+
+#[derive(Deserialize)]
+struct Substitution {
+    template: String,
+    #[serde(default)]
+    inputs: Value,
+    #[serde(default)]
+    provided: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Provided {
+    #[serde(default)]
+    inputs: Value,
+    #[serde(default)]
+    provided: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    skill: String,
+}
+
+pub(super) fn answer(op: &str, input: &Value) -> Answer {
+    Ok(match op {
+        "validate_name" => verdict(agent_flow::check_name(&take::<String>(input)?)),
+        "normalize_name" => name::normalize(&take::<String>(input)?).into(),
+        "parse_skill_md" => match agent_flow::parse(&take::<String>(input)?) {
+            Ok(content) => {
+                json!({"ok": true, "frontmatter": content.frontmatter, "body": content.body})
+            }
+            Err(refusal) => verdict(Err(refusal)),
+        },
+        "substitute" => {
+            let Substitution { template, inputs, provided } = take(input)?;
+            agent_flow::substitute(&template, &input_list(&inputs)?, &provided).into()
+        }
+        "validate_inputs" => {
+            let Provided { inputs, provided } = take(input)?;
+            verdict(agent_flow::check_inputs(&input_list(&inputs)?, &provided))
+        }
+        "placeholder_validation" => placeholders(&take::<String>(input)?)?,
+        "size" => verdict(agent_flow::check_size(take(input)?)),
+        "parse_at_skill" => {
+            let message: String = take(input)?;
+            let (skill, text) = agent_flow::parse_at_skill(&message);
+            json!([skill, text])
+        }
+        "llm_args" => {
+            let Run { skill } = take(input)?;
+            let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
+            json!(agent_flow::model_settings(&skill))
+        }
+        _ => return Err(Miss::Unsupported),
+    })
+}
+
+fn verdict(outcome: Result<(), Refusal>) -> Value {
+    match outcome {
+        Ok(()) => json!({"ok": true}),
+        Err(refusal) => {
+            json!({"ok": false, "field": refusal.field, "message": refusal.message})
+        }
+    }
+}
+
+/// Definitions of inputs, read as they are read in a file. JSON is YAML, too.
+fn input_list(inputs: &Value) -> Result<Vec<Input>, Miss> {
+    let text = format!("---\ninputs: {inputs}\n---\n");
+    Ok(report::reading(&text, Dialect::AGENT_FLOW)?.skill.inputs)
+}
+
+fn placeholders(text: &str) -> Answer {
+    let content = match agent_flow::parse(text) {
+        Ok(content) => content,
+        Err(refusal) => return Ok(verdict(Err(refusal))),
+    };
+    let inputs = report::reading(text, Dialect::AGENT_FLOW)?.skill.inputs;
+    Ok(verdict(agent_flow::check_placeholders(&content.body, &inputs)))
+}

@@ -1,0 +1,94 @@
+//! AMD GAIA: manifests, permissions, versions and digests.
+
+use savoir_skill::{
+    Dialect,
+    dialect::gaia::ManifestShape,
+    digest,
+    name::{self, NameGrammar},
+    permission::{self, Permission, Tier},
+    version::{self, VersionRange},
+    yaml::{YamlVersion, resolve::resolve_plain},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Miss, report, take};
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Digested {
+    Manifest { text: String },
+}
+
+pub(super) fn answer(op: &str, input: &Value) -> Answer {
+    Ok(match op {
+        "permission" => grant(&take::<String>(input)?),
+        "semver_match" => {
+            let (version, range): (String, String) = take(input)?;
+            let version = version::parse_version(&version).ok();
+            let range = VersionRange::parse(&range).ok();
+            version.zip(range).is_some_and(|(version, range)| range.matches(&version)).into()
+        }
+        "semver_spec" => json!({"ok": VersionRange::parse(&take::<String>(input)?).is_ok()}),
+        "resolve" => resolve(take(input)?),
+        "effective_tier" => {
+            let (claimed, attested): (Tier, Tier) = take(input)?;
+            permission::effective(claimed, attested).as_str().into()
+        }
+        "name" => {
+            let name: String = take(input)?;
+            let warnings: Vec<_> =
+                name::gaia_warnings(&name).into_iter().map(report::code).collect();
+            json!({"ok": NameGrammar::Gaia.check(&name).is_ok(), "warnings": warnings})
+        }
+        "version" => json!({"ok": version::parse_version(&take::<String>(input)?).is_ok()}),
+        "parse" => parse(&take::<String>(input)?)?,
+        "digest" => {
+            let Digested::Manifest { text } = take(input)?;
+            digest::manifest(&text).into()
+        }
+        "yaml11_scalar" => resolve_plain(&take::<String>(input)?, YamlVersion::V1_1),
+        _ => return Err(Miss::Unsupported),
+    })
+}
+
+fn grant(text: &str) -> Value {
+    match Permission::parse(text) {
+        Ok(grant) => json!({
+            "ok": true,
+            "domain": grant.domain.as_str(),
+            "level": grant.level.as_str(),
+            "scope": grant.scope,
+        }),
+        Err(error) => {
+            json!({"ok": false, "error": report::code(error.code()), "message": error.to_string()})
+        }
+    }
+}
+
+fn resolve((versions, range): (Vec<String>, String)) -> Value {
+    let versions: Vec<_> =
+        versions.iter().filter_map(|text| version::parse_version(text).ok()).collect();
+    let range = VersionRange::parse(&range).ok();
+    let chosen = range.as_ref().and_then(|range| range.resolve(&versions));
+    chosen.map(ToString::to_string).into()
+}
+
+fn parse(text: &str) -> Answer {
+    let reading = report::reading(text, Dialect::GAIA)?;
+    if let Some(failure) = report::failure(&reading) {
+        return Ok(failure);
+    }
+    let skill = &reading.skill;
+    let tools: Vec<_> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    Ok(json!({
+        "ok": true,
+        "shape": ManifestShape::of(&reading.document).as_str(),
+        "name": skill.name,
+        "version": skill.version,
+        "security_tier": skill.policy.tier,
+        "permissions": skill.permissions,
+        "tools": tools,
+        "warnings": report::warnings(&reading),
+    }))
+}

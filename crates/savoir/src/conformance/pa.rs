@@ -1,0 +1,55 @@
+//! Personal Agent: tools, the preamble and the curator.
+
+use savoir_skill::{
+    Dialect,
+    allowed_tools::{self, ToolGrant},
+    dialect::personal_agent::{self, Standing},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Miss, report, take};
+
+#[derive(Deserialize)]
+struct Introduced {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    when_to_use: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Idle {
+    #[serde(flatten)]
+    standing: Standing,
+    idle_days: Vec<u32>,
+}
+
+pub(super) fn answer(op: &str, input: &Value) -> Answer {
+    match op {
+        "allowed_tools" => {
+            let text = format!("---\n{}\n---\n", take::<String>(input)?);
+            let reading = report::reading(&text, Dialect::PERSONAL_AGENT)?;
+            if let Some(failure) = report::failure(&reading) {
+                return Ok(failure);
+            }
+            let grants = reading.skill.policy.allowed_tools.unwrap_or_default();
+            Ok(grants.iter().map(ToolGrant::normalized).collect())
+        }
+        "tool_alias" => {
+            let grants = allowed_tools::split(&take::<String>(input)?);
+            Ok(grants.first().map(ToolGrant::normalized).unwrap_or_default().into())
+        }
+        "preamble" => {
+            let Introduced { name, description, when_to_use } = take(input)?;
+            Ok(personal_agent::preamble_line(&name, &description, when_to_use.as_deref()).into())
+        }
+        "curator" => {
+            let Idle { standing, idle_days } = take(input)?;
+            let states = idle_days.into_iter().map(|days| standing.after(days));
+            Ok(states.map(|state| json!({"state": state, "enabled": state.is_enabled()})).collect())
+        }
+        _ => Err(Miss::Unsupported),
+    }
+}

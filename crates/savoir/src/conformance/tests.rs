@@ -1,0 +1,71 @@
+use std::{fs, path::PathBuf};
+
+use super::*;
+
+/// Operations of rooms that are not built yet: the server, the engine and the sandbox.
+const LATER: [(&str, &str); 7] = [
+    ("afl", "condition_eval"),
+    ("afl", "workflow_skill_mapping"),
+    ("afl", "sse_bytes"),
+    ("afl", "sse"),
+    ("afl", "workflow"),
+    ("afl", "http"),
+    ("gibb", "exec"),
+];
+
+fn load(path: &str) -> Option<VectorFile> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let text = fs::read_to_string(path).ok()?;
+    Some(VectorFile::parse(&text).unwrap())
+}
+
+#[track_caller]
+fn assert_none_failed(outcome: &Outcome) {
+    let failed = serde_json::to_string_pretty(&outcome.failed).unwrap();
+    assert!(outcome.failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn our_own_vectors_hold() {
+    let file = load("conformance/vectors.json").unwrap();
+    let outcome = run(&file);
+    assert_none_failed(&outcome);
+    assert_eq!(outcome.unsupported, [""; 0]);
+    assert!(outcome.passed.len() >= 150, "{}", outcome.passed.len());
+    let mut ids = outcome.passed.clone();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), outcome.passed.len(), "an identifier stands twice");
+}
+
+#[test]
+fn the_shared_vectors_hold() {
+    let Some(file) = load("../shared/conformance/vectors.json") else {
+        eprintln!("note: the shared vectors are not beside the repository");
+        return;
+    };
+    let outcome = run(&file);
+    assert_none_failed(&outcome);
+    let by_id = |id: &String| file.vectors.iter().find(|vector| vector.id == *id);
+    for vector in outcome.unsupported.iter().filter_map(by_id) {
+        let op = (vector.dialect.as_str(), vector.op.as_str());
+        assert!(LATER.contains(&op), "{op:?} of {} is not implemented", vector.id);
+    }
+}
+
+#[test]
+fn an_outcome_is_three_lists() {
+    let text = r#"{"vectors": [
+        {"id": "a", "dialect": "gaia", "op": "version", "input": "1.0.0", "expected": {"ok": true}},
+        {"id": "b", "dialect": "gaia", "op": "version", "input": "1.0.0", "expected": {"ok": false}},
+        {"id": "c", "dialect": "gaia", "op": "version", "input": 5, "expected": {"ok": true}},
+        {"id": "d", "dialect": "gaia", "op": "sing", "input": null, "expected": null},
+        {"id": "e", "dialect": "klingon", "op": "parse", "input": "", "expected": null}
+    ]}"#;
+    let outcome = run(&VectorFile::parse(text).unwrap());
+    assert_eq!(outcome.passed, ["a"]);
+    assert_eq!(outcome.unsupported, ["d", "e"]);
+    let failed = serde_json::to_value(&outcome.failed).unwrap();
+    assert_eq!(failed[0], json!({"id": "b", "expected": {"ok": false}, "got": {"ok": true}}));
+    assert_eq!(failed[1]["got"]["error"], "bad_input");
+}

@@ -1,0 +1,228 @@
+//! Finding skills below some paths: sorted, without following links, honouring `.gitignore`.
+//!
+//! The walk lists each folder once and gives every skill the files that were seen on the way, so
+//! that no file of a skill is looked at twice.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use savoir_skill::folder::{File, Folder, IGNORED_FOLDERS, is_skill_file};
+use savoir_skill::limits;
+
+/// Deepest folder that is searched.
+const MAX_DEPTH: usize = 64;
+
+/// A skill file, or the reason why a path gives none.
+#[derive(Debug)]
+pub(crate) enum Candidate {
+    /// A file to read, with its folder when it is a whole skill.
+    Skill {
+        path: PathBuf,
+        folder: Option<Folder>,
+        /// Links may lead anywhere below this folder, and nowhere else.
+        root: PathBuf,
+    },
+    /// A path that cannot be read.
+    Unreadable { path: PathBuf, problem: String },
+    /// A path that was asked for and has no skill.
+    Empty { path: PathBuf },
+}
+
+/// Walks `paths` in order and hands every candidate to `found`, which says whether to go on.
+pub(crate) fn walk(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
+    for path in paths {
+        let absolute = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let mut walk = Walk { root: path.clone(), absolute, count: 0, found, stopped: false };
+        walk.start(path);
+        if walk.stopped {
+            return;
+        }
+    }
+}
+
+struct Walk<'a> {
+    root: PathBuf,
+    /// The same place as an absolute path, which ignore rules are held against.
+    absolute: PathBuf,
+    count: usize,
+    found: &'a mut dyn FnMut(Candidate) -> bool,
+    stopped: bool,
+}
+
+impl Walk<'_> {
+    fn start(&mut self, path: &Path) {
+        match fs::metadata(path) {
+            Err(error) => self.unreadable(path, &error),
+            Ok(metadata) if metadata.is_dir() => {
+                let mut rules = ancestors(&self.absolute);
+                self.folder(path, &mut rules, 0, None);
+                if self.count == 0 {
+                    self.give(Candidate::Empty { path: path.to_owned() });
+                }
+            }
+            Ok(_) => self.file(path),
+        }
+    }
+
+    fn absolute_of(&self, dir: &Path) -> PathBuf {
+        dir.strip_prefix(&self.root).map_or_else(|_| dir.to_owned(), |rest| self.absolute.join(rest))
+    }
+
+    /// A file that was named: a whole skill when it is called SKILL.md, else a text alone.
+    fn file(&mut self, path: &Path) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        let folder = parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
+        let root = parent.unwrap_or(path).to_owned();
+        self.give(Candidate::Skill { path: path.to_owned(), folder, root });
+    }
+
+    fn give(&mut self, candidate: Candidate) {
+        self.count += 1;
+        if !self.stopped && !(self.found)(candidate) {
+            self.stopped = true;
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &io::Error) {
+        let problem = match error.kind() {
+            io::ErrorKind::NotFound if path.is_symlink() => "the link leads nowhere".to_owned(),
+            io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+            _ => error.to_string(),
+        };
+        self.give(Candidate::Unreadable { path: path.to_owned(), problem });
+    }
+
+    /// Lists a folder. `outer` gathers the files of the skill that this folder belongs to.
+    fn folder(
+        &mut self,
+        dir: &Path,
+        rules: &mut Vec<Gitignore>,
+        depth: usize,
+        outer: Option<(&mut Vec<File>, &str)>,
+    ) {
+        let mut entries = match list(dir) {
+            Ok(entries) => entries,
+            Err(error) => return self.unreadable(dir, &error),
+        };
+        let before = rules.len();
+        if entries.iter().any(|entry| entry.name == ".gitignore" && !entry.is_dir) {
+            rules.extend(gitignore(&self.absolute_of(dir)));
+        }
+        if !rules.is_empty() {
+            let absolute = self.absolute_of(dir);
+            entries.retain(|entry| !is_ignored(rules, &absolute, entry));
+        }
+        let skill = entries.iter().find(|entry| is_skill_file(&entry.name));
+        match (skill, outer) {
+            (Some(skill), _) => {
+                let path = dir.join(&skill.name);
+                let is_dir = skill.is_dir;
+                let mut files = Vec::new();
+                self.entries(dir, &entries, rules, depth, Some((&mut files, "")));
+                if is_dir {
+                    let problem = "it is a folder, not a file".to_owned();
+                    self.give(Candidate::Unreadable { path, problem });
+                } else {
+                    files.sort_by(|a, b| a.path.cmp(&b.path));
+                    let folder = Some(Folder::from_parts(dir.to_owned(), files));
+                    self.give(Candidate::Skill { path, folder, root: self.root.clone() });
+                }
+            }
+            (None, outer) => self.entries(dir, &entries, rules, depth, outer),
+        }
+        rules.truncate(before);
+    }
+
+    fn entries(
+        &mut self,
+        dir: &Path,
+        entries: &[Listed],
+        rules: &mut Vec<Gitignore>,
+        depth: usize,
+        mut outer: Option<(&mut Vec<File>, &str)>,
+    ) {
+        for entry in entries {
+            if self.stopped {
+                return;
+            }
+            if !entry.is_dir {
+                if let Some((files, prefix)) = &mut outer
+                    && files.len() < limits::MAX_FOLDER_FILES
+                {
+                    files.push(File { path: join(prefix, &entry.name), link: entry.is_link });
+                }
+                continue;
+            }
+            if IGNORED_FOLDERS.contains(&entry.name.as_str()) || depth >= MAX_DEPTH {
+                continue;
+            }
+            let path = dir.join(&entry.name);
+            match &mut outer {
+                Some((files, prefix)) => {
+                    let inner = join(prefix, &entry.name);
+                    self.folder(&path, rules, depth + 1, Some((files, &inner)));
+                }
+                None => self.folder(&path, rules, depth + 1, None),
+            }
+        }
+    }
+}
+
+struct Listed {
+    name: String,
+    is_dir: bool,
+    is_link: bool,
+}
+
+fn list(dir: &Path) -> io::Result<Vec<Listed>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let regular = kind.is_file() || kind.is_symlink() || kind.is_dir();
+        // Pipes, sockets and devices are never part of a skill, and opening one may block.
+        let Some(name) = entry.file_name().to_str().filter(|_| regular).map(str::to_owned) else {
+            continue;
+        };
+        entries.push(Listed { name, is_dir: kind.is_dir(), is_link: kind.is_symlink() });
+    }
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") }
+}
+
+fn is_ignored(rules: &[Gitignore], dir: &Path, entry: &Listed) -> bool {
+    let path = dir.join(&entry.name);
+    for rules in rules.iter().rev() {
+        match rules.matched(&path, entry.is_dir) {
+            ignore::Match::Ignore(_) => return true,
+            ignore::Match::Whitelist(_) => return false,
+            ignore::Match::None => {}
+        }
+    }
+    false
+}
+
+fn gitignore(dir: &Path) -> Option<Gitignore> {
+    let mut builder = GitignoreBuilder::new(dir);
+    // Lines that are no pattern are left out, as git does.
+    let _ = builder.add(dir.join(".gitignore"));
+    builder.build().ok().filter(|rules| !rules.is_empty())
+}
+
+/// The `.gitignore` files above a folder, up to the repository that it lies in.
+fn ancestors(absolute: &Path) -> Vec<Gitignore> {
+    let above: Vec<&Path> = absolute.ancestors().collect();
+    let Some(top) = above.iter().position(|dir| dir.join(".git").exists()) else {
+        return Vec::new();
+    };
+    let outer = above.iter().take(top + 1).skip(1).rev();
+    outer.filter(|dir| dir.join(".gitignore").is_file()).filter_map(|dir| gitignore(dir)).collect()
+}

@@ -1,0 +1,135 @@
+//! Any bytes at all get a finding, never a panic, and the other files are still checked.
+
+use std::fs::{self, File};
+
+use crate::support::{GOOD, Sandbox};
+
+/// Checks `bytes` as one of two skills; the other must still be seen.
+fn codes_of(bytes: &[u8]) -> Vec<String> {
+    let sandbox = Sandbox::new();
+    sandbox.write("skills/bad/SKILL.md", bytes);
+    sandbox.write("skills/demo/SKILL.md", GOOD);
+    let run = sandbox.run(&["check", "skills", "--json"]);
+    let report = run.json();
+    let files = report["files"].as_array().expect("files");
+    assert_eq!(files.len(), 2, "{run}");
+    assert_eq!(files[1]["path"], "skills/demo/SKILL.md");
+    assert_eq!(files[1]["diagnostics"].as_array().map(Vec::len), Some(0), "{run}");
+    assert_eq!(run.code, 1, "{run}");
+    let found = files[0]["diagnostics"].as_array().expect("diagnostics");
+    found.iter().map(|one| one["code"].as_str().expect("code").to_owned()).collect()
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    assert_eq!(codes_of(b"---\nname: bad\nx: \xff\xfe\n---\n"), ["not-utf8"]);
+    assert_eq!(codes_of(b"\xff\xfe-\0-\0-\0\n\0"), ["not-utf8"]);
+    assert!(codes_of(b"---\nname: bad\ndescription: x\n---\na\0b\n").contains(&"nul-byte".into()));
+    assert!(codes_of(b"").contains(&"empty-file".into()));
+}
+
+#[test]
+fn yaml_that_would_hurt() {
+    let deep = format!("---\nname: bad\nx: {}{}\n---\n", "[".repeat(10_000), "]".repeat(10_000));
+    assert!(codes_of(deep.as_bytes()).contains(&"yaml-too-deep".into()));
+    let mut laughs = String::from("---\nname: bad\na: &a [x,x,x,x,x,x,x,x,x]\n");
+    for (from, to) in "abcdefgh".chars().zip("bcdefghi".chars()) {
+        laughs.push_str(&format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(",")));
+    }
+    laughs.push_str("---\n");
+    assert!(codes_of(laughs.as_bytes()).contains(&"yaml-too-large".into()));
+    let twice = b"---\nname: bad\ndescription: d\npermissions: [network:none]\npermissions: [network:write]\n---\n";
+    assert!(codes_of(twice).contains(&"duplicate-key".into()));
+    let huge = format!("---\nname: bad\nd: \"{}\"\n---\n", "A".repeat(80_000));
+    assert!(codes_of(huge.as_bytes()).contains(&"frontmatter-too-large".into()));
+}
+
+#[test]
+fn a_hundred_mebibytes_are_refused_unread() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.write("big/SKILL.md", "");
+    File::options().write(true).open(path).expect("file").set_len(100 << 20).expect("size");
+    let run = sandbox.run(&["check", "big", "--json"]);
+    assert_eq!(run.json()["files"][0]["diagnostics"][0]["code"], "file-too-large");
+    assert_eq!(run.code, 1);
+}
+
+#[test]
+fn markdown_that_is_quadratic_elsewhere() {
+    let mut text = String::from("---\nname: bad\ndescription: Shows it. Use when testing.\n---\n");
+    text.push_str(&">".repeat(100_000));
+    text.push_str("\n\n");
+    text.push_str(&"[".repeat(50_000));
+    text.push_str("\n\n");
+    text.push_str(&"[a](b`".repeat(50_000));
+    text.push_str("\n\n");
+    text.push_str(&"*a_ ".repeat(20_000));
+    let sandbox = Sandbox::new();
+    sandbox.write("bad/SKILL.md", &text);
+    let run = sandbox.run(&["check", "bad", "--json"]);
+    assert!(run.code == 0 || run.code == 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_file() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("skills/odd/SKILL.md")).expect("folder");
+    sandbox.write("skills/demo/SKILL.md", GOOD);
+    let run = sandbox.run(&["check", "skills"]);
+    assert!(run.stdout.contains("it is a folder, not a file"), "{run}");
+    assert!(run.stdout.contains("checked 2 skills"), "{run}");
+    assert_eq!(run.code, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_or_out() {
+    use std::os::unix::fs::symlink;
+
+    let sandbox = Sandbox::new();
+    sandbox.write("secret.md", GOOD);
+    fs::create_dir_all(sandbox.path("skills/lost")).expect("folder");
+    fs::create_dir_all(sandbox.path("skills/out")).expect("folder");
+    symlink("nowhere.md", sandbox.path("skills/lost/SKILL.md")).expect("link");
+    symlink("../../secret.md", sandbox.path("skills/out/SKILL.md")).expect("link");
+    let run = sandbox.run(&["check", "skills"]);
+    assert!(run.stdout.contains("the link leads nowhere"), "{run}");
+    assert!(run.stdout.contains("the link leads out of the folder"), "{run}");
+    assert_eq!(run.code, 1, "{run}");
+}
+
+#[test]
+fn paths_without_a_skill() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("empty")).expect("folder");
+    sandbox.write("demo/SKILL.md", GOOD);
+    let run = sandbox.run(&["check", "missing", "empty", "demo"]);
+    assert!(run.stdout.contains("there is no such file or folder"), "{run}");
+    assert!(run.stdout.contains("there is no SKILL.md below this folder"), "{run}");
+    assert!(run.stdout.contains("checked 3 skills"), "{run}");
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn names_that_would_leave_the_folder() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["new", "../../evil"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("is no name for a skill"), "{run}");
+    let codes = codes_of(b"---\nname: ../../evil\ndescription: d\n---\nx\n");
+    assert!(codes.contains(&"invalid-name".into()), "{codes:?}");
+}
+
+#[test]
+fn a_terminal_is_never_given_what_a_skill_wants_it_to_do() {
+    let sandbox = Sandbox::new();
+    let text = "---\nname: demo\ndescription: \"safe\\e[2K\\rPermissions: none\"\nx\u{202e}y: \u{1b}[31m\n---\nHi\u{1b}]0;t\u{7}\n";
+    sandbox.write("demo/SKILL.md", text);
+    for args in [vec!["check", "demo"], vec!["show", "demo"], vec!["check", "demo", "--diff", "--unsafe"]] {
+        let run = sandbox.run(&args);
+        for forbidden in ['\u{1b}', '\r', '\u{202e}', '\u{7}'] {
+            assert!(!run.stdout.contains(forbidden), "{args:?} {:?}", run.stdout);
+            assert!(!run.stderr.contains(forbidden), "{args:?} {:?}", run.stderr);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `savoir check`.
+
+use std::fs;
+
+use crate::support::{GOOD, Sandbox};
+
+const BROKEN: &str = "---\nname: demo\ndescription: Use for: demos\nallowed-tools: Read, Grep\n---\n\n# Demo\n\nSee [the guide](references/guide.md).\n";
+
+#[test]
+fn the_examples_are_clean() {
+    let run = Sandbox::with_examples().run(&["check", "examples", "--strict"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(run.stdout, "checked 10 skills: all fine\n");
+}
+
+#[test]
+fn findings_look_like_rustc() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    insta::assert_snapshot!(sandbox.run(&["check", "demo"]));
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    let run = sandbox.run(&["check", "demo", "--format", "json"]);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&run.json()).expect("json"));
+    assert_eq!(run.json(), sandbox.run(&["check", "demo", "--json"]).json());
+}
+
+#[test]
+fn github_and_sarif() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    insta::assert_snapshot!(sandbox.run(&["check", "demo", "--format", "github"]));
+    let sarif = sandbox.run(&["check", "demo", "--format", "sarif"]).json();
+    assert_eq!(sarif["version"], "2.1.0");
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "unquoted-colon");
+    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "demo/SKILL.md");
+}
+
+#[test]
+fn fixing_changes_only_what_it_must_and_only_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    sandbox.write("demo/references/guide.md", "# Guide\n");
+    let run = sandbox.run(&["check", "demo", "--fix"]);
+    let fixed = BROKEN
+        .replace("Use for: demos", "\"Use for: demos\"")
+        .replace("Read, Grep", "Read Grep");
+    assert_eq!(sandbox.read("demo/SKILL.md"), fixed, "{run}");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("fixed 2 findings in 1 file"), "{run}");
+    let again = sandbox.run(&["check", "demo", "--fix"]);
+    assert_eq!(sandbox.read("demo/SKILL.md"), fixed);
+    assert_eq!(again.stderr, "");
+}
+
+#[test]
+fn a_diff_changes_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    let run = sandbox.run(&["check", "demo", "--diff"]);
+    insta::assert_snapshot!(run);
+    assert_eq!(sandbox.read("demo/SKILL.md"), BROKEN);
+}
+
+#[cfg(unix)]
+#[test]
+fn fixing_keeps_the_mode_of_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let sandbox = Sandbox::new();
+    let path = sandbox.write("demo/SKILL.md", BROKEN);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("mode");
+    sandbox.run(&["check", "demo", "--fix"]);
+    assert_ne!(sandbox.read("demo/SKILL.md"), BROKEN);
+    assert_eq!(fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn selecting_and_ignoring() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    let codes = |args: &[&str]| -> Vec<String> {
+        let report = sandbox.run(&[&["check", "demo", "--json"], args].concat()).json();
+        let found = report["files"][0]["diagnostics"].as_array().expect("diagnostics").clone();
+        found.iter().map(|one| one["code"].as_str().expect("code").to_owned()).collect()
+    };
+    assert_eq!(codes(&["--select", "unquoted-colon"]), ["unquoted-colon"]);
+    assert_eq!(codes(&["--ignore", "unquoted-colon,broken-link"]), ["allowed-tools-commas"]);
+    let run = sandbox.run(&["check", "demo", "--ignore", "unquotd-colon"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("there is no rule `unquotd-colon`"), "{run}");
+}
+
+#[test]
+fn strict_makes_warnings_stop() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", GOOD.replace('\n', "\r\n"));
+    assert_eq!(sandbox.run(&["check", "demo"]).code, 0);
+    assert_eq!(sandbox.run(&["check", "demo", "--strict"]).code, 1);
+}
+
+#[test]
+fn the_project_and_the_environment_set_options() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    sandbox.write("savoir.toml", "[check]\nignore = [\"unquoted-colon\", \"broken-link\"]\nstrict = true\n");
+    let run = sandbox.run(&["check", "demo"]);
+    assert!(run.stdout.contains("allowed-tools-commas") && !run.stdout.contains("unquoted-colon"), "{run}");
+    assert_eq!(run.code, 1, "{run}");
+    let config = sandbox.run(&["config"]);
+    assert!(config.stdout.contains("check.strict = true"), "{config}");
+    sandbox.write("savoir.toml", "[check]\nstirct = true\n");
+    let run = sandbox.run(&["check", "demo"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("stirct"), "{run}");
+}
+
+#[test]
+fn ignored_files_are_not_checked() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "/build\n");
+    sandbox.write("skills/.gitignore", "draft-*\n!draft-kept\n");
+    for folder in ["build/demo", "skills/draft-one", "node_modules/x"] {
+        sandbox.write(&format!("{folder}/SKILL.md"), "broken");
+    }
+    sandbox.write("skills/demo/SKILL.md", GOOD);
+    sandbox.write("skills/draft-kept/SKILL.md", GOOD.replace("demo", "draft-kept"));
+    sandbox.write(".claude/skills/demo/SKILL.md", GOOD);
+    let run = sandbox.run(&["check", ".", "--json"]);
+    let report = run.json();
+    let paths: Vec<_> = report["files"].as_array().expect("files").iter().map(|file| file["path"].as_str().expect("path")).collect();
+    assert_eq!(paths, [".claude/skills/demo/SKILL.md", "skills/demo/SKILL.md", "skills/draft-kept/SKILL.md"]);
+}
+
+#[test]
+fn many_skills_come_in_order() {
+    let sandbox = Sandbox::new();
+    for number in 0..300 {
+        let name = format!("skill-{number:03}");
+        sandbox.write(&format!("{name}/SKILL.md"), GOOD.replace("demo", &name));
+    }
+    let report = sandbox.run(&["check", "--json"]).json();
+    let paths: Vec<_> = report["files"].as_array().expect("files").iter().map(|file| file["path"].as_str().expect("path").to_owned()).collect();
+    let mut sorted = paths.clone();
+    sorted.sort();
+    assert_eq!(paths.len(), 300);
+    assert_eq!(paths, sorted);
+    assert_eq!(report["summary"], serde_json::json!({"files": 300, "errors": 0, "warnings": 0}));
+}
+
+#[test]
+fn targets_add_what_a_host_refuses() {
+    let sandbox = Sandbox::new();
+    sandbox.write("claude-helper/SKILL.md", GOOD.replace("demo", "claude-helper"));
+    assert_eq!(sandbox.run(&["check", "claude-helper"]).code, 0);
+    let run = sandbox.run(&["check", "claude-helper", "--target", "claude-ai"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("target-rejects"), "{run}");
+    assert_eq!(sandbox.run(&["check", "--target", "nowhere"]).code, 2);
+}

@@ -1,0 +1,85 @@
+//! `savoir convert`.
+
+use std::fs;
+
+use crate::support::{Sandbox, repository};
+
+const DIALECTS: [&str; 10] = [
+    "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia", "skillrt",
+    "personal-agent", "prose",
+];
+
+fn examples() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(repository().join("examples"))
+        .expect("examples")
+        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_example_goes_everywhere_and_comes_back() {
+    let sandbox = Sandbox::with_examples();
+    for name in examples() {
+        let show = sandbox.run(&["show", &format!("examples/{name}"), "--json"]).json();
+        let home = show["dialect"].as_str().expect("dialect").to_owned();
+        for dialect in DIALECTS {
+            let there = format!("there/{dialect}/{name}");
+            let back = format!("back/{dialect}/{name}");
+            let run = sandbox.run(&["convert", &format!("examples/{name}"), "--to", dialect, "-o", &there]);
+            assert_eq!(run.code, 0, "{name} to {dialect}: {run}");
+            let run = sandbox.run(&["convert", &there, "--dialect", dialect, "--to", &home, "-o", &back]);
+            assert_eq!(run.code, 0, "{name} from {dialect}: {run}");
+            let original = sandbox.read(&format!("examples/{name}/SKILL.md"));
+            assert_eq!(sandbox.read(&format!("{back}/SKILL.md")), original, "{name} by {dialect}");
+        }
+    }
+}
+
+#[test]
+fn its_own_dialect_is_the_identity() {
+    let sandbox = Sandbox::new();
+    let odd = "\u{feff}---\r\nname:   demo  # odd\r\ndescription: 'd'\r\nmetadata: {\"a\": \"1.10\"}\r\n---\r\nbody\r\n\r\n";
+    sandbox.write("demo/SKILL.md", odd);
+    let run = sandbox.run(&["convert", "demo", "--to", "agentskills", "-o", "out"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(sandbox.read("out/SKILL.md"), odd);
+}
+
+#[test]
+fn the_report_says_what_happened() {
+    let sandbox = Sandbox::with_examples();
+    let run = sandbox.run(&["convert", "examples/text-statistics", "--to", "skillrt", "--report", "json"]);
+    let report = run.json();
+    let tools = report.as_array().expect("list").iter().find(|entry| entry["field"] == "tools").expect("tools");
+    assert_eq!(tools["from"], "tools");
+    assert_eq!(tools["to"], "metadata.savoir-keep");
+    assert_eq!(tools["how"], "moved");
+    assert!(tools["why"].as_str().is_some_and(|why| !why.is_empty()));
+}
+
+#[test]
+fn other_files_come_along_and_nothing_is_overwritten() {
+    let sandbox = Sandbox::with_examples();
+    let run = sandbox.run(&["convert", "examples/weekly-report", "--to", "codex", "-o", "out/weekly-report"]);
+    assert_eq!(run.code, 0, "{run}");
+    let template = "references/template.md";
+    assert_eq!(
+        sandbox.read(&format!("out/weekly-report/{template}")),
+        sandbox.read(&format!("examples/weekly-report/{template}"))
+    );
+    let again = sandbox.run(&["convert", "examples/weekly-report", "--to", "gaia", "-o", "out/weekly-report"]);
+    assert_eq!(again.code, 2, "{again}");
+    assert!(again.stderr.contains("exists already"), "{again}");
+    assert!(!sandbox.read("out/weekly-report/SKILL.md").contains("security_tier"));
+}
+
+#[test]
+fn what_cannot_be_read_is_not_converted() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", "---\nname: demo\nx: {a: [}\n  b\n---\n");
+    let run = sandbox.run(&["convert", "demo", "--to", "codex", "-o", "out"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(!sandbox.path("out").exists());
+}

@@ -1,0 +1,9 @@
+//! Behaviour of the program: commands are run as a person would run them.
+
+mod bad_input;
+mod check;
+mod convert;
+mod documentation;
+mod generated;
+mod other_commands;
+mod support;

@@ -1,0 +1,118 @@
+//! `show`, `render`, `new`, `rules`, `conformance`, `completions` and `man`.
+
+use crate::support::{Sandbox, repository};
+
+#[test]
+fn show_says_which_dialect_and_why() {
+    let sandbox = Sandbox::with_examples();
+    insta::assert_snapshot!(sandbox.run(&["show", "examples/git-helper"]));
+}
+
+#[test]
+fn show_json_has_the_documented_fields() {
+    let sandbox = Sandbox::with_examples();
+    let shown = sandbox.run(&["show", "examples/pull-request-review", "--json"]).json();
+    for field in [
+        "dialect", "why", "mode", "name", "version", "description", "inputs", "outputs", "tools",
+        "permissions", "requirements", "policy", "resources", "extra", "body",
+    ] {
+        assert!(shown.get(field).is_some(), "{field}: {shown}");
+    }
+    assert_eq!(shown["dialect"], "skillrt");
+    assert_eq!(shown["inputs"][0]["type"], "url");
+    assert_eq!(shown["permissions"][0], "network:read:github.com");
+}
+
+#[test]
+fn a_lenient_reading_is_refused_by_strict() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", "---\nname: demo\ndescription: Use for: demos\n---\nx\n");
+    let run = sandbox.run(&["show", "demo", "--json"]);
+    assert_eq!(run.json()["description"], "Use for: demos");
+    assert_eq!(run.code, 0, "{run}");
+    let strict = sandbox.run(&["show", "demo", "--strict"]);
+    assert_eq!(strict.code, 1, "{strict}");
+    assert!(strict.stderr.contains("demo/SKILL.md:3:21"), "{strict}");
+}
+
+#[test]
+fn render_follows_the_dialect() {
+    let sandbox = Sandbox::with_examples();
+    let run = sandbox.run(&["render", "examples/article-summary", "--input", "article={{tone}}"]);
+    assert!(run.stdout.contains("in a matter-of-fact tone") && run.stdout.ends_with("{{tone}}"), "{run}");
+    let run = sandbox.run(&["render", "examples/article-summary"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("article"), "{run}");
+    let run = sandbox.run(&["render", "examples/pull-request-review", "--input", "pull_request=https://x.org/1"]);
+    assert!(run.stdout.contains("# Review https://x.org/1") && run.stdout.contains("3 of 5"), "{run}");
+    let run = sandbox.run(&["render", "examples/pull-request-review", "--input", "pull_request=none"]);
+    assert_eq!(run.code, 1, "{run}");
+    sandbox.write("values.json", "{\"issue\": \"42\", \"branch\": \"fix\"}");
+    let run = sandbox.run(&["render", "examples/fix-issue", "--inputs", "values.json"]);
+    assert!(run.stdout.contains("# Fix issue 42") && run.stdout.contains("`fix`"), "{run}");
+}
+
+#[test]
+fn new_skills_pass_a_strict_check() {
+    let sandbox = Sandbox::new();
+    for dialect in [
+        "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia", "skillrt",
+        "personal-agent", "prose",
+    ] {
+        let name = format!("new-{dialect}");
+        let run = sandbox.run(&["new", &name, "--dialect", dialect]);
+        assert_eq!(run.code, 0, "{run}");
+        let check = sandbox.run(&["check", &name, "--strict"]);
+        assert_eq!(check.code, 0, "{dialect}: {check}");
+        let explicit = sandbox.run(&["check", &name, "--strict", "--dialect", dialect]);
+        assert_eq!(explicit.code, 0, "{dialect}: {explicit}");
+        let again = sandbox.run(&["new", &name, "--dialect", dialect]);
+        assert_eq!(again.code, 2, "{again}");
+    }
+}
+
+#[test]
+fn rules_explain_themselves() {
+    let sandbox = Sandbox::new();
+    let list = sandbox.run(&["rules"]);
+    assert!(list.stdout.lines().count() > 60, "{list}");
+    insta::assert_snapshot!(sandbox.run(&["rules", "unquoted-colon"]));
+    assert_eq!(sandbox.run(&["rules", "nothing-such"]).code, 2);
+    let json = sandbox.run(&["rules", "unquoted-colon", "--json"]).json();
+    assert_eq!(json["severity"], "error");
+}
+
+#[test]
+fn our_own_vectors_hold() {
+    let file = repository().join("conformance/vectors.json");
+    let run = Sandbox::new().run(&["conformance", &file.to_string_lossy(), "--json"]);
+    let outcome = run.json();
+    assert_eq!(outcome["failed"], serde_json::json!([]), "{run}");
+    assert_eq!(outcome["unsupported"], serde_json::json!([]), "{run}");
+    assert!(outcome["passed"].as_array().is_some_and(|passed| passed.len() >= 150));
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn a_failing_vector_fails_the_command() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "v.json",
+        r#"{"format": 1, "count": 1, "vectors": [{"id": "x-1", "dialect": "afl", "op": "normalize_name", "input": "A b", "expected": "nope", "note": ""}]}"#,
+    );
+    let run = sandbox.run(&["conformance", "v.json"]);
+    insta::assert_snapshot!(run);
+    sandbox.write("w.json", "[]");
+    assert_eq!(sandbox.run(&["conformance", "w.json"]).code, 2);
+}
+
+#[test]
+fn completions_and_manual() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(sandbox.run(&["completions", shell]).stdout.contains("savoir"));
+    }
+    assert!(sandbox.run(&["man"]).stdout.contains(".TH savoir"));
+    sandbox.run(&["man", "-o", "pages"]);
+    assert!(sandbox.read("pages/savoir-check.1").contains("check"));
+}

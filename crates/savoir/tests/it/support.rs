@@ -1,0 +1,105 @@
+//! Running the program in a folder of its own.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// What a run printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit code {}\n", self.code)?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                write!(f, "----- {name} -----\n{text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Transcript {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+}
+
+/// A temporary folder to work in.
+pub(crate) struct Sandbox {
+    dir: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// A folder with a copy of the examples.
+    pub(crate) fn with_examples() -> Self {
+        let sandbox = Self::new();
+        copy(&repository().join("examples"), &sandbox.path("examples"));
+        sandbox
+    }
+
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.dir.path().join(relative)
+    }
+
+    pub(crate) fn write(&self, relative: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        fs::write(&path, bytes).expect("a file");
+        path
+    }
+
+    pub(crate) fn read(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).expect(relative)
+    }
+
+    /// Runs `savoir` here, without the settings of the person who runs the tests.
+    pub(crate) fn run(&self, args: &[&str]) -> Transcript {
+        let output = Command::new(env!("CARGO_BIN_EXE_savoir"))
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("XDG_CONFIG_HOME", self.path(".config"))
+            .env_remove("SAVOIR_CHECK_STRICT")
+            .env("NO_COLOR", "1")
+            .output()
+            .expect("savoir runs");
+        Transcript {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder to copy") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+/// A skill that passes every check.
+pub(crate) const GOOD: &str =
+    "---\nname: demo\ndescription: Shows how it works. Use when learning.\n---\n\n# Demo\n\nDo it.\n";

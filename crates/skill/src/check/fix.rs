@@ -1,0 +1,91 @@
+//! Applying fixes until nothing more can be fixed.
+
+use std::collections::BTreeMap;
+
+use super::{Options, check};
+use crate::{
+    diagnostic::{Diagnostic, Edit, Safety},
+    document::State,
+    edit,
+    folder::Folder,
+    limits,
+    source::{Source, Span},
+};
+
+/// A fixed text.
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    /// The text after all fixes.
+    pub text: String,
+    /// The codes of what was fixed, in the order in which it was.
+    pub fixed: Vec<&'static str>,
+    /// What is left.
+    pub remaining: Vec<Diagnostic>,
+}
+
+/// Fixes a file: safe fixes, or all of them when `most` is [`Safety::Unsafe`].
+///
+/// ```
+/// use savoir_skill::{Safety, check::{self, Options}};
+///
+/// let text = "---\nname: demo\ndescription: Use for: demos\n---\n# Demo\n";
+/// let fixed = check::fix(text, None, &Options::default(), Safety::Safe);
+/// assert_eq!(fixed.text, "---\nname: demo\ndescription: \"Use for: demos\"\n---\n# Demo\n");
+/// assert_eq!(fixed.fixed, ["unquoted-colon"]);
+/// ```
+pub fn fix(text: &str, folder: Option<&Folder>, options: &Options, most: Safety) -> Fixed {
+    let mut text = text.to_owned();
+    let mut fixed = Vec::new();
+    let mut checked = check(Source::new(text.clone()), folder, options);
+    for _ in 0..limits::MAX_FIX_ROUNDS {
+        let (edits, codes) = compatible_edits(&checked.diagnostics, most);
+        if edits.is_empty() {
+            break;
+        }
+        let next = edit::apply(&text, &edits);
+        let after = check(Source::new(next.clone()), folder, options);
+        let worse = after.reading.document.state() == State::Unreadable
+            && checked.reading.document.state() != State::Unreadable;
+        // A fix that changes nothing, makes the file too large or unreadable is no fix.
+        if next == text || worse || next.len() > limits::MAX_FILE_BYTES {
+            break;
+        }
+        text = next;
+        fixed.extend(codes);
+        checked = after;
+    }
+    Fixed { text, fixed, remaining: checked.diagnostics }
+}
+
+/// The edits of all fixes that do not get in each other's way; a fix goes whole or not at all.
+fn compatible_edits(found: &[Diagnostic], most: Safety) -> (Vec<Edit>, Vec<&'static str>) {
+    let mut taken = Taken::default();
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut codes = Vec::new();
+    for diagnostic in found {
+        let Some(fix) = diagnostic.fix.as_ref().filter(|fix| fix.safety <= most) else { continue };
+        if fix.edits.is_empty() || fix.edits.iter().any(|edit| taken.meets(edit.span)) {
+            continue;
+        }
+        for edit in &fix.edits {
+            taken.0.insert(edit.span.start, edit.span.end);
+            edits.push(edit.clone());
+        }
+        codes.push(diagnostic.code);
+    }
+    (edits, codes)
+}
+
+/// Places that an edit has taken already, by their start.
+#[derive(Default)]
+struct Taken(BTreeMap<usize, usize>);
+
+impl Taken {
+    /// Two edits at one place meet even when they are empty: their order would be a matter of chance.
+    fn meets(&self, span: Span) -> bool {
+        let before = self.0.range(..span.start).next_back();
+        let after = self.0.range(span.start..).next();
+        before.is_some_and(|(_, end)| *end > span.start)
+            || after.is_some_and(|(start, _)| *start == span.start || *start < span.end)
+    }
+}

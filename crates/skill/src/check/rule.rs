@@ -1,0 +1,114 @@
+//! What a rule is.
+
+use crate::diagnostic::{Diagnostic, Safety, Severity};
+
+use super::Context;
+
+/// A rule: its code, how much it matters, and its documentation.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable kebab-case code.
+    pub code: &'static str,
+    /// How much a finding matters, unless the dialect says otherwise.
+    pub severity: Severity,
+    /// Whether findings can be fixed, and how safely at best.
+    pub fix: Option<Safety>,
+    /// The doc comment, line by line.
+    pub(crate) docs: &'static str,
+    /// Finds breaches; reading itself reports those of rules without it.
+    pub(crate) run: Option<fn(&Context<'_>, &mut Vec<Diagnostic>)>,
+}
+
+/// An example out of a rule's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// The text of the SKILL.md.
+    pub text: String,
+    /// Words after `markdown` on the fence: `dialect=…`, `target=…`, `with=FILE`, `escaped`.
+    pub options: Vec<String>,
+}
+
+impl Rule {
+    /// The documentation as Markdown.
+    pub fn docs(&self) -> String {
+        let lines = self.docs.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+    }
+
+    /// The first sentence of the documentation.
+    pub fn summary(&self) -> String {
+        let docs = self.docs();
+        let first = docs.split("\n\n").next().unwrap_or_default();
+        first.replace('\n', " ")
+    }
+
+    /// The example of what the rule finds.
+    pub fn bad(&self) -> Option<Example> {
+        self.example("## Bad")
+    }
+
+    /// The example of how it should be.
+    pub fn good(&self) -> Option<Example> {
+        self.example("## Good")
+    }
+
+    fn example(&self, heading: &str) -> Option<Example> {
+        let docs = self.docs();
+        let (_, section) = docs.split_once(heading)?;
+        let (_, block) = section.split_once("````")?;
+        let (info, rest) = block.split_once('\n')?;
+        let (text, _) = rest.split_once("````")?;
+        let options: Vec<String> = info.split_whitespace().skip(1).map(str::to_owned).collect();
+        let escaped = options.iter().any(|option| option == "escaped");
+        Some(Example { text: if escaped { unescape(text) } else { text.to_owned() }, options })
+    }
+}
+
+/// `\t`, `\r`, `\0` and `\u{feff}` for bytes that a comment cannot hold.
+fn unescape(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        result.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let simple = [('t', '\t'), ('r', '\r'), ('0', '\0'), ('e', '\u{1b}')];
+        if let Some((_, found)) = simple.iter().find(|(mark, _)| rest.starts_with(*mark)) {
+            result.push(*found);
+            rest = &rest[1..];
+        } else if let Some((hex, after)) =
+            rest.strip_prefix("u{").and_then(|rest| rest.split_once('}'))
+        {
+            let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
+            result.extend(code);
+            rest = after;
+        } else {
+            result.push('\\');
+        }
+    }
+    result + rest
+}
+
+/// Declares a rule; the doc comment above it becomes its documentation.
+macro_rules! rule {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident = $code:literal, $severity:ident
+        $(, fix $safety:ident)?
+        $(, run $run:expr)?
+    ) => {
+        // Only `docs` holds the text: rustdoc does not know the options of our examples.
+        pub(in crate::check) static $name: $crate::check::Rule = $crate::check::Rule {
+            code: $code,
+            severity: $crate::diagnostic::Severity::$severity,
+            fix: $crate::check::rule::rule!(@safety $($safety)?),
+            docs: concat!($($doc, "\n"),+),
+            run: $crate::check::rule::rule!(@run $($run)?),
+        };
+    };
+    (@safety) => { None };
+    (@safety $safety:ident) => { Some($crate::diagnostic::Safety::$safety) };
+    (@run) => { None };
+    (@run $run:expr) => { Some($run) };
+}
+
+pub(crate) use rule;

@@ -1,0 +1,227 @@
+//! The one spelling of `allowed-tools` that every host of the base format reads.
+
+use crate::{
+    allowed_tools::split,
+    check::{Context, rule::rule},
+    diagnostic::{Diagnostic, Edit, Fix},
+    dialect::Dialect,
+    document::State,
+    source::Span,
+    yaml::{Entry, Node, Style, YamlVersion, write::write_scalar},
+};
+
+rule! {
+    /// `allowed-tools` is a list.
+    ///
+    /// ## Why
+    ///
+    /// The base format has one string with blanks between the tools. Claude Code reads a list, too;
+    /// other hosts refuse it or take it for one tool with an odd name.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools:
+    ///   - Read
+    ///   - Bash(git log:*)
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read Bash(git log:*)
+    /// ---
+    /// # Demo
+    /// ````
+    ALLOWED_TOOLS_LIST = "allowed-tools-list", Warning, fix Safe, run allowed_tools
+}
+
+rule! {
+    /// The tools in `allowed-tools` have commas between them.
+    ///
+    /// ## Why
+    ///
+    /// The base format separates by blanks. A host that follows it looks for a tool called `Read,`
+    /// and does not find it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read, Grep, Bash(git log:*)
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read Grep Bash(git log:*)
+    /// ---
+    /// # Demo
+    /// ````
+    ALLOWED_TOOLS_COMMAS = "allowed-tools-commas", Warning, fix Safe
+}
+
+/// One look at the field for both rules.
+fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let document = &context.reading.document;
+    if context.dialect() != Dialect::AGENTSKILLS || document.state() == State::Unreadable {
+        return;
+    }
+    let Some(entry) = document.fields().and_then(|fields| fields.entry("allowed-tools")) else {
+        return;
+    };
+    let repaired = document.state() == State::Repaired;
+    let version = context.dialect().yaml();
+    if let Some(items) = entry.value.items() {
+        let mut problem = Diagnostic::warning(
+            ALLOWED_TOOLS_LIST.code,
+            entry.key_span,
+            "`allowed-tools` is a list, the base format has one string",
+        )
+        .field("allowed-tools")
+        .help("write the tools on one line, with blanks between them");
+        let edit = as_string(items, version)
+            .and_then(|string| Some(Edit::replace(after_key(entry, context.text())?, string)));
+        if let Some(edit) = edit.filter(|_| !repaired) {
+            problem = problem.fix(Fix::safe(vec![edit]));
+        }
+        found.push(problem);
+    } else if let Some(text) = entry.value.text()
+        && has_separating_comma(text)
+    {
+        let mut problem = Diagnostic::warning(
+            ALLOWED_TOOLS_COMMAS.code,
+            entry.value.span,
+            "the tools have commas between them, the base format has blanks",
+        )
+        .field("allowed-tools")
+        .help("remove the commas");
+        let one_line = matches!(
+            entry.value.style(),
+            Some(Style::Plain | Style::SingleQuoted | Style::DoubleQuoted)
+        );
+        if let Some(blanks) = with_blanks(text).filter(|_| one_line && !repaired) {
+            let written = write_scalar(&blanks, version);
+            problem = problem.fix(Fix::safe(vec![Edit::replace(entry.value.span, written)]));
+        }
+        found.push(problem);
+    }
+}
+
+/// The items as one string, after a blank; `None` if a tool would fall apart.
+fn as_string(items: &[Node], version: YamlVersion) -> Option<String> {
+    let mut tools = Vec::with_capacity(items.len());
+    for item in items {
+        let tool = item.text()?.trim();
+        let whole = split(tool);
+        let one = matches!(whole.as_slice(), [grant] if grant.range == (0..tool.len()));
+        if item.tag.is_some() || !one || !is_balanced(tool) {
+            return None;
+        }
+        tools.push(tool);
+    }
+    (!tools.is_empty()).then(|| format!(" {}", write_scalar(&tools.join(" "), version)))
+}
+
+/// From the colon to the end of the value, if there is nothing else between them.
+fn after_key(entry: &Entry, text: &str) -> Option<Span> {
+    let key_end = entry.key_span.end;
+    let colon = key_end + text.get(key_end..)?.find(':')?;
+    let last = entry.value.items()?.last()?.span.end;
+    let end = if entry.value.is_flow() { entry.value.span.end } else { last };
+    let span = Span::new(colon + 1, end.max(colon + 1));
+    // A comment would be lost.
+    let between = span.slice(text);
+    (!between.contains(" #") && !between.contains("\n#")).then_some(span)
+}
+
+fn has_separating_comma(text: &str) -> bool {
+    if !text.contains(',') {
+        return false;
+    }
+    let mut depth = 0usize;
+    text.chars().any(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+}
+
+fn with_blanks(text: &str) -> Option<String> {
+    let grants = split(text);
+    let words: Vec<&str> =
+        grants.iter().filter_map(|grant| text.get(grant.range.clone())).collect();
+    (!words.is_empty() && is_balanced(text)).then(|| words.join(" "))
+}
+
+fn is_balanced(text: &str) -> bool {
+    let mut depth = 0usize;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return false,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    depth == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rules::testing::{find, find_as, fixed};
+
+    fn text(tools: &str) -> String {
+        format!("---\nname: x\ndescription: d\nallowed-tools:{tools}\nlicense: MIT\n---\n# x\n")
+    }
+
+    #[test]
+    fn lists_become_a_string() {
+        for (list, string) in [
+            ("\n  - Read\n  - Bash(git add:*)", " Read Bash(git add:*)"),
+            ("\n- Read\n- 'Grep'", " Read Grep"),
+            (" [Read, \"Bash(a, b)\"]", " Read Bash(a, b)"),
+            (" [Read,\n  Grep]", " Read Grep"),
+        ] {
+            let expected = text(string);
+            assert_eq!(fixed(ALLOWED_TOOLS_LIST.code, &text(list)), Some(expected), "{list}");
+        }
+        for list in [" []", "\n  - Web Search", "\n  - Read # why\n  - Grep", "\n  - Bash(", "\n  - {a: b}"] {
+            assert_eq!(fixed(ALLOWED_TOOLS_LIST.code, &text(list)), None, "{list}");
+        }
+        assert!(find_as(ALLOWED_TOOLS_LIST.code, &text(" [Read]"), Dialect::CLAUDE_CODE).is_empty());
+    }
+
+    #[test]
+    fn commas_become_blanks() {
+        for (commas, blanks) in [
+            (" Read, Grep", " Read Grep"),
+            (" \"Read,Grep,  Bash(git a, b:*)\"", " Read Grep Bash(git a, b:*)"),
+            (" 'Bash(x: y), Read'", " 'Bash(x: y) Read'"),
+        ] {
+            let expected = text(blanks);
+            assert_eq!(fixed(ALLOWED_TOOLS_COMMAS.code, &text(commas)), Some(expected), "{commas}");
+        }
+        assert!(find(ALLOWED_TOOLS_COMMAS.code, &text(" Read Bash(a, b)")).is_empty());
+        assert_eq!(fixed(ALLOWED_TOOLS_COMMAS.code, &text(" >\n  Read, Grep")), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Bodies that say nothing, and bodies that say too much.
+
+use memchr::memchr_iter;
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::Diagnostic,
+    dialect::Dialect,
+    document::State,
+    limits::{ADVISED_BODY_LINES, ADVISED_BODY_TOKENS},
+    source::Span,
+};
+
+rule! {
+    /// Nothing follows the frontmatter.
+    ///
+    /// ## Why
+    ///
+    /// An agent that starts the skill gets no instructions.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// Say hello in the language of the user.
+    /// ````
+    EMPTY_BODY = "empty-body", Warning, run empty_body
+}
+
+fn empty_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let document = &context.reading.document;
+    // Without tools a file of gibb.eri.sh is an error already.
+    let told = document.state() == State::Unreadable || context.dialect() == Dialect::GIBBERISH;
+    let Some(close) = document.layout().closed_block().and_then(|block| block.close) else { return };
+    if !told && document.body().trim_start().is_empty() {
+        found.push(
+            Diagnostic::warning(EMPTY_BODY.code, close, "nothing follows the frontmatter")
+                .help("add the instructions that the agent is to follow"),
+        );
+    }
+}
+
+rule! {
+    /// The body is longer than an agent should load at once.
+    ///
+    /// ## Why
+    ///
+    /// A skill that is started goes into the context as a whole. The base format advises at most
+    /// 500 lines and 5,000 tokens; what is needed only now and then belongs in a file of the skill
+    /// that the body points to.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown repeat=501
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// One more line.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown with=references/details.md
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// Read [the details](references/details.md) when the user asks for them.
+    /// ````
+    LONG_BODY = "long-body", Warning, run long_body
+}
+
+/// No text has more tokens than one for two bytes, by our estimate.
+const FEWEST_BYTES_PER_TOKEN: usize = 2;
+
+fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    // Of gibb.eri.sh the model sees the declarations of the tools, not the body.
+    if context.dialect() == Dialect::GIBBERISH {
+        return;
+    }
+    let document = &context.reading.document;
+    let body = document.body();
+    // A line has at least its end.
+    let short = body.len() <= ADVISED_BODY_TOKENS * FEWEST_BYTES_PER_TOKEN;
+    if short && body.len() <= ADVISED_BODY_LINES {
+        return;
+    }
+    let lines = document.outline().lines;
+    let tokens = if short { 0 } else { estimate_tokens(body) };
+    if lines <= ADVISED_BODY_LINES && tokens <= ADVISED_BODY_TOKENS {
+        return;
+    }
+    let tokens = estimate_tokens(body);
+    let message = format!(
+        "the body has {lines} lines and about {tokens} tokens, \
+         the advice is {ADVISED_BODY_LINES} lines and {ADVISED_BODY_TOKENS} tokens"
+    );
+    let start = document.body_span().start;
+    let over = memchr_iter(b'\n', body.as_bytes()).nth(ADVISED_BODY_LINES - 1);
+    let at = over.map_or(start, |newline| start + newline + 1);
+    found.push(
+        Diagnostic::warning(LONG_BODY.code, Span::at(at), message)
+            .help("move what is needed only sometimes into `references/` and link it"),
+    );
+}
+
+/// About how many tokens a text has: four ASCII characters make one, two letters of a neighbouring
+/// script, one sign of a script without spaces, and half an emoji.
+fn estimate_tokens(text: &str) -> usize {
+    let mut ascii = 0usize;
+    let mut two = 0usize;
+    let mut three = 0usize;
+    let mut four = 0usize;
+    for byte in text.bytes() {
+        ascii += usize::from(byte < 0x80);
+        two += usize::from((0xC0..0xE0).contains(&byte));
+        three += usize::from((0xE0..0xF0).contains(&byte));
+        four += usize::from(byte >= 0xF0);
+    }
+    ascii / 4 + two / 2 + three + four * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rules::testing::{find, find_as, skill};
+
+    #[test]
+    fn blank_is_empty() {
+        assert_eq!(find(EMPTY_BODY.code, &skill("\n \n")).len(), 1);
+        assert_eq!(find(EMPTY_BODY.code, &skill("x")).len(), 0);
+        assert_eq!(find(EMPTY_BODY.code, "").len(), 0);
+        assert_eq!(find(EMPTY_BODY.code, "---\nname: x\n").len(), 0);
+    }
+
+    #[test]
+    fn lines_and_tokens_count() {
+        let count = |body: &str| find(LONG_BODY.code, &skill(body)).len();
+        assert_eq!(count(&"x\n".repeat(500)), 0);
+        assert_eq!(count(&"\n".repeat(501)), 1);
+        assert_eq!(count(&"four".repeat(5000)), 0);
+        assert_eq!(count(&"four".repeat(5001)), 1);
+        assert_eq!(count(&"日".repeat(5001)), 1);
+        assert_eq!(count(&"ж".repeat(9000)), 0);
+        let text = skill(&"x\n".repeat(501));
+        assert!(find_as(LONG_BODY.code, &text, Dialect::GIBBERISH).is_empty());
+        let found = find(LONG_BODY.code, &text);
+        assert!(found[0].message.contains("501 lines and about 250 tokens"), "{found:?}");
+        assert_eq!(&text[found[0].span.start..], "x\n");
+    }
+
+    #[test]
+    fn no_text_has_more_tokens_than_the_bound_says() {
+        for text in ["abcd", "ж", "日", "🙂", "a", "é日🙂"] {
+            let text = text.repeat(100);
+            assert!(estimate_tokens(&text) * FEWEST_BYTES_PER_TOKEN <= text.len(), "{text}");
+        }
+    }
+}

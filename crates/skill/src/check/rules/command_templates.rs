@@ -1,0 +1,539 @@
+//! Commands of gibb.eri.sh tools, which run without a shell.
+
+use crate::{
+    check::{Context, rule::rule},
+    command::{
+        CommandTemplate, Fragment, ShellFeature, Token, fragments, shell_operators, tokenize_block,
+    },
+    diagnostic::Diagnostic,
+    dialect::{
+        Dialect,
+        command_tools::{self, Place},
+    },
+    limits::MAX_FINDINGS_PER_RULE,
+    shape::nearest,
+    skill::{Runner, Tool},
+    source::Span,
+};
+
+rule! {
+    /// A command needs a shell, and there is none.
+    ///
+    /// ## Why
+    ///
+    /// The command is split into words and started as it is. A pipe, a redirection, a variable or a
+    /// pattern goes to the program as plain text.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### count_files
+    ///
+    /// Count the files of a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// None.
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -1 | wc -l
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish with=scripts/count.sh
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### count_files
+    ///
+    /// Count the files of a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// None.
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ./scripts/count.sh
+    /// ```
+    /// ````
+    SHELL_OPERATOR = "shell-operator", Warning, run commands
+}
+
+rule! {
+    /// A flag stands before a value that may be missing.
+    ///
+    /// ## Why
+    ///
+    /// Without a value only the placeholder is dropped. The flag stays and takes the next argument
+    /// for its own.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### show_log
+    ///
+    /// Show the last commits.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | count | integer | no | How many |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// git log -n {{count}} --oneline
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### show_log
+    ///
+    /// Show the last commits.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | count | integer | no | How many (default: 10) |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// git log -n {{count}} --oneline
+    /// ```
+    /// ````
+    DANGLING_FLAG = "dangling-flag", Warning
+}
+
+rule! {
+    /// A command uses a parameter that its table does not declare.
+    ///
+    /// ## Why
+    ///
+    /// The model is never told about the parameter, so the argument is dropped at every call.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// None.
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -- {{folder}}
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | folder | string | yes | The folder |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -- {{folder}}
+    /// ```
+    /// ````
+    UNDECLARED_PARAMETER = "undeclared-parameter", Warning
+}
+
+rule! {
+    /// A parameter is declared, and the command does not use it.
+    ///
+    /// ## Why
+    ///
+    /// The model fills it in and expects an effect that never comes.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | folder | string | yes | The folder |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | folder | string | yes | The folder |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -- {{folder}}
+    /// ```
+    /// ````
+    UNUSED_PARAMETER = "unused-parameter", Warning
+}
+
+rule! {
+    /// A command starts a script that the skill does not bring.
+    ///
+    /// ## Why
+    ///
+    /// A program with a relative path is looked for in the folder of the skill and must stay in it;
+    /// every call of the tool fails.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish with=scripts/count.sh
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### count_files
+    ///
+    /// Count the files of a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// None.
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ./count.sh
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish with=scripts/count.sh
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### count_files
+    ///
+    /// Count the files of a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// None.
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ./scripts/count.sh
+    /// ```
+    /// ````
+    MISSING_SCRIPT = "missing-script", Error
+}
+
+/// One walk over the tools for all five rules.
+fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.dialect() != Dialect::GIBBERISH || context.reading.skill.tools.is_empty() {
+        return;
+    }
+    let document = &context.reading.document;
+    let text = document.text();
+    let places = command_tools::places(document);
+    let before = found.len();
+    let mut from = 0;
+    for tool in &context.reading.skill.tools {
+        let Runner::Command(command) = &tool.runner else { continue };
+        // Tools stand in the order of their sections; a second section of a name is no tool.
+        let is_it = |place: &Place| place.name.slice(text) == tool.name;
+        let Some(at) = places[from..].iter().position(is_it) else { continue };
+        let place = &places[from + at];
+        from += at + 1;
+        let Ok(tokens) = tokenize_block(place.command.slice(text)) else { continue };
+        let words: Vec<Word> = tokens.iter().map(|token| Word::new(token, place.command)).collect();
+        let call = Call { tool, command, place, tokens: &tokens, words: &words };
+        call.operators(found);
+        call.flags(found);
+        call.parameters(found);
+        call.script(context, found);
+        if found.len() - before >= MAX_FINDINGS_PER_RULE {
+            return;
+        }
+    }
+}
+
+/// A word of the command and its place in the file.
+struct Word {
+    text: String,
+    span: Span,
+}
+
+impl Word {
+    fn new(token: &Token, command: Span) -> Self {
+        let range = token.range();
+        Self { text: token.text(), span: Span::new(range.start, range.end).shifted(command.start) }
+    }
+
+    fn uses(&self, name: &str) -> bool {
+        fragments(&self.text).iter().any(
+            |part| matches!(part, Fragment::Variable { name: used, .. } if used == name),
+        )
+    }
+}
+
+/// A tool, its command, and where both stand.
+struct Call<'a> {
+    tool: &'a Tool,
+    command: &'a CommandTemplate,
+    place: &'a Place,
+    tokens: &'a [Token],
+    words: &'a [Word],
+}
+
+impl Call<'_> {
+    fn operators(&self, found: &mut Vec<Diagnostic>) {
+        for operator in shell_operators(self.tokens) {
+            let word = Word::new(operator.token, self.place.command);
+            let what = match operator.feature {
+                ShellFeature::Pipe => "a pipe",
+                ShellFeature::Chain => "several commands in one",
+                ShellFeature::Redirect => "a redirection",
+                ShellFeature::Variable => "a variable",
+                ShellFeature::Substitution => "a command in a command",
+                ShellFeature::Glob => "a pattern of files",
+            };
+            let message =
+                format!("`{}` is {what}, which needs a shell; there is none", word.text);
+            found.push(
+                Diagnostic::warning(SHELL_OPERATOR.code, word.span, message)
+                    .field(self.tool.name.clone())
+                    .help("put the line into a script of the skill and call that; quote it if it is text"),
+            );
+        }
+    }
+
+    fn flags(&self, found: &mut Vec<Diagnostic>) {
+        for dangling in self.command.dangling_flags(&self.tool.parameters) {
+            let mut pairs = self.words.windows(2);
+            let pair = pairs.find(|pair| {
+                pair[0].text == dangling.flag && pair[1].uses(dangling.parameter)
+            });
+            let span = pair.map_or(self.place.command, |pair| {
+                Span::new(pair[0].span.start, pair[1].span.end)
+            });
+            let (flag, name) = (dangling.flag, dangling.parameter);
+            let message = format!("`{flag}` stays behind when `{name}` is not given");
+            let help = if flag.starts_with("--") {
+                format!("write `{flag}={{{{{name}}}}}`, or give the parameter a default")
+            } else {
+                format!("give `{name}` a default, or require it")
+            };
+            found.push(
+                Diagnostic::warning(DANGLING_FLAG.code, span, message)
+                    .field(self.tool.name.clone())
+                    .help(help),
+            );
+        }
+    }
+
+    fn parameters(&self, found: &mut Vec<Diagnostic>) {
+        let declared = &self.tool.parameters;
+        let mut told: Vec<&str> = Vec::new();
+        for name in self.command.variables() {
+            if declared.iter().any(|parameter| parameter.name == name) || told.contains(&name) {
+                continue;
+            }
+            told.push(name);
+            let word = self.words.iter().find(|word| word.uses(name));
+            let span = word.map_or(self.place.command, |word| word.span);
+            let message = format!("the tool `{}` declares no parameter `{name}`", self.tool.name);
+            let problem = Diagnostic::warning(UNDECLARED_PARAMETER.code, span, message)
+                .field(self.tool.name.clone());
+            found.push(match nearest(name, declared.iter().map(|known| known.name.as_str())) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.help("add a row for it to the table of parameters"),
+            });
+        }
+        for parameter in declared {
+            if self.command.variables().any(|name| name == parameter.name) {
+                continue;
+            }
+            let name = &parameter.name;
+            let row = self.place.rows.iter().find(|(row, _)| row == name);
+            let span = row.map_or(self.place.name, |(_, span)| *span);
+            let message = format!("the command of `{}` does not use `{name}`", self.tool.name);
+            found.push(
+                Diagnostic::warning(UNUSED_PARAMETER.code, span, message)
+                    .field(self.tool.name.clone())
+                    .help(format!("put `{{{{{name}}}}}` into the command, or remove the row")),
+            );
+        }
+    }
+
+    fn script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+        let program = &self.command.program;
+        if !program.contains('/') || program.starts_with(['/', '~', '$']) {
+            return;
+        }
+        let span = self.words.first().map_or(self.place.command, |word| word.span);
+        let problem = match (inside(program), context.folder) {
+            (None, _) => format!("`{program}` leaves the folder of the skill"),
+            (Some(path), Some(folder)) if !folder.has(&path) => {
+                format!("the skill has no file `{path}`")
+            }
+            _ => return,
+        };
+        found.push(
+            Diagnostic::error(MISSING_SCRIPT.code, span, problem)
+                .field(self.tool.name.clone())
+                .help("add the script to the skill, and call it by its path from SKILL.md"),
+        );
+    }
+}
+
+/// The path without dots; `None` when it climbs out.
+fn inside(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{
+        Options,
+        rules::testing::{find_with, folder},
+    };
+
+    fn text(rows: &str, command: &str) -> String {
+        format!(
+            "---\nname: demo\nversion: 1.0.0\ndescription: d\n---\n### t\n\nDoes.\n\n#### Parameters\n\n\
+             | Name | Type | Required | Description |\n|---|---|---|---|\n{rows}\n#### Command\n\n```bash\n{command}\n```\n"
+        )
+    }
+
+    fn places(code: &str, rows: &str, command: &str) -> Vec<String> {
+        let text = text(rows, command);
+        let options = Options { dialect: Some(Dialect::GIBBERISH), ..Options::default() };
+        let found = find_with(code, &text, Some(&folder("demo", &["scripts/a.sh"])), &options);
+        found.iter().map(|found| found.span.slice(&text).to_owned()).collect()
+    }
+
+    #[test]
+    fn operators_have_their_own_places() {
+        let command = "# say it\nls *.md | wc -l > out.txt";
+        assert_eq!(places(SHELL_OPERATOR.code, "", command), ["*.md", "|", ">"]);
+        assert!(places(SHELL_OPERATOR.code, "", "rg 'a|b' \"x;y\"").is_empty());
+    }
+
+    #[test]
+    fn flags_need_their_value() {
+        let row = "| n | integer | no | How many |\n";
+        assert_eq!(places(DANGLING_FLAG.code, row, "git log -n {{n}}"), ["-n {{n}}"]);
+        assert!(places(DANGLING_FLAG.code, row, "git log --max={{n}}").is_empty());
+        let required = "| n | integer | yes | How many |\n";
+        assert!(places(DANGLING_FLAG.code, required, "git log -n {{n}}").is_empty());
+    }
+
+    #[test]
+    fn table_and_command_agree() {
+        let row = "| `folder` | string | yes | Where |\n";
+        assert_eq!(places(UNDECLARED_PARAMETER.code, row, "ls {{folder}} {{x}} {{x:-l}}"), ["{{x}}"]);
+        assert_eq!(
+            places(UNUSED_PARAMETER.code, row, "ls {{foldr}}"),
+            ["| `folder` | string | yes | Where |"]
+        );
+        assert!(places(UNUSED_PARAMETER.code, row, "ls --x='a {{folder}}'").is_empty());
+    }
+
+    #[test]
+    fn scripts_are_inside() {
+        assert!(places(MISSING_SCRIPT.code, "", "./scripts/a.sh x").is_empty());
+        assert!(places(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
+        assert_eq!(places(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);
+        assert_eq!(places(MISSING_SCRIPT.code, "", "../x/a.sh"), ["../x/a.sh"]);
+        assert!(places(MISSING_SCRIPT.code, "", "git log").is_empty());
+        assert!(places(MISSING_SCRIPT.code, "", "/bin/ls").is_empty());
+    }
+}

@@ -1,0 +1,161 @@
+//! What single systems add to the base format.
+
+use crate::check::rule::rule;
+
+rule! {
+    /// `argument-hint` is a list, because its brackets have no quotes.
+    ///
+    /// ## Why
+    ///
+    /// Claude Code shows the hint while the user types the command, and expects text. For YAML
+    /// `[branch]` is a list of one word.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: review-branch
+    /// description: Reviews a branch. Use before merging.
+    /// argument-hint: [branch]
+    /// ---
+    /// # Review a branch
+    ///
+    /// Review the branch $ARGUMENTS.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: review-branch
+    /// description: Reviews a branch. Use before merging.
+    /// argument-hint: "[branch]"
+    /// ---
+    /// # Review a branch
+    ///
+    /// Review the branch $ARGUMENTS.
+    /// ````
+    ARGUMENT_HINT_LIST = "argument-hint-list", Warning, fix Safe
+}
+
+rule! {
+    /// A field of GAIA stands at the top and under `metadata.gaia`, too.
+    ///
+    /// ## Why
+    ///
+    /// GAIA has two shapes. Its product reads `metadata.gaia` and ignores the fields at the top, so
+    /// permissions that stand there have no effect.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: weather
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// permissions: ["network:none"]
+    /// metadata:
+    ///   gaia:
+    ///     permissions: ["network:read:api.weather.example"]
+    ///     tools:
+    ///       - name: forecast
+    ///         description: Looks up the forecast of a place.
+    /// ---
+    /// # Weather
+    ///
+    /// Call `forecast`.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: weather
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// metadata:
+    ///   gaia:
+    ///     permissions: ["network:read:api.weather.example"]
+    ///     tools:
+    ///       - name: forecast
+    ///         description: Looks up the forecast of a place.
+    /// ---
+    /// # Weather
+    ///
+    /// Call `forecast`.
+    /// ````
+    BOTH_SHAPES = "both-shapes", Warning
+}
+
+rule! {
+    /// `agents/openai.yaml` does not read.
+    ///
+    /// ## Why
+    ///
+    /// Codex keeps presentation and policy in this file. It ignores errors there and loads the skill
+    /// without it, so a policy that should hold the model back is lost without a word. The example
+    /// has an empty file beside it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=codex with=agents/openai.yaml
+    /// ---
+    /// name: weather
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=codex
+    /// ---
+    /// name: weather
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    SIDE_FILE = "side-file", Warning
+}
+
+rule! {
+    /// `os` names a system that OpenClaw does not know.
+    ///
+    /// ## Why
+    ///
+    /// OpenClaw compares with `darwin`, `linux` and `win32` only. A skill for `macos`, as a page of
+    /// ClawHub writes it, is offered nowhere.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: disk-space
+    /// description: Shows what fills a disk. Use when a disk is full.
+    /// metadata:
+    ///   openclaw:
+    ///     os: [macos, linux]
+    /// ---
+    /// # Disk space
+    ///
+    /// Run `du` on the largest folders.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: disk-space
+    /// description: Shows what fills a disk. Use when a disk is full.
+    /// metadata:
+    ///   openclaw:
+    ///     os: [darwin, linux]
+    /// ---
+    /// # Disk space
+    ///
+    /// Run `du` on the largest folders.
+    /// ````
+    UNKNOWN_OS = "unknown-os", Warning, fix Safe
+}

@@ -1,0 +1,250 @@
+//! Inputs that contradict themselves or each other.
+
+use serde_json::Value;
+
+use super::placeholders::span_of;
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::Diagnostic,
+    dialect::Dialect,
+    skill::InputKind,
+};
+
+rule! {
+    /// Two inputs have the same name.
+    ///
+    /// ## Why
+    ///
+    /// One value fills every placeholder of that name; what the second entry says about type,
+    /// default or duty is lost.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agent-flow
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// inputs:
+    ///   - name: text
+    ///     type: textarea
+    ///   - name: text
+    /// ---
+    /// Rewrite {{text}}.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agent-flow
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// inputs:
+    ///   - name: text
+    ///     type: textarea
+    /// ---
+    /// Rewrite {{text}}.
+    /// ````
+    DUPLICATE_INPUT = "duplicate-input", Error, run duplicate_input
+}
+
+fn duplicate_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let inputs = &context.reading.skill.inputs;
+    for (index, input) in inputs.iter().enumerate() {
+        if inputs[..index].iter().any(|earlier| earlier.name == input.name) {
+            let message = format!("the input `{}` stands twice", input.name);
+            let span = span_of(context, index, &input.name);
+            found.push(
+                Diagnostic::error(DUPLICATE_INPUT.code, span, message)
+                    .field(format!("inputs[{index}]"))
+                    .help("give each input its own name, or remove one"),
+            );
+        }
+    }
+}
+
+rule! {
+    /// An input is required and has a default.
+    ///
+    /// ## Why
+    ///
+    /// In Agent Flow Lite a default never satisfies a required input: a run without the value fails,
+    /// and the default is never used.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agent-flow
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// inputs:
+    ///   - name: tone
+    ///     required: true
+    ///     default: friendly
+    /// ---
+    /// Answer in a {{tone}} tone.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agent-flow
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// inputs:
+    ///   - name: tone
+    ///     default: friendly
+    /// ---
+    /// Answer in a {{tone}} tone.
+    /// ````
+    REQUIRED_WITH_DEFAULT = "required-with-default", Warning, run required_with_default
+}
+
+fn required_with_default(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.dialect() != Dialect::AGENT_FLOW {
+        return;
+    }
+    for (index, input) in context.reading.skill.inputs.iter().enumerate() {
+        if input.required && input.default.is_some() {
+            let message =
+                format!("the input `{}` is required, so its default is never used", input.name);
+            let span = span_of(context, index, &input.name);
+            found.push(
+                Diagnostic::warning(REQUIRED_WITH_DEFAULT.code, span, message)
+                    .field(format!("inputs[{index}].default"))
+                    .help("remove `required`, or remove `default`"),
+            );
+        }
+    }
+}
+
+rule! {
+    /// The default of an input is not of its type.
+    ///
+    /// ## Why
+    ///
+    /// skillrt checks values against the type before a run, so a run with the default fails.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// inputs:
+    ///   - name: count
+    ///     type: number
+    ///     default: many
+    /// ---
+    /// Tell {{ count }} jokes.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// inputs:
+    ///   - name: count
+    ///     type: number
+    ///     default: 3
+    /// ---
+    /// Tell {{ count }} jokes.
+    /// ````
+    INPUT_DEFAULT_TYPE = "input-default-type", Error, run input_default_type
+}
+
+fn input_default_type(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.dialect() != Dialect::SKILLRT {
+        return;
+    }
+    for (index, input) in context.reading.skill.inputs.iter().enumerate() {
+        let Some(default) = &input.default else { continue };
+        if !fits(input.kind, default) {
+            let message = format!("the default of `{}` is not {}", input.name, wanted(input.kind));
+            let span = span_of(context, index, &input.name);
+            found.push(
+                Diagnostic::error(INPUT_DEFAULT_TYPE.code, span, message)
+                    .field(format!("inputs[{index}].default"))
+                    .help("change the default or the type"),
+            );
+        }
+    }
+}
+
+/// Whether the value, or what a user would type for it, is of the type.
+fn fits(kind: InputKind, value: &Value) -> bool {
+    let text = value.as_str();
+    match kind {
+        InputKind::Text | InputKind::Textarea | InputKind::String => {
+            !value.is_array() && !value.is_object()
+        }
+        InputKind::Number => {
+            value.is_number() || text.is_some_and(|text| text.trim().parse::<f64>().is_ok())
+        }
+        InputKind::Boolean => value.is_boolean() || matches!(text, Some("true" | "false")),
+        InputKind::File => text.is_some_and(|text| !text.is_empty()),
+        InputKind::Url => text.is_some_and(|text| {
+            text.split_once("://").is_some_and(|(scheme, rest)| {
+                !scheme.is_empty()
+                    && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+                    && !rest.is_empty()
+            })
+        }),
+        InputKind::Json => true,
+    }
+}
+
+fn wanted(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::Text | InputKind::Textarea | InputKind::String => "text",
+        InputKind::Number => "a number",
+        InputKind::Boolean => "`true` or `false`",
+        InputKind::File => "the path of a file",
+        InputKind::Url => "an absolute URL",
+        InputKind::Json => "JSON",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::rules::testing::{find_as, places};
+
+    #[test]
+    fn the_second_of_two_is_shown() {
+        let text = "---\nname: x\nmodel: {temperature: 1}\ninputs:\n  - name: a\n  - {}\n  - name: a # second\n---\n{{a}}\n";
+        let found = find_as(DUPLICATE_INPUT.code, text, Dialect::AGENT_FLOW);
+        assert_eq!(found.len(), 1);
+        assert!(text[found[0].span.end..].starts_with(" # second"));
+    }
+
+    #[test]
+    fn only_agent_flow_ignores_the_default() {
+        let text = "---\nname: x\nversion: 1.0.0\ndescription: d\ninputs: [{name: a, type: string, required: true, default: b}]\n---\n{{a}}\n";
+        assert!(places(REQUIRED_WITH_DEFAULT.code, text).is_empty());
+        assert_eq!(find_as(REQUIRED_WITH_DEFAULT.code, text, Dialect::AGENT_FLOW).len(), 1);
+    }
+
+    #[test]
+    fn values_of_each_type() {
+        use InputKind::{Boolean, File, Json, Number, String, Url};
+        for (kind, good, bad) in [
+            (String, json!("x"), json!(["x"])),
+            (String, json!(5), json!({})),
+            (Number, json!(1.5), json!("x")),
+            (Number, json!("2"), json!(true)),
+            (Boolean, json!(false), json!("yes")),
+            (File, json!("a.txt"), json!(1)),
+            (Url, json!("https://example.com"), json!("example.com")),
+        ] {
+            assert!(fits(kind, &good), "{kind:?} {good}");
+            assert!(!fits(kind, &bad), "{kind:?} {bad}");
+        }
+        assert!(fits(Json, &json!([1])));
+    }
+}

@@ -1,0 +1,225 @@
+//! Names of skills.
+
+use crate::check::rule::rule;
+
+rule! {
+    /// The name has two hyphens in a row, which GAIA alone allows.
+    ///
+    /// ## Why
+    ///
+    /// The base format and its validator refuse such a name, so the skill cannot move to another
+    /// system.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown folder=pdf--merge with=tools.py
+    /// ---
+    /// name: pdf--merge
+    /// version: 1.0.0
+    /// description: Merges PDF files. Use when someone has several and wants one.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:write"]
+    /// tools:
+    ///   - name: merge
+    ///     description: Merges files.
+    /// security_tier: experimental
+    /// ---
+    /// # Merge PDF files
+    ///
+    /// Call `merge`.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: pdf-merge
+    /// version: 1.0.0
+    /// description: Merges PDF files. Use when someone has several and wants one.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:write"]
+    /// tools:
+    ///   - name: merge
+    ///     description: Merges files.
+    /// security_tier: experimental
+    /// ---
+    /// # Merge PDF files
+    ///
+    /// Call `merge`.
+    /// ````
+    DOUBLE_HYPHEN = "double-hyphen", Warning, fix Unsafe
+}
+
+rule! {
+    /// The name ends with a hyphen, which GAIA alone allows.
+    ///
+    /// ## Why
+    ///
+    /// The base format and its validator refuse a hyphen at either end, so the skill cannot move to
+    /// another system.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown folder=pdf-merge- with=tools.py
+    /// ---
+    /// name: pdf-merge-
+    /// version: 1.0.0
+    /// description: Merges PDF files. Use when someone has several and wants one.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:write"]
+    /// tools:
+    ///   - name: merge
+    ///     description: Merges files.
+    /// security_tier: experimental
+    /// ---
+    /// # Merge PDF files
+    ///
+    /// Call `merge`.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: pdf-merge
+    /// version: 1.0.0
+    /// description: Merges PDF files. Use when someone has several and wants one.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:write"]
+    /// tools:
+    ///   - name: merge
+    ///     description: Merges files.
+    /// security_tier: experimental
+    /// ---
+    /// # Merge PDF files
+    ///
+    /// Call `merge`.
+    /// ````
+    EDGE_HYPHEN = "edge-hyphen", Warning, fix Unsafe
+}
+
+rule! {
+    /// The name breaks the grammar of its dialect.
+    ///
+    /// ## Why
+    ///
+    /// A name is a folder, a command and a key, so it has lower-case letters, digits and single
+    /// hyphens only. The reference validator refuses other names; Claude Code and OpenClaw let them
+    /// pass, and Personal Agent rewrites them. The fix proposes a name, but the folder must be
+    /// renamed by hand.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown folder=git-history
+    /// ---
+    /// name: Git History
+    /// description: Explains who changed a line. Use when someone asks why code is as it is.
+    /// ---
+    /// # Git history
+    ///
+    /// Run `git blame` on the file.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: git-history
+    /// description: Explains who changed a line. Use when someone asks why code is as it is.
+    /// ---
+    /// # Git history
+    ///
+    /// Run `git blame` on the file.
+    /// ````
+    INVALID_NAME = "invalid-name", Error, fix Unsafe
+}
+
+rule! {
+    /// The name of a skillrt skill is not in kebab-case.
+    ///
+    /// ## Why
+    ///
+    /// skillrt takes any name, but advises lower-case words with hyphens between them. The other
+    /// systems accept nothing else.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: open_invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// ---
+    /// # Open invoices
+    ///
+    /// Open the ledger and list what is not paid.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: open-invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// ---
+    /// # Open invoices
+    ///
+    /// Open the ledger and list what is not paid.
+    /// ````
+    NAME_NOT_KEBAB_CASE = "name-not-kebab-case", Warning, fix Unsafe
+}
+
+rule! {
+    /// The name begins with `amd-`, `gaia-` or `mcp-`.
+    ///
+    /// ## Why
+    ///
+    /// GAIA's registry keeps these prefixes for their owners. The skill works locally, but only
+    /// they can publish it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: gaia-weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["network:read:api.weather.example"]
+    /// tools:
+    ///   - name: forecast
+    ///     description: Looks up the forecast of a place.
+    /// security_tier: experimental
+    /// ---
+    /// # Weather
+    ///
+    /// Call `forecast`.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown with=tools.py
+    /// ---
+    /// name: weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["network:read:api.weather.example"]
+    /// tools:
+    ///   - name: forecast
+    ///     description: Looks up the forecast of a place.
+    /// security_tier: experimental
+    /// ---
+    /// # Weather
+    ///
+    /// Call `forecast`.
+    /// ````
+    RESERVED_PREFIX = "reserved-prefix", Warning
+}

@@ -1,0 +1,415 @@
+//! Permissions that ask for too much, for a question, or for what no sandbox can hold.
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::Diagnostic,
+    dialect::Dialect,
+    permission::{Decision, Domain, Level, Permission, Tier, decision, from_skillrt},
+    source::Span,
+    yaml::Node,
+};
+
+rule! {
+    /// A community skill asks for permissions that prompt at install.
+    ///
+    /// ## Why
+    ///
+    /// At the community tier the user must agree to every permission that can change things or read
+    /// secrets. Each question costs users, and those who always say yes are not asked in earnest.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:write:./out/**
+    /// tools:
+    ///   - name: save
+    ///     description: Save the table
+    /// security_tier: community
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: community
+    /// ---
+    /// # Demo
+    /// ````
+    TIER_PERMISSION = "tier-permission", Warning, run permissions
+}
+
+rule! {
+    /// A permission has a form that the sandbox cannot hold.
+    ///
+    /// ## Why
+    ///
+    /// What cannot be enforced is refused, not ignored: a skill that asks for it does not run. The
+    /// sandbox knows files by folder, hosts and programs by name. It knows nothing of screens,
+    /// databases or MCP servers, and a pattern in the middle of a path has no end.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:write:./out/*.csv
+    /// tools:
+    ///   - name: save
+    ///     description: Save the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:write:./out/**
+    /// tools:
+    ///   - name: save
+    ///     description: Save the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    UNENFORCEABLE_PERMISSION = "unenforceable-permission", Warning
+}
+
+rule! {
+    /// A permission reaches everything of its kind.
+    ///
+    /// ## Why
+    ///
+    /// A skill that may write everywhere, talk to every host or run every program is limited by
+    /// nothing but its good will, and registries and users turn it down.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - network:write
+    /// tools:
+    ///   - name: send
+    ///     description: Send the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - network:write:api.example.com
+    /// tools:
+    ///   - name: send
+    ///     description: Send the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    BROAD_PERMISSION = "broad-permission", Warning
+}
+
+/// Programs that run whatever they are given.
+const INTERPRETERS: [&str; 17] = [
+    "sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "deno", "bun", "perl", "ruby",
+    "php", "env", "xargs", "find", "ssh",
+];
+
+/// One walk over the permissions for all three rules.
+fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.reading.skill.permissions.is_empty() {
+        return;
+    }
+    if context.dialect() == Dialect::GAIA {
+        let grants = gaia_grants(context);
+        tier(context, &grants, found);
+        for grant in &grants {
+            reach(std::slice::from_ref(&grant.permission), grant, found);
+        }
+    } else if context.dialect() == Dialect::SKILLRT {
+        for (grant, both) in skillrt_grants(context) {
+            reach(&both, &grant, found);
+        }
+    }
+}
+
+/// A permission as it is written in the file.
+struct Grant {
+    permission: Permission,
+    written: String,
+    span: Span,
+}
+
+fn gaia_grants(context: &Context<'_>) -> Vec<Grant> {
+    let Some(fields) = context.reading.document.fields() else { return Vec::new() };
+    let nested = fields.path("metadata.gaia.permissions");
+    let list = nested.or_else(|| fields.get("permissions")).and_then(Node::items);
+    let grants = list.unwrap_or_default().iter().filter_map(|node| {
+        let written = node.text()?;
+        let permission = Permission::parse(written).ok()?;
+        Some(Grant { permission, written: written.trim().to_owned(), span: node.span })
+    });
+    grants.collect()
+}
+
+/// Each entry of the lists, with the permissions that it grants.
+fn skillrt_grants(context: &Context<'_>) -> Vec<(Grant, Vec<Permission>)> {
+    let Some(map) = context.reading.document.field("permissions") else { return Vec::new() };
+    let mut grants = Vec::new();
+    for key in ["network", "filesystem", "env"] {
+        for node in map.get(key).and_then(Node::items).unwrap_or_default() {
+            let Some(written) = node.text() else { continue };
+            let one = [written];
+            let both = match key {
+                "network" => from_skillrt(&one, &[], &[]),
+                "filesystem" => from_skillrt(&[], &one, &[]),
+                _ => from_skillrt(&[], &[], &one),
+            };
+            let Some(permission) = both.last().cloned() else { continue };
+            let written = written.to_owned();
+            grants.push((Grant { permission, written, span: node.span }, both));
+        }
+    }
+    grants
+}
+
+fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
+    let Some(tier @ Tier::Community) = context.reading.skill.policy.tier else { return };
+    let asked: Vec<&Grant> = grants
+        .iter()
+        .filter(|grant| decision(tier, &grant.permission) == Decision::Prompt)
+        .collect();
+    let Some(first) = asked.first() else { return };
+    let list = asked.iter().map(|grant| format!("`{}`", grant.written)).collect::<Vec<_>>();
+    let message = format!("installing asks the user for {}", list.join(", "));
+    found.push(
+        Diagnostic::warning(TIER_PERMISSION.code, first.span, message)
+            .field("permissions")
+            .help("drop what the tools do not need; a verified skill is not asked about"),
+    );
+}
+
+fn reach(permissions: &[Permission], grant: &Grant, found: &mut Vec<Diagnostic>) {
+    if let Some(why) = permissions.iter().find_map(unenforceable) {
+        let message = format!("the sandbox cannot hold `{}`: {}", grant.written, why.0);
+        found.push(
+            Diagnostic::warning(UNENFORCEABLE_PERMISSION.code, grant.span, message)
+                .field("permissions")
+                .help(why.1),
+        );
+    } else if let Some((what, help)) = permissions.iter().find_map(broad) {
+        let message = format!("`{}` allows {what}", grant.written);
+        found.push(
+            Diagnostic::warning(BROAD_PERMISSION.code, grant.span, message)
+                .field("permissions")
+                .help(help),
+        );
+    }
+}
+
+/// Why the sandbox refuses the permission, and the way out.
+fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)> {
+    if permission.level == Level::None {
+        return None;
+    }
+    let scope = permission.scope.as_deref();
+    match permission.domain {
+        Domain::Desktop => Some((
+            "screen, keyboard and pointer cannot be shared in part",
+            "leave it to a program of the host",
+        )),
+        Domain::Mcp => Some((
+            "servers are reached through the host",
+            "name the server as a requirement instead",
+        )),
+        Domain::Database => Some((
+            "databases are files or hosts to it",
+            "ask for the file with `filesystem:…`, or for the host with `network:…`",
+        )),
+        Domain::Filesystem => unenforceable_path(permission.level, scope?),
+        Domain::Env => unsafe_variable(scope?).then_some((
+            "the variable changes how every program runs",
+            "pass the value under a name of your own",
+        )),
+        Domain::Network => public_suffix(scope?).then_some((
+            "it covers every host under a public ending",
+            "name the domain, such as `*.example.com`",
+        )),
+        Domain::Shell => None,
+    }
+}
+
+/// Only a folder with all below it, or one file, can be mounted.
+fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'static str)> {
+    let is_pattern = |part: &str| part.contains(['*', '?', '[', '{']);
+    let (folder, last) = scope.rsplit_once('/').unwrap_or(("", scope));
+    if folder.split('/').any(is_pattern) {
+        return Some((
+            "a pattern stands before the last part of the path",
+            "name the folder and end with `/**`",
+        ));
+    }
+    let partly = level == Level::Write && is_pattern(last) && last != "**";
+    partly.then_some((
+        "files that do not exist yet cannot be told apart by pattern",
+        "name the folder and end with `/**`, or name one file",
+    ))
+}
+
+fn unsafe_variable(name: &str) -> bool {
+    let begins = ["LD_", "DYLD_", "PYTHON", "GIT_", "PERL5", "SSL_"];
+    begins.iter().any(|prefix| name.starts_with(prefix))
+        || name.ends_with("_PROXY")
+        || matches!(name, "NODE_OPTIONS" | "BASH_ENV" | "RUBYOPT")
+}
+
+/// `*.com`: one label after the star.
+fn public_suffix(scope: &str) -> bool {
+    let host = scope.split_once("://").map_or(scope, |(_, rest)| rest);
+    let host = host.split(['/', ':']).next().unwrap_or_default();
+    host.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
+}
+
+/// What the permission opens, when that is everything, and the way out.
+fn broad(permission: &Permission) -> Option<(String, &'static str)> {
+    let scope = permission.scope.as_deref();
+    let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
+    match (permission.domain, permission.level) {
+        (Domain::Filesystem, Level::Write) if everywhere => Some((
+            "writing to every file of the user".to_owned(),
+            "name the folder, such as `./out/**`",
+        )),
+        (Domain::Network, Level::Write) if everywhere => {
+            Some(("sending to every host".to_owned(), "name the hosts, one entry each"))
+        }
+        (Domain::Shell, Level::Execute) if everywhere => {
+            Some(("running every program".to_owned(), "name the programs, such as `git`"))
+        }
+        (Domain::Shell, Level::Execute) => {
+            let mut names = scope?.split(',').map(str::trim);
+            let any = names.find(|name| INTERPRETERS.contains(name))?;
+            let help = "call the program that does the work, not one that runs others";
+            Some((format!("any code, because `{any}` runs what it is given"), help))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rules::testing::{find, places};
+
+    fn gaia(tier: &str, permissions: &[&str]) -> String {
+        let list = permissions.iter().map(|entry| format!("  - {entry}\n")).collect::<String>();
+        format!(
+            "---\nname: demo\nversion: 1.0.0\ndescription: d\nauthor: a\nlicense: MIT\npermissions:\n{list}\
+             tools: [{{name: t, description: d}}]\nsecurity_tier: {tier}\n---\n# x\n"
+        )
+    }
+
+    #[test]
+    fn one_finding_lists_what_is_asked() {
+        let entries = ["network:read:a.com", "filesystem:write:./x/**", "env:read:A"];
+        let found = find(TIER_PERMISSION.code, &gaia("community", &entries));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.ends_with("`filesystem:write:./x/**`, `env:read:A`"));
+        assert!(find(TIER_PERMISSION.code, &gaia("verified", &entries)).is_empty());
+        assert!(find(TIER_PERMISSION.code, &gaia("community", &entries[..1])).is_empty());
+    }
+
+    #[test]
+    fn what_a_sandbox_can_hold() {
+        for (entry, refused) in [
+            ("desktop:control", true),
+            ("desktop:none", false),
+            ("mcp:connect:x", true),
+            ("database:read:x", true),
+            ("filesystem:write:./out/**", false),
+            ("filesystem:write:./out/a.txt", false),
+            ("filesystem:write:./out/*.csv", true),
+            ("filesystem:write:./*/out/**", true),
+            ("filesystem:read:./in/*.csv", false),
+            ("filesystem:read:./*/a.csv", true),
+            ("env:read:API_KEY", false),
+            ("env:read:LD_PRELOAD", true),
+            ("network:read:*.example.com", false),
+            ("network:read:*.com", true),
+            ("shell:execute:git", false),
+        ] {
+            let found = places(UNENFORCEABLE_PERMISSION.code, &gaia("verified", &[entry])).len();
+            assert_eq!(found, usize::from(refused), "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_reaches_everything() {
+        for (entry, broad) in [
+            ("filesystem:write", true),
+            ("filesystem:write:~/**", true),
+            ("filesystem:read", false),
+            ("network:write", true),
+            ("network:read", false),
+            ("network:write:a.com", false),
+            ("shell:execute", true),
+            ("shell:execute:git, bash", true),
+            ("shell:execute:git", false),
+        ] {
+            let found = places(BROAD_PERMISSION.code, &gaia("verified", &[entry])).len();
+            assert_eq!(found, usize::from(broad), "{entry}");
+        }
+    }
+
+    #[test]
+    fn skillrt_lists() {
+        let text = "---\nname: x\nversion: 1.0.0\ndescription: d\npermissions:\n  network: ['*', a.com]\n  \
+                    filesystem: ['./out/**', './*.csv', '**']\n  env: [HOME]\n---\n# x\n";
+        assert_eq!(places(BROAD_PERMISSION.code, text), ["'*'", "'**'"]);
+        assert_eq!(places(UNENFORCEABLE_PERMISSION.code, text), ["'./*.csv'"]);
+    }
+}

@@ -1,0 +1,255 @@
+//! YAML that some readers refuse and others understand differently.
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::{Diagnostic, Edit, Fix},
+    dialect::Dialect,
+    document::State,
+    source::Span,
+    yaml::{Data, Entry, Node, Style, YamlVersion, resolve::resolve_plain},
+};
+
+rule! {
+    /// `metadata` is written in braces.
+    ///
+    /// ## Why
+    ///
+    /// The reference validator of the base format reads block style only and refuses the file.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// metadata: {"author": "ada", "version": "1.0"}
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// metadata:
+    ///   "author": "ada"
+    ///   "version": "1.0"
+    /// ---
+    /// # Demo
+    /// ````
+    FLOW_METADATA = "flow-metadata", Warning, fix Safe, run flow_metadata
+}
+
+fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let document = &context.reading.document;
+    if context.dialect() != Dialect::AGENTSKILLS || document.state() == State::Unreadable {
+        return;
+    }
+    let Some(entry) = document.fields().and_then(|fields| fields.entry("metadata")) else { return };
+    if !entry.value.is_flow() || entry.value.entries().is_none() {
+        return;
+    }
+    let text = document.text();
+    let mut problem = Diagnostic::warning(
+        FLOW_METADATA.code,
+        entry.key_span,
+        "`metadata` is in braces, which strict readers refuse",
+    )
+    .field("metadata")
+    .help("write one `key: value` line for each entry, indented by two blanks");
+    let edit = block_style(entry, text).filter(|_| document.state() == State::Clean);
+    if let Some(edit) = edit {
+        problem = problem.fix(Fix::safe(vec![edit]));
+    }
+    found.push(problem);
+}
+
+/// The map in block style, with keys and values as they are written.
+fn block_style(entry: &Entry, text: &str) -> Option<Edit> {
+    let key_end = entry.key_span.end;
+    let colon = key_end + text.get(key_end..)?.find(':')?;
+    let span = Span::new(colon + 1, entry.value.span.end);
+    let source = span.slice(text);
+    // A comment has no place in the new lines, an anchor may be used elsewhere.
+    if source.contains(" #") || source.contains("\n#") || source.contains(['&', '*', '!']) {
+        return None;
+    }
+    let mut lines = String::new();
+    block_lines(&entry.value, text, 2, &mut lines)?;
+    Some(Edit::replace(span, lines))
+}
+
+fn block_lines(map: &Node, text: &str, indent: usize, lines: &mut String) -> Option<()> {
+    let entries = map.entries().filter(|entries| !entries.is_empty())?;
+    for entry in entries {
+        let key = entry.key_span.slice(text);
+        if key.is_empty() || key.contains('\n') {
+            return None;
+        }
+        let value = entry.value.span.slice(text);
+        lines.push_str(&format!("\n{:indent$}{key}:", ""));
+        match &entry.value.data {
+            Data::Scalar { .. } if value.contains('\n') => return None,
+            Data::Scalar { .. } if value.is_empty() => {}
+            Data::Scalar { .. } => {
+                lines.push(' ');
+                lines.push_str(value);
+            }
+            Data::Mapping { .. } => block_lines(&entry.value, text, indent + 2, lines)?,
+            Data::Sequence { items, .. } => {
+                if items.is_empty() {
+                    return None;
+                }
+                for item in items {
+                    let value = item.span.slice(text);
+                    if item.text().is_none() || value.is_empty() || value.contains('\n') {
+                        return None;
+                    }
+                    lines.push_str(&format!("\n{:indent$}  - {value}", ""));
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+rule! {
+    /// A value means different things to readers of YAML 1.1 and of YAML 1.2.
+    ///
+    /// ## Why
+    ///
+    /// `yes` is a word in YAML 1.2 and `true` in YAML 1.1, which Python reads; `012` is twelve in
+    /// one and ten in the other. The skill changes when it changes hosts.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// metadata:
+    ///   audited: yes
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// metadata:
+    ///   audited: "yes"
+    /// ---
+    /// # Demo
+    /// ````
+    YAML_VERSION_DIFFERENCE = "yaml-version-difference", Warning, fix Safe, run yaml_version_difference
+}
+
+fn yaml_version_difference(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let document = &context.reading.document;
+    if document.state() == State::Unreadable {
+        return;
+    }
+    if let Some(fields) = document.fields() {
+        visit(context, fields, found);
+    }
+}
+
+fn visit(context: &Context<'_>, node: &Node, found: &mut Vec<Diagnostic>) {
+    match &node.data {
+        Data::Scalar { text, style: Style::Plain } if node.tag.is_none() && may_differ(text) => {
+            difference(context, node, text, found);
+        }
+        Data::Scalar { .. } => {}
+        Data::Sequence { items, .. } => items.iter().for_each(|item| visit(context, item, found)),
+        Data::Mapping { entries, .. } => {
+            entries.iter().for_each(|entry| visit(context, &entry.value, found));
+        }
+    }
+}
+
+/// A cheap look before the two readings: truth values are short words, numbers begin as such.
+fn may_differ(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'y' | b'Y' | b'n' | b'N' | b'o' | b'O', rest @ ..] => (1..=2).contains(&rest.len()),
+        [b'0'..=b'9' | b'+' | b'-' | b'.', rest @ ..] => rest.len() < 32,
+        _ => false,
+    }
+}
+
+fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
+    let old = resolve_plain(text, YamlVersion::V1_1);
+    let new = resolve_plain(text, YamlVersion::V1_2);
+    if old == new {
+        return;
+    }
+    let here = if context.dialect().yaml() == YamlVersion::V1_1 { &old } else { &new };
+    // The base format takes every value as it is written.
+    let is_text = here.is_string() || context.dialect() == Dialect::AGENTSKILLS;
+    let mut problem = Diagnostic::warning(
+        YAML_VERSION_DIFFERENCE.code,
+        node.span,
+        format!("`{text}` is {old} in YAML 1.1 and {new} in YAML 1.2"),
+    );
+    // Where another type is wanted, quotes would only hide the mistake.
+    let wrong = context.reading.diagnostics.iter().any(|other| other.span == node.span);
+    if wrong {
+        problem = problem.help("write the value so that every reader takes it for the same");
+    } else if is_text {
+        problem = problem
+            .help(format!("put it in quotes: \"{text}\""))
+            .fix(Fix::safe(vec![Edit::replace(node.span, format!("\"{text}\""))]));
+    } else if let Some(truth) = here.as_bool() {
+        problem = problem
+            .help(format!("write `{truth}`"))
+            .fix(Fix::safe(vec![Edit::replace(node.span, truth.to_string())]));
+    } else {
+        problem = problem.help(format!("write `{here}`, or put it in quotes if it is text"));
+    }
+    found.push(problem);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rules::testing::{find, find_as, fixed};
+
+    fn text(metadata: &str) -> String {
+        format!("---\nname: x\ndescription: d\nmetadata:{metadata}\nlicense: MIT\n---\n# x\n")
+    }
+
+    #[test]
+    fn braces_become_lines() {
+        for (flow, block) in [
+            (" {a: b, c: 1.10}", "\n  a: b\n  c: 1.10"),
+            (" {\"a\": \"b c\", 'd': 'e'}", "\n  \"a\": \"b c\"\n  'd': 'e'"),
+            (" {a: {b: c}, d: [e, f]}", "\n  a:\n    b: c\n  d:\n    - e\n    - f"),
+            ("\n  {a: b}", "\n  a: b"),
+        ] {
+            assert_eq!(fixed(FLOW_METADATA.code, &text(flow)), Some(text(block)), "{flow}");
+        }
+        for flow in [" {}", " {a: {}}", " {a: [{b: c}]}", " {a: b, # why\n  c: d}"] {
+            assert_eq!(fixed(FLOW_METADATA.code, &text(flow)), None, "{flow}");
+        }
+        assert!(find(FLOW_METADATA.code, &text("\n  a: b")).is_empty());
+    }
+
+    #[test]
+    fn quotes_for_text_and_words_for_truth() {
+        let code = YAML_VERSION_DIFFERENCE.code;
+        assert_eq!(fixed(code, &text("\n  a: yes")), Some(text("\n  a: \"yes\"")));
+        assert_eq!(fixed(code, &text("\n  a: 012")), Some(text("\n  a: \"012\"")));
+        for same in ["1.0", "true", "5", "yesterday", "'no'", "2024-01-01", "on time", "1.2.3", "~"] {
+            assert!(find(code, &text(&format!("\n  a: {same}"))).is_empty(), "{same}");
+        }
+        let flow = "---\nname: x\nmodel: {temperature: 1}\ninputs:\n  - name: a\n    required: yes\n---\n{{a}}\n";
+        let found = find_as(code, flow, Dialect::AGENT_FLOW);
+        assert_eq!(found[0].fix.as_ref().map(|fix| fix.edits[0].text.as_str()), Some("true"));
+        let claude = "---\nname: x\ndescription: d\nuser-invocable: yes\n---\n# x\n";
+        assert!(find_as(code, claude, Dialect::CLAUDE_CODE)[0].fix.is_none());
+    }
+}

@@ -1,0 +1,291 @@
+//! Keys and tokens that should not travel with a skill.
+
+use memchr::memmem;
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::Diagnostic,
+    source::Span,
+};
+
+rule! {
+    /// The text has what looks like a key or a token.
+    ///
+    /// ## Why
+    ///
+    /// Whoever gets the skill gets the secret, and so does every model that reads it. Examples and
+    /// placeholders such as `ghp_xxxx` are left alone.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// Send the header `Authorization: token ghp_A9dKq2Lm5Xw8Rt3Zb7Vn1Yc4Hs6Jf0PgTuEo`.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// ---
+    /// Send the header `Authorization: token $GITHUB_TOKEN`.
+    /// ````
+    POSSIBLE_SECRET = "possible-secret", Warning, run possible_secret
+}
+
+/// Shortest run of token characters that can be a secret.
+const SHORTEST: usize = 20;
+
+/// How a kind of secret is recognised.
+struct Form {
+    prefix: &'static str,
+    what: &'static str,
+    /// Fewest and most characters after the prefix.
+    tail: (usize, usize),
+    letters: Letters,
+}
+
+/// The characters of a secret after its prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Letters {
+    /// Capitals and digits.
+    Upper,
+    /// Letters and digits.
+    Alphanumeric,
+    /// Letters, digits, hyphens and underscores.
+    Any,
+}
+
+const fn form(
+    prefix: &'static str,
+    what: &'static str,
+    tail: (usize, usize),
+    letters: Letters,
+) -> Form {
+    Form { prefix, what, tail, letters }
+}
+
+/// Longer prefixes before their own beginnings.
+const FORMS: [Form; 22] = [
+    form("AKIA", "an AWS access key", (16, 16), Letters::Upper),
+    form("ASIA", "an AWS access key", (16, 16), Letters::Upper),
+    form("ghp_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    form("gho_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    form("ghu_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    form("ghs_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    form("ghr_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    form("github_pat_", "a GitHub token", (50, 255), Letters::Any),
+    form("glpat-", "a GitLab token", (20, 255), Letters::Any),
+    form("xoxa-", "a Slack token", (20, 255), Letters::Any),
+    form("xoxb-", "a Slack token", (20, 255), Letters::Any),
+    form("xoxp-", "a Slack token", (20, 255), Letters::Any),
+    form("xoxr-", "a Slack token", (20, 255), Letters::Any),
+    form("xoxs-", "a Slack token", (20, 255), Letters::Any),
+    form("sk-ant-", "an Anthropic key", (40, 255), Letters::Any),
+    form("sk-proj-", "an OpenAI key", (40, 255), Letters::Any),
+    form("sk-", "an OpenAI key", (32, 255), Letters::Alphanumeric),
+    form("sk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
+    form("rk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
+    form("AIza", "a Google key", (35, 35), Letters::Any),
+    form("hf_", "a Hugging Face token", (30, 40), Letters::Alphanumeric),
+    form("npm_", "an npm token", (36, 36), Letters::Alphanumeric),
+];
+
+/// Words of examples.
+const PLACEHOLDERS: [&str; 14] = [
+    "example", "xxxx", "your", "placeholder", "dummy", "fake", "sample", "redacted", "changeme",
+    "12345", "abcde", "token", "secret", "replace",
+];
+
+fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let text = context.text();
+    let bytes = text.as_bytes();
+    // A run of at least this many characters has one at every such distance.
+    let mut at = SHORTEST - 1;
+    while at < bytes.len() {
+        if !is_token(bytes[at]) {
+            at += SHORTEST;
+            continue;
+        }
+        let start = bytes[..at].iter().rposition(|byte| !is_token(*byte)).map_or(0, |gap| gap + 1);
+        let rest = bytes[at..].iter().position(|byte| !is_token(*byte));
+        let end = rest.map_or(bytes.len(), |length| at + length);
+        at = end + SHORTEST;
+        if end - start >= SHORTEST
+            && let Some((what, prefix)) = secret(bytes, start, end)
+        {
+            report(text, Span::new(start, end), what, prefix, found);
+        }
+    }
+    for key in memmem::find_iter(bytes, b"PRIVATE KEY-----") {
+        private_key(text, key, found);
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | (byte == b'_') | (byte == b'-')
+}
+
+/// What the run is, and how much of it may be shown.
+fn secret(bytes: &[u8], start: usize, end: usize) -> Option<(&'static str, usize)> {
+    let run = &bytes[start..end];
+    if run.starts_with(b"eyJ") {
+        return is_web_token(bytes, start, end).then_some(("a JSON Web Token", 3));
+    }
+    let form = FORMS.iter().find(|form| run.starts_with(form.prefix.as_bytes()))?;
+    let tail = &run[form.prefix.len()..];
+    let fits = (form.tail.0..=form.tail.1).contains(&tail.len())
+        && tail.iter().all(|byte| match form.letters {
+            Letters::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Letters::Alphanumeric => byte.is_ascii_alphanumeric(),
+            Letters::Any => true,
+        });
+    (fits && is_random(tail)).then_some((form.what, form.prefix.len()))
+}
+
+/// Three parts with points between them, the second again an object.
+fn is_web_token(bytes: &[u8], start: usize, end: usize) -> bool {
+    let part = |from: usize| bytes[from..].iter().take_while(|byte| is_token(**byte)).count();
+    if bytes.get(end) != Some(&b'.') || !bytes[end + 1..].starts_with(b"eyJ") {
+        return false;
+    }
+    let second = end + 1 + part(end + 1);
+    if bytes.get(second) != Some(&b'.') {
+        return false;
+    }
+    let signature = &bytes[second + 1..second + 1 + part(second + 1)];
+    end - start >= SHORTEST && signature.len() >= SHORTEST && is_random(signature)
+}
+
+/// Whether the characters look drawn by lot: no words, no rows, no repetition.
+fn is_random(tail: &[u8]) -> bool {
+    let tail = &tail[..tail.len().min(128)];
+    let has = |test: fn(&u8) -> bool| tail.iter().any(test);
+    let mut counts = [0u16; 128];
+    for byte in tail {
+        counts[usize::from(byte & 0x7F)] += 1;
+    }
+    let length = tail.len() as f32;
+    let entropy: f32 = counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| f32::from(*count) / length)
+        .map(|share| -share * share.log2())
+        .sum();
+    let rows = tail.windows(2).filter(|pair| pair[0] == pair[1] || pair[0] + 1 == pair[1]).count();
+    has(u8::is_ascii_digit)
+        && has(u8::is_ascii_alphabetic)
+        && entropy >= 3.0
+        && rows * 4 <= tail.len()
+        && !is_placeholder(tail)
+}
+
+fn is_placeholder(tail: &[u8]) -> bool {
+    let lower = tail.to_ascii_lowercase();
+    PLACEHOLDERS.iter().any(|word| memmem::find(&lower, word.as_bytes()).is_some())
+}
+
+fn report(text: &str, run: Span, what: &str, prefix: usize, found: &mut Vec<Diagnostic>) {
+    // The place ends before the secret part, so that no report repeats it.
+    let shown = Span::new(run.start, run.start + prefix);
+    let message = format!("`{}…` looks like {what}", shown.slice(text));
+    found.push(
+        Diagnostic::warning(POSSIBLE_SECRET.code, shown, message)
+            .help("revoke it, and read it from an environment variable instead"),
+    );
+}
+
+/// `-----BEGIN … PRIVATE KEY-----` with lines of the key below it.
+fn private_key(text: &str, key: usize, found: &mut Vec<Diagnostic>) {
+    let line = memchr::memrchr(b'\n', &text.as_bytes()[..key]).map_or(0, |newline| newline + 1);
+    let Some(begin) = text[line..key].rfind("-----BEGIN ").map(|at| line + at) else { return };
+    let after = &text.as_bytes()[(key + "PRIVATE KEY-----".len()).min(text.len())..];
+    let coded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    // Line ends may be written as `\n` inside a string.
+    let body = after.iter().skip_while(|byte| matches!(byte, b'\\' | b'n' | b'r') || byte.is_ascii_whitespace());
+    let body: Vec<u8> = body.take_while(|byte| coded(byte)).copied().take(64).collect();
+    if body.len() >= 40 && is_random(&body) {
+        let span = Span::new(begin, key + "PRIVATE KEY-----".len());
+        found.push(
+            Diagnostic::warning(POSSIBLE_SECRET.code, span, "a private key begins here")
+                .help("revoke it, and keep keys out of the skill"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rules::testing::{find, skill};
+
+    fn count(body: &str) -> usize {
+        find(POSSIBLE_SECRET.code, &skill(body)).len()
+    }
+
+    /// Random letters and digits, so that no real or found key stands in the source.
+    fn random(length: usize) -> String {
+        let letters = b"q7Rw2Kd9Zx4Lm6Tb8Vn3Yc5Hs1Jf0PgUeAo";
+        (0..length).map(|at| char::from(letters[(at * 11 + at / 7) % letters.len()])).collect()
+    }
+
+    #[test]
+    fn keys_of_each_kind() {
+        let upper = random(16).to_uppercase();
+        for (body, expected) in [
+            (format!("key=AKIA{upper}\n"), 1),
+            (format!("ghp_{}", random(36)), 1),
+            (format!("github_pat_{}", random(60)), 1),
+            (format!("xoxb-{}", random(30)), 1),
+            (format!("sk-ant-api03-{}", random(60)), 1),
+            (format!("sk-proj-{}", random(60)), 1),
+            (format!("sk-{}", random(48)), 1),
+            (format!("AIza{}", random(35)), 1),
+            (format!("sk_live_{}", random(24)), 1),
+            (format!("eyJ{}.eyJ{}.{}", random(30), random(40), random(43)), 1),
+            (format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n", random(64)), 1),
+            (format!("AIza{}", random(30)), 0),
+            (format!("ghp_{}", random(20)), 0),
+            (format!("x{}", random(60)), 0),
+        ] {
+            assert_eq!(count(&body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn examples_are_left_alone() {
+        for body in [
+            "AKIAIOSFODNN7EXAMPLE",
+            "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "sk-1234567890abcdef1234567890abcdef",
+            "sk-your-api-key-goes-here-and-is-long-enough",
+            "sk_live_51234567890abcdefghijk",
+            "sk-learn-has-a-rather-long-name-of-a-page",
+            "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+            "------------------------------------------",
+        ] {
+            assert_eq!(count(body), 0, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_secret_is_not_repeated() {
+        let text = skill(&format!("x ghp_{} y", random(36)));
+        let found = find(POSSIBLE_SECRET.code, &text);
+        assert_eq!(found[0].message, "`ghp_…` looks like a GitHub token");
+        assert_eq!(found[0].span.slice(&text), "ghp_");
+    }
+
+    #[test]
+    fn every_place_is_looked_at() {
+        for pad in 0..45 {
+            let body = format!("{}AKIA{}.", " ".repeat(pad), random(16).to_uppercase());
+            assert_eq!(count(&body), 1, "{pad}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How Personal Agent shows its skills to the model, and how it lays idle ones aside.
+
+use serde::{Deserialize, Serialize};
+
+/// Days without use after which a skill is stale.
+pub const STALE_DAYS: u32 = 30;
+
+/// Days without use after which a skill is archived.
+pub const ARCHIVED_DAYS: u32 = 90;
+
+/// Where a skill came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provenance {
+    /// Written in Personal Agent.
+    Authored,
+    /// Read from a file or an archive.
+    Imported,
+    /// Projected from an integration.
+    Integration,
+    /// Installed from a catalogue.
+    Catalog,
+}
+
+/// How alive a skill is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lifecycle {
+    /// In use.
+    #[default]
+    Active,
+    /// Not used for a month.
+    Stale,
+    /// Not used for three months, and disabled until somebody runs it.
+    Archived,
+}
+
+impl Lifecycle {
+    /// Whether a skill in this state is offered.
+    pub fn is_enabled(self) -> bool {
+        self != Self::Archived
+    }
+}
+
+/// What the curator looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Standing {
+    /// Where the skill came from.
+    #[serde(rename = "source")]
+    pub provenance: Provenance,
+    /// Whether somebody wants to keep it as it is.
+    #[serde(default)]
+    pub pinned: bool,
+}
+
+impl Standing {
+    /// What becomes of an active skill after some days without use. Only skills that were written
+    /// here grow old, and none is ever deleted.
+    pub fn after(self, idle_days: u32) -> Lifecycle {
+        if self.pinned || self.provenance != Provenance::Authored {
+            return Lifecycle::Active;
+        }
+        match idle_days {
+            ARCHIVED_DAYS.. => Lifecycle::Archived,
+            STALE_DAYS.. => Lifecycle::Stale,
+            _ => Lifecycle::Active,
+        }
+    }
+}
+
+/// The line by which the model knows a skill.
+pub fn preamble_line(name: &str, description: &str, when_to_use: Option<&str>) -> String {
+    let mut line = format!("- {name}: {}", on_one_line(description));
+    if let Some(hint) = when_to_use.map(on_one_line).filter(|hint| !hint.is_empty()) {
+        line.push_str(" — When to use: ");
+        line.push_str(&hint);
+    }
+    line
+}
+
+fn on_one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_skills_grow_old() {
+        let own = Standing { provenance: Provenance::Authored, pinned: false };
+        let states = [0, 29, 30, 89, 90, 400].map(|days| own.after(days));
+        use Lifecycle::{Active, Archived, Stale};
+        assert_eq!(states, [Active, Active, Stale, Stale, Archived, Archived]);
+        assert_eq!(Standing { pinned: true, ..own }.after(400), Active);
+        assert_eq!(Standing { provenance: Provenance::Catalog, ..own }.after(400), Active);
+    }
+
+    #[test]
+    fn a_preamble_is_one_line() {
+        assert_eq!(preamble_line("a", "does\n x \n", None), "- a: does x");
+        assert_eq!(preamble_line("a", "d", Some(" ")), "- a: d");
+        assert_eq!(preamble_line("a", "d", Some("w")), "- a: d — When to use: w");
+    }
+}

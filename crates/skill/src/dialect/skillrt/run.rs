@@ -1,0 +1,61 @@
+//! What skillrt looks at before it runs a skill.
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::RUNTIME_LEVEL;
+use crate::{skill::Skill, version::parse_version};
+
+/// Runtime families of the specification; the first is the one that is meant when none is named.
+pub const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
+
+/// Why a skill can be read but not run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RunRefusal {
+    /// It is for another family of runtimes.
+    #[error("it is for the runtime `{0}`, which is none of {known}", known = RUNTIME_TYPES.join(", "))]
+    UnknownRuntime(String),
+    /// It is for a later runtime.
+    #[error("it needs runtime {0}, this is {RUNTIME_LEVEL}")]
+    RuntimeTooNew(String),
+    /// Programs are not on `PATH`.
+    #[error("these programs are not on PATH: {}", .0.join(", "))]
+    MissingTools(Vec<String>),
+}
+
+impl RunRefusal {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownRuntime(_) => "unknown-runtime",
+            Self::RuntimeTooNew(_) => "runtime-too-new",
+            Self::MissingTools(_) => "missing-tools",
+        }
+    }
+}
+
+/// Checks that this runtime can run the skill.
+pub fn check_runtime(skill: &Skill) -> Result<(), RunRefusal> {
+    let wanted = |key| skill.requirements.runtime.as_ref()?.get(key).and_then(Value::as_str);
+    if let Some(family) = wanted("type").filter(|family| !RUNTIME_TYPES.contains(family)) {
+        return Err(RunRefusal::UnknownRuntime(family.to_owned()));
+    }
+    let smallest = wanted("min-version").and_then(|text| parse_version(text).ok());
+    match (smallest, parse_version(RUNTIME_LEVEL)) {
+        (Some(smallest), Ok(level)) if smallest > level => {
+            Err(RunRefusal::RuntimeTooNew(smallest.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that every program that the skill needs is there; `is_there` looks one up.
+pub fn check_tools(skill: &Skill, is_there: impl Fn(&str) -> bool) -> Result<(), RunRefusal> {
+    let mut missing: Vec<String> = Vec::new();
+    for program in &skill.requirements.programs {
+        if !missing.contains(program) && !is_there(program) {
+            missing.push(program.clone());
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(RunRefusal::MissingTools(missing)) }
+}

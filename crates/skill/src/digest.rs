@@ -1,0 +1,28 @@
+//! SHA-256 of texts and files, written as the systems write it.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of some bytes in lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// The digest of a manifest, `sha256:<hex>`, which does not depend on its line ends.
+///
+/// ```
+/// use savoir_skill::digest::manifest;
+///
+/// assert_eq!(manifest("a\r\nb\rc\n"), manifest("a\nb\nc\n"));
+/// assert!(manifest("").starts_with("sha256:e3b0c442"));
+/// ```
+pub fn manifest(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    format!("sha256:{}", sha256_hex(text.as_bytes()))
+}

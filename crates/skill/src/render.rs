@@ -1,0 +1,392 @@
+//! A skill and the values of its inputs become the prompt that an agent reads.
+//!
+//! ```
+//! use savoir_skill::{Source, read, render::render};
+//! use serde_json::json;
+//!
+//! let text = "---\nname: greet\ninputs:\n  - {name: who, type: text, required: true}\n---\nHello {{who}}!\n";
+//! let skill = read(Source::from_bytes(text.into())?, None).skill;
+//! let inputs = json!({"who": "Ada"}).as_object().cloned().unwrap_or_default();
+//! assert_eq!(render(&skill, &inputs, None)?, "Hello Ada!");
+//! assert_eq!(render(&skill, &Default::default(), None).unwrap_err().code(), "missing-input");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::{borrow::Cow, fs::File, path::Path};
+
+use serde_json::{Map, Number, Value};
+use thiserror::Error;
+
+use crate::{
+    dialect::agent_flow,
+    shape::nearest,
+    skill::{Input, InputKind, Mode, Skill},
+    template::{self, Grammar, claude},
+};
+
+/// The input of a Claude Code skill that holds everything that was typed after its name.
+pub const ARGUMENTS: &str = "ARGUMENTS";
+
+/// What a body may hold that is replaced before an agent reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Placeholders {
+    /// Nothing.
+    #[default]
+    None,
+    /// `{{x}}`, every input a text.
+    AgentFlow,
+    /// `{{ x }}` with typed inputs.
+    Skillrt,
+    /// `$ARGUMENTS`, `$0`, `$name`, `${CLAUDE_SKILL_DIR}`.
+    Claude,
+    /// `{baseDir}`.
+    BaseDir,
+}
+
+/// Why a prompt cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// A required input was not given.
+    #[error("Missing required input: '{input}'")]
+    MissingInput {
+        /// The input.
+        input: String,
+    },
+    /// A value does not have the type of its input.
+    #[error("the input `{input}` must be {expected}")]
+    InvalidInput {
+        /// The input.
+        input: String,
+        /// What it must be, in words.
+        expected: &'static str,
+    },
+    /// A value for an input that the skill does not have.
+    #[error("the skill has no input `{input}`; {}", known_inputs(known, near.as_deref()))]
+    UnknownInput {
+        /// The name that was given.
+        input: String,
+        /// The inputs that there are.
+        known: Vec<String>,
+        /// The one that was probably meant.
+        near: Option<String>,
+    },
+}
+
+fn known_inputs(known: &[String], near: Option<&str>) -> String {
+    match (known, near) {
+        ([], _) => "it takes none".to_owned(),
+        (known, None) => format!("it takes {}", known.join(", ")),
+        (known, Some(near)) => {
+            format!("did you mean `{near}`? It takes {}", known.join(", "))
+        }
+    }
+}
+
+impl RenderError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::MissingInput { .. } => "missing-input",
+            Self::InvalidInput { .. } => "invalid-input",
+            Self::UnknownInput { .. } => "unknown-input",
+        }
+    }
+
+    /// The input at fault.
+    pub fn input(&self) -> &str {
+        match self {
+            Self::MissingInput { input }
+            | Self::InvalidInput { input, .. }
+            | Self::UnknownInput { input, .. } => input,
+        }
+    }
+}
+
+/// Puts values into the body of a skill and refuses names that it does not know.
+///
+/// A value may be of the input's type or a text that reads as one. `directory` is the skill's
+/// folder; without it, placeholders for the folder stay as they are written.
+pub fn render(
+    skill: &Skill,
+    inputs: &Map<String, Value>,
+    directory: Option<&str>,
+) -> Result<String, RenderError> {
+    let known = input_names(skill);
+    if let Some(input) = inputs.keys().find(|name| !known.contains(name)) {
+        let near = nearest(input, known.iter().map(String::as_str)).map(str::to_owned);
+        return Err(RenderError::UnknownInput { input: input.clone(), known, near });
+    }
+    fill(skill, inputs, directory)
+}
+
+/// Puts values into the body of a skill as its own system does: names that the skill does not
+/// declare are ignored.
+pub fn fill(
+    skill: &Skill,
+    inputs: &Map<String, Value>,
+    directory: Option<&str>,
+) -> Result<String, RenderError> {
+    let body = &skill.body;
+    match skill.dialect.language().placeholders() {
+        Placeholders::None => Ok(body.clone()),
+        Placeholders::AgentFlow => agent_flow_prompt(skill, inputs),
+        Placeholders::Skillrt if skill.mode == Mode::Prose => Ok(body.clone()),
+        Placeholders::Skillrt => skillrt_prompt(skill, inputs),
+        Placeholders::Claude => claude_prompt(skill, inputs, directory),
+        Placeholders::BaseDir => Ok(match directory {
+            Some(directory) => template::substitute_base_dir(body, directory),
+            None => body.clone(),
+        }),
+    }
+}
+
+/// The inputs that a skill takes, in its order.
+pub fn input_names(skill: &Skill) -> Vec<String> {
+    match skill.dialect.language().placeholders() {
+        Placeholders::None | Placeholders::BaseDir => Vec::new(),
+        Placeholders::AgentFlow | Placeholders::Skillrt => {
+            skill.inputs.iter().map(|input| input.name.clone()).collect()
+        }
+        Placeholders::Claude => {
+            let names = skill.policy.arguments.iter().cloned();
+            names.chain(std::iter::once(ARGUMENTS.to_owned())).collect()
+        }
+    }
+}
+
+fn agent_flow_prompt(skill: &Skill, inputs: &Map<String, Value>) -> Result<String, RenderError> {
+    if let Some(input) = agent_flow::missing_input(&skill.inputs, inputs) {
+        return Err(RenderError::MissingInput { input: input.name.clone() });
+    }
+    Ok(agent_flow::substitute(&skill.body, &skill.inputs, inputs))
+}
+
+fn skillrt_prompt(skill: &Skill, inputs: &Map<String, Value>) -> Result<String, RenderError> {
+    let mut texts: Vec<(&str, String)> = Vec::with_capacity(skill.inputs.len());
+    for input in &skill.inputs {
+        texts.push((&input.name, skillrt_text(input, inputs.get(&input.name))?));
+    }
+    Ok(template::substitute(&skill.body, Grammar::Skillrt, |name| {
+        let text = texts.iter().find(|(known, _)| *known == name);
+        text.map(|(_, text)| Cow::Borrowed(text.as_str()))
+    }))
+}
+
+/// The text of an input: the value, else the default, else nothing.
+fn skillrt_text(input: &Input, value: Option<&Value>) -> Result<String, RenderError> {
+    match value.filter(|value| !value.is_null()) {
+        Some(value) => typed_text(input.kind, value)
+            .map_err(|expected| RenderError::InvalidInput { input: input.name.clone(), expected }),
+        None if input.required => Err(RenderError::MissingInput { input: input.name.clone() }),
+        // A default is the author's word: it need not be a file that is already there.
+        None => Ok(input.default.as_ref().map_or_else(String::new, |default| {
+            typed_text(input.kind, default).unwrap_or_else(|_| plain_text(default))
+        })),
+    }
+}
+
+/// The text of a value, or what the value should have been.
+fn typed_text(kind: InputKind, value: &Value) -> Result<String, &'static str> {
+    let given = value.as_str();
+    match kind {
+        InputKind::Text | InputKind::Textarea | InputKind::String => Ok(plain_text(value)),
+        InputKind::Number => match given.map(str::trim) {
+            None if value.is_number() => Ok(value.to_string()),
+            Some(text) if serde_json::from_str::<Number>(text).is_ok() => Ok(text.to_owned()),
+            _ => Err("a number such as 3 or 0.5"),
+        },
+        InputKind::Boolean => match given.map(str::trim) {
+            None if value.is_boolean() => Ok(value.to_string()),
+            Some(text @ ("true" | "false")) => Ok(text.to_owned()),
+            _ => Err("`true` or `false`"),
+        },
+        InputKind::Url => given
+            .filter(|text| is_absolute_url(text))
+            .map(str::to_owned)
+            .ok_or("an absolute URL such as https://example.com"),
+        InputKind::File => given
+            .filter(|path| is_readable_file(Path::new(path)))
+            .map(str::to_owned)
+            .ok_or("the path of a file that can be read"),
+        InputKind::Json => match given {
+            None => Ok(value.to_string()),
+            Some(text) => serde_json::from_str::<Value>(text)
+                .map(|value| value.to_string())
+                .map_err(|_| "valid JSON"),
+        },
+    }
+}
+
+fn plain_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Whether a text is a scheme and something that the scheme can point to.
+fn is_absolute_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let letter = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    let scheme_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let clean = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if !letter || !scheme.chars().all(scheme_char) || !clean {
+        return false;
+    }
+    let host = |rest: &str| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned();
+    match (scheme.to_ascii_lowercase().as_str(), rest.strip_prefix("//")) {
+        ("http" | "https" | "ws" | "wss" | "ftp", authority) => {
+            authority.is_some_and(|rest| !host(rest).trim_start_matches('@').is_empty())
+        }
+        (_, Some(rest)) => !rest.is_empty(),
+        (_, None) => !rest.is_empty(),
+    }
+}
+
+/// Asks before opening, because opening a pipe waits for a writer.
+fn is_readable_file(path: &Path) -> bool {
+    path.is_file() && File::open(path).is_ok()
+}
+
+fn claude_prompt(
+    skill: &Skill,
+    inputs: &Map<String, Value>,
+    directory: Option<&str>,
+) -> Result<String, RenderError> {
+    let names = &skill.policy.arguments;
+    let by_name = names.iter().find(|name| inputs.contains_key(*name));
+    let arguments = match (inputs.get(ARGUMENTS), by_name) {
+        (Some(_), Some(name)) => {
+            let expected = "left out when `ARGUMENTS` is given";
+            return Err(RenderError::InvalidInput { input: name.clone(), expected });
+        }
+        (Some(all), None) => plain_text(all),
+        (None, _) => {
+            let given = names.iter().rposition(|name| inputs.contains_key(name));
+            let count = given.map_or(0, |last| last + 1);
+            let words = names.iter().take(count).map(|name| inputs.get(name));
+            words
+                .map(|word| quoted(word.map_or(String::new(), plain_text)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+    };
+    Ok(claude::render(&skill.body, &arguments, names, |variable| match variable {
+        "CLAUDE_SKILL_DIR" => directory.map(Cow::Borrowed),
+        _ => None,
+    }))
+}
+
+/// A word that splits back into itself.
+fn quoted(word: String) -> String {
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
+    if !word.is_empty() && word.chars().all(plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Dialect, Source, read_as};
+
+    fn skill(text: &str, dialect: Dialect) -> Skill {
+        read_as(Source::new(text.into()), dialect, None).skill
+    }
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    fn typed(kind: &str, value: Value) -> Result<String, RenderError> {
+        let text = format!(
+            "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {{name: x, type: {kind}, required: true}}\n---\n{{{{ x }}}}"
+        );
+        render(&skill(&text, Dialect::SKILLRT), &map(json!({"x": value})), None)
+    }
+
+    #[test]
+    fn typed_inputs_take_values_and_texts() {
+        for (kind, value, text) in [
+            ("string", json!("a b"), "a b"),
+            ("string", json!(5), "5"),
+            ("number", json!(1.5), "1.5"),
+            ("number", json!(" 7 "), "7"),
+            ("boolean", json!(true), "true"),
+            ("boolean", json!("false"), "false"),
+            ("json", json!({"b": [1, 2], "a": null}), r#"{"b":[1,2],"a":null}"#),
+            ("json", json!("[1, 2]"), "[1,2]"),
+            ("url", json!("https://x/y?z"), "https://x/y?z"),
+            ("url", json!("mailto:a@b"), "mailto:a@b"),
+        ] {
+            assert_eq!(typed(kind, value.clone()).as_deref(), Ok(text), "{kind}: {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_type_is_refused() {
+        for (kind, value) in [
+            ("number", json!("seven")),
+            ("number", json!("007")),
+            ("number", json!(true)),
+            ("boolean", json!("yes")),
+            ("boolean", json!(1)),
+            ("json", json!("{")),
+            ("url", json!("example.com/x")),
+            ("url", json!("/x")),
+            ("url", json!("https://")),
+            ("url", json!("https:x")),
+            ("url", json!("https://a b")),
+            ("url", json!(5)),
+            ("file", json!("/no/such/file/anywhere")),
+        ] {
+            let error = typed(kind, value.clone()).unwrap_err();
+            assert_eq!((error.code(), error.input()), ("invalid-input", "x"), "{kind}: {value}");
+        }
+        assert_eq!(typed("string", Value::Null).unwrap_err().code(), "missing-input");
+    }
+
+    #[test]
+    fn a_file_must_be_there() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(typed("file", json!(path)).as_deref(), Ok(path));
+        let folder = file.path().parent().unwrap().to_str().unwrap();
+        assert!(typed("file", json!(folder)).is_err());
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_a_guess() {
+        let text = "---\nname: a\ninputs:\n  - name: style\n---\n{{style}}";
+        let skill = skill(text, Dialect::AGENT_FLOW);
+        let error = render(&skill, &map(json!({"sytle": "x"})), None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the skill has no input `sytle`; did you mean `style`? It takes style"
+        );
+        assert_eq!(fill(&skill, &map(json!({"sytle": "x"})), None).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn claude_arguments_by_name_or_all_at_once() {
+        let text = "---\nname: a\ndescription: d\narguments: [issue, branch]\n---\n$issue on $branch: $ARGUMENTS";
+        let skill = skill(text, Dialect::CLAUDE_CODE);
+        let rendered = |inputs| render(&skill, &map(inputs), None);
+        assert_eq!(
+            rendered(json!({"branch": "it's a"})).as_deref(),
+            Ok(r" on it's a: '' 'it'\''s a'")
+        );
+        assert_eq!(rendered(json!({"ARGUMENTS": "1 m"})).as_deref(), Ok("1 on m: 1 m"));
+        assert!(rendered(json!({"ARGUMENTS": "1 m", "issue": "2"})).is_err());
+    }
+
+    #[test]
+    fn the_folder_goes_where_its_placeholder_is() {
+        let text = "---\nname: a\ndescription: d\n---\n{baseDir} ${CLAUDE_SKILL_DIR} {{x}}";
+        let none = Map::new();
+        let in_folder = |dialect| render(&skill(text, dialect), &none, Some("/s")).unwrap();
+        assert_eq!(in_folder(Dialect::OPENCLAW), "/s ${CLAUDE_SKILL_DIR} {{x}}");
+        assert_eq!(in_folder(Dialect::CLAUDE_CODE), "{baseDir} /s {{x}}");
+        assert_eq!(in_folder(Dialect::AGENTSKILLS), "{baseDir} ${CLAUDE_SKILL_DIR} {{x}}");
+    }
+}

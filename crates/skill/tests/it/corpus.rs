@@ -1,0 +1,173 @@
+//! Real skills, messy ones among them: what we read agrees with what a careful reader found.
+
+use std::{fs, path::Path};
+
+use savoir_skill::{
+    Document, Safety, Source, SourceError, State,
+    check::{Options, check, fix},
+    edit,
+    yaml::{Data, Node, YamlVersion},
+};
+use serde_json::Value;
+
+use crate::shared::{in_parallel, shared};
+
+/// Where we read something else than expected, and why that is right. `(path, fact, reason)`.
+const DIFFERENCES: [(&str, &str, &str); 8] = [
+    ("kouko__monkey-skills/brief-before-asking/SKILL.md", "description_chars", LAST_BLOCK),
+    ("kouko__monkey-skills/copywriting-long-form-extended/SKILL.md", "description_chars", LAST_BLOCK),
+    ("kouko__monkey-skills/qa-team/SKILL.md", "description_chars", LAST_BLOCK),
+    ("microsoft__apm/auth/SKILL.md", "description_chars", LAST_BLOCK),
+    ("xldeveloper__openclaw-skills/alpha-market/SKILL.md", "description_chars", LAST_BLOCK),
+    ("xldeveloper__openclaw-skills/pantun-indonesia/SKILL.md", "yaml12", PASTED),
+    ("xldeveloper__openclaw-skills/secure-install/SKILL.md", "yaml12", PASTED),
+    (
+        "github__awesome-copilot/convert-plaintext-to-md/SKILL.md",
+        "unclosed_code_fence",
+        "fences that are indented by four blanks are text of a list item, not fences",
+    ),
+];
+
+/// The line feed before the closing fence belongs to the text of a block scalar.
+const LAST_BLOCK: &str = "the block scalar is the last field and ends with a line feed";
+
+/// `metadata:` and `&nbsp; language: id` would give an empty field and an anchored one beside it.
+const PASTED: &str = "`&nbsp;` reads as an anchor, but was meant to indent";
+
+struct Expected {
+    path: String,
+    facts: Value,
+}
+
+fn expected(folder: &Path) -> Vec<Expected> {
+    let text = fs::read_to_string(folder.join("expected.jsonl")).expect("expected.jsonl");
+    text.lines()
+        .map(|line| {
+            let facts: Value = serde_json::from_str(line).expect("a line of JSON");
+            Expected { path: facts["path"].as_str().expect("path").to_owned(), facts }
+        })
+        .collect()
+}
+
+fn type_of(node: &Node) -> &'static str {
+    match (&node.data, node.to_value(YamlVersion::V1_2)) {
+        (Data::Sequence { .. }, _) => "list",
+        (Data::Mapping { .. }, _) => "map",
+        (_, Value::Null) => "null",
+        (_, Value::Bool(_)) => "bool",
+        (_, Value::Number(number)) if number.is_f64() => "float",
+        (_, Value::Number(_)) => "int",
+        _ => "str",
+    }
+}
+
+/// Every fact that we see differently.
+fn differences(folder: &Path, expected: &Expected) -> Vec<String> {
+    let facts = &expected.facts;
+    let mut differences = Vec::new();
+    let mut same = |fact: &str, want: Value, got: Value| {
+        let listed = DIFFERENCES.iter().any(|(path, name, _)| *path == expected.path && *name == fact);
+        if want != got && !listed {
+            differences.push(format!("{} {fact}: expected {want}, got {got}", expected.path));
+        }
+    };
+    let bytes = fs::read(folder.join(&expected.path)).expect("a file of the corpus");
+    let source = match Source::from_bytes(bytes) {
+        Ok(source) => source,
+        Err(SourceError::NotUtf8 { .. }) => {
+            same("encoding_utf8", facts["encoding_utf8"].clone(), false.into());
+            return differences;
+        }
+        Err(error) => return vec![format!("{} {error}", expected.path)],
+    };
+    same("encoding_utf8", facts["encoding_utf8"].clone(), true.into());
+    same("bom", facts["bom"].clone(), source.text().starts_with('\u{feff}').into());
+    let document = Document::parse(source);
+    assert_eq!(edit::apply(document.text(), &[]), document.text());
+    let block = document.layout().block;
+    let status = match block {
+        None => "none",
+        Some(block) if block.close.is_some() => "ok",
+        Some(_) => "unterminated",
+    };
+    same("fence", facts["fence"]["status"].clone(), status.into());
+    if status == "ok" {
+        let yaml = if document.state() == State::Clean { "ok" } else { "err" };
+        let duplicate = document.problems().iter().any(|problem| problem.code == "duplicate-key");
+        same("duplicate_key", facts["duplicate_key"].clone(), duplicate.into());
+        let verdict = if duplicate { "err" } else { yaml };
+        same("yaml12", facts["yaml12_ruamel"].clone(), verdict.into());
+    }
+    if facts["types"].is_object() && document.state() == State::Clean {
+        let mut keys: Vec<&str> = Vec::new();
+        for entry in document.entries() {
+            if !keys.contains(&entry.key.as_str()) {
+                keys.push(&entry.key);
+            }
+        }
+        same("top_level_keys", facts["top_level_keys"].clone(), keys.into());
+        for entry in document.entries() {
+            // A date stays text for us, as the decisions have it.
+            let want = match facts["types"][&entry.key].as_str() {
+                Some("date") => "str",
+                Some(other) => other,
+                None => "missing",
+            };
+            same(&format!("type of {}", entry.key), want.into(), type_of(&entry.value).into());
+        }
+        if facts["name_type"] == "str" {
+            let name = document.field("name").and_then(Node::text);
+            same("name", facts["name"].clone(), name.into());
+        }
+        if facts["description_type"] == "str" {
+            let chars = document.field("description").and_then(Node::text).map(|text| text.chars().count());
+            same("description_chars", facts["description_chars"].clone(), chars.into());
+        }
+        let unclosed = document.outline().fences.iter().any(|fence| !fence.closed);
+        same("unclosed_code_fence", facts["unclosed_code_fence"].clone(), unclosed.into());
+    }
+    differences
+}
+
+#[test]
+fn we_read_what_a_careful_reader_read() {
+    let Some(folder) = shared("corpus") else { return };
+    let expected = expected(&folder);
+    assert_eq!(expected.len(), 617);
+    let found: Vec<String> = in_parallel(&expected, |one| differences(&folder, one)).concat();
+    for difference in &found {
+        eprintln!("{difference}");
+    }
+    assert!(found.is_empty(), "{} differences", found.len());
+}
+
+#[test]
+fn fixing_leaves_nothing_that_is_safe_to_fix() {
+    let Some(folder) = shared("corpus") else { return };
+    let expected = expected(&folder);
+    let left: Vec<String> = in_parallel(&expected, |one| {
+        let Ok(text) = fs::read_to_string(folder.join(&one.path)) else { return Vec::new() };
+        let fixed = fix(&text, None, &Options::default(), Safety::Safe);
+        let again = fix(&fixed.text, None, &Options::default(), Safety::Safe);
+        let mut problems: Vec<String> = fixed
+            .remaining
+            .iter()
+            .filter(|found| found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe))
+            .map(|found| format!("{} still has {} {:?}", one.path, found.code, found.span))
+            .collect();
+        if again.text != fixed.text {
+            problems.push(format!("{} changes again", one.path));
+        }
+        let source = Source::from_bytes(fixed.text.into_bytes()).expect("still text");
+        let checked = check(source, None, &Options::default());
+        if checked.diagnostics != fixed.remaining {
+            problems.push(format!("{} is found otherwise", one.path));
+        }
+        problems
+    })
+    .concat();
+    for problem in &left {
+        eprintln!("{problem}");
+    }
+    assert!(left.is_empty(), "{} problems", left.len());
+}
