@@ -4,7 +4,6 @@ mod check;
 mod completions;
 mod config;
 mod conformance;
-#[cfg(any())]
 mod convert;
 mod man;
 mod new;
@@ -42,7 +41,6 @@ enum Command {
     Check(check::Args),
     Show(show::Args),
     Render(render::Args),
-    #[cfg(any())]
     Convert(convert::Args),
     New(new::Args),
     Rules(rules::Args),
@@ -58,7 +56,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Check(args) => check::run(args),
         Command::Show(args) => show::run(&args),
         Command::Render(args) => render::run(args),
-        #[cfg(any())]
         Command::Convert(args) => convert::run(&args),
         Command::New(args) => new::run(&args),
         Command::Rules(args) => rules::run(&args),

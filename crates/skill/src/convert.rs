@@ -1,7 +1,211 @@
 //! A skill for another system: what can be said there is said there, what cannot is kept where
 //! that format allows extension, and a report tells exactly what happened to every field.
+//!
+//! A converted file remembers what it was made from, so that the way back gives the same bytes,
+//! and a further conversion starts at the original. Nothing is returned before it was read again
+//! and the original was restored from it.
+//!
+//! ```
+//! use savoir_skill::{Dialect, Source, convert::convert, read};
+//!
+//! let text = "---\nname: greet\ndescription: Greets.\nknowledge_base: people\n---\nHello!\n";
+//! let reading = read(Source::from_bytes(text.into())?, None);
+//! let conversion = convert(&reading, None, Dialect::CLAUDE_CODE)?;
+//! assert_eq!(
+//!     conversion.files[0].text,
+//!     "---\nname: greet\ndescription: Greets.\nmetadata:\n  savoir-from: agent-flow\n  \
+//!      savoir-keep: |\n    knowledge_base: people\n  \
+//!      savoir-order: name,description,knowledge_base\n---\nHello!\n",
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod body;
+mod bridge;
 mod fields;
+mod forward;
+mod merge;
+mod metadata;
+mod pieces;
+mod prose;
+mod report;
+mod side;
+mod stash;
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::{
+    diagnostic::{Diagnostic, Edit, Safety},
+    dialect::{Dialect, NewFile},
+    document::State,
+    edit,
+    folder::Folder,
+    limits,
+    reading::{Reading, read_as},
+    source::Source,
+};
 
 pub(crate) use fields::Fields;
-pub use fields::How;
+pub use report::{FieldReport, How};
+
+/// A file is made from a file that was made from a file; nobody does that often.
+const MAX_ORIGINALS: usize = 8;
+
+/// A skill in another dialect.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    /// SKILL.md, then files that the target needs beside it. Other files of the skill stay as
+    /// they are.
+    pub files: Vec<NewFile>,
+    /// What happened to every field.
+    pub report: Vec<FieldReport>,
+}
+
+/// Why a skill was not converted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConvertError {
+    /// The source cannot be read for sure.
+    #[error("line {line} of the skill does not read: {problem}")]
+    Unreadable {
+        /// The first error.
+        problem: String,
+        /// Where it is.
+        line: usize,
+    },
+    /// The target would read something else than the source says, so nothing was written.
+    #[error("{target} would not read `{field}` as it was")]
+    Unfaithful {
+        /// The field by its path in the target.
+        field: String,
+        /// The dialect that was asked for.
+        target: Dialect,
+    },
+}
+
+impl ConvertError {
+    fn unfaithful(field: &str, target: Dialect) -> Self {
+        Self::Unfaithful { field: field.to_owned(), target }
+    }
+}
+
+/// Writes a skill for another system. Its own dialect gives the identical file.
+///
+/// What a lenient reader may mend in the source is mended first.
+pub fn convert(
+    reading: &Reading,
+    folder: Option<&Folder>,
+    target: Dialect,
+) -> Result<Conversion, ConvertError> {
+    if reading.skill.dialect == target {
+        return Ok(unchanged(reading));
+    }
+    let reading = mended(reading, folder)?;
+    carry(&reading, folder, target, MAX_ORIGINALS)
+}
+
+fn unchanged(reading: &Reading) -> Conversion {
+    let why = "the skill is in this dialect already";
+    let keys = reading.document.entries().iter().map(|entry| entry.key.as_str());
+    let report = keys.chain(["body"]);
+    Conversion {
+        report: report.map(|key| FieldReport::new(key, key, How::Kept, why)).collect(),
+        files: vec![NewFile::new("SKILL.md", reading.document.text())],
+    }
+}
+
+/// Converts a readable file, or the file that it was made from when it was not edited since.
+fn carry(
+    reading: &Reading,
+    folder: Option<&Folder>,
+    target: Dialect,
+    depth: usize,
+) -> Result<Conversion, ConvertError> {
+    match trace(reading, folder).filter(|_| depth > 0) {
+        Some(Trace::Same(original)) if original.skill.dialect == target => {
+            return Ok(merge::restored(reading, &original));
+        }
+        Some(Trace::Same(original)) => return carry(&original, folder, target, depth - 1),
+        Some(Trace::Edited(original)) if original.skill.dialect == target => {
+            if let Some(conversion) = merge::merge(reading, &original) {
+                return Ok(conversion);
+            }
+        }
+        _ => {}
+    }
+    let draft = forward::forward(reading, target)?;
+    let mut files = vec![NewFile::new("SKILL.md", draft.text)];
+    files.extend(draft.files.into_iter().filter_map(|file| side::merged(file, folder)));
+    Ok(Conversion { files, report: draft.report })
+}
+
+/// What a file was made from.
+enum Trace {
+    /// Converting it again gives this very file.
+    Same(Reading),
+    /// Fields were edited since.
+    Edited(Reading),
+}
+
+fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<Trace> {
+    let original = stash::original(reading)?;
+    let original = read_as(Source::new(original.text), original.dialect, folder);
+    obstacle(&original).is_none().then_some(())?;
+    let text = reading.document.text();
+    let own = reading.skill.dialect;
+    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != own);
+    // Some dialects cannot be told apart by their files.
+    let same = std::iter::once(own)
+        .chain(others)
+        .filter(|dialect| *dialect != original.skill.dialect)
+        .any(|dialect| forward::makes(&original, dialect, text));
+    Some(if same { Trace::Same(original) } else { Trace::Edited(original) })
+}
+
+/// Applies the safe fixes of what does not read, where the dialect lets a reader do that.
+fn mended<'r>(
+    reading: &'r Reading,
+    folder: Option<&Folder>,
+) -> Result<Cow<'r, Reading>, ConvertError> {
+    let mut reading = Cow::Borrowed(reading);
+    for _ in 0..limits::MAX_FIX_ROUNDS {
+        let Some(problem) = obstacle(&reading) else { return Ok(reading) };
+        let edits = safe_edits(&reading);
+        if edits.is_empty() {
+            return Err(unreadable(&reading, &problem));
+        }
+        let text = edit::apply(reading.document.text(), &edits);
+        reading = Cow::Owned(read_as(Source::new(text), reading.skill.dialect, folder));
+    }
+    match obstacle(&reading) {
+        None => Ok(reading),
+        Some(problem) => Err(unreadable(&reading, &problem)),
+    }
+}
+
+fn unreadable(reading: &Reading, problem: &Diagnostic) -> ConvertError {
+    let line = reading.document.source().position(problem.span.start).line;
+    ConvertError::Unreadable { problem: problem.message.clone(), line }
+}
+
+/// The first thing that keeps a file from being read for sure.
+fn obstacle(reading: &Reading) -> Option<Diagnostic> {
+    let document = &reading.document;
+    let absent = document.state() == State::Absent && !reading.skill.dialect.fences().optional;
+    let broken = document.problems().iter().find(|problem| problem.is_error());
+    let missing = || reading.error().filter(|_| absent);
+    broken.or_else(missing).cloned()
+}
+
+fn safe_edits(reading: &Reading) -> Vec<Edit> {
+    if !reading.skill.dialect.language().repairs() {
+        return Vec::new();
+    }
+    let errors = reading.document.problems().iter().filter(|problem| problem.is_error());
+    let fixes = errors.filter_map(|problem| problem.fix.as_ref());
+    fixes
+        .filter(|fix| fix.safety == Safety::Safe)
+        .flat_map(|fix| fix.edits.iter().cloned())
+        .collect()
+}

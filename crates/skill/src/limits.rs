@@ -29,6 +29,9 @@ pub const MAX_FOLDER_FILES: usize = 2_000;
 /// Deepest folder below a skill that is listed.
 pub const MAX_FOLDER_DEPTH: usize = 16;
 
+/// Longest link target that is looked at, in bytes; browsers refuse longer ones.
+pub const MAX_LINK_BYTES: usize = 2048;
+
 /// Longest description that the base format allows, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 

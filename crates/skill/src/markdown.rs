@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memmem};
 
-use crate::source::Span;
+use crate::{limits, source::Span};
 
 /// `## Title`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +284,8 @@ fn closing_run(bytes: &[u8], mut from: usize, length: usize) -> Option<usize> {
 }
 
 fn link_target(text: &str, start: usize, end: usize) -> Option<Span> {
-    let bytes = &text.as_bytes()[start..end];
+    // Without a bound, a line of unclosed links would take quadratic time.
+    let bytes = &text.as_bytes()[start..end.min(start + limits::MAX_LINK_BYTES)];
     let mut depth = 0usize;
     for (offset, byte) in bytes.iter().enumerate() {
         match byte {

@@ -279,7 +279,7 @@ fn diff(path: &str, before: &str, after: &str) -> String {
     similar::TextDiff::from_lines(before, after)
         .unified_diff()
         .context_radius(2)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
+        .header(&format!("a/{}", path.trim_start_matches('/')), &format!("b/{}", path.trim_start_matches('/')))
         .to_string()
 }
 

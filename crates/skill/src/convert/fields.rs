@@ -1,23 +1,8 @@
 //! What a dialect makes of the model: which value goes to which field.
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::dialect::NewFile;
-
-/// What happened to a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum How {
-    /// Same place, same value.
-    Kept,
-    /// Another place, same meaning.
-    Moved,
-    /// Nearly the same meaning.
-    Approximated,
-    /// Gone.
-    Dropped,
-}
 
 /// One value in its place.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,11 @@ mod contract;
 
 use serde_json::{Map, Value, json};
 
-use super::{Clues, Evidence, Language, NewFile, Reader, agentskills::write_base, scaffold::title};
+use super::{
+    Clues, Evidence, Language, NewFile, Reader,
+    agentskills::{tools_text, write_base},
+    scaffold::title,
+};
 use crate::{
     convert::Fields,
     diagnostic::{Diagnostic, Severity},
@@ -198,7 +202,12 @@ impl Language for AgentFlow {
         fields.put("policy.owner", "user_id", policy.owner.clone());
         fields.put("version", "metadata.version", skill.version.clone());
         fields.put("authors", "metadata.author", skill.authors.join(", "));
+        let why = "Agent Flow Lite does not restrict tools by skill";
+        fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
         fields.put("tags", "tags", skill.tags.clone());
+        for (model, key) in [("links.homepage", "homepage"), ("links.repository", "repository")] {
+            fields.put(model, key, skill.links.get(key).cloned());
+        }
     }
 
     fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader, scaffold::title, skillrt::skill_references,
+    Clues, Evidence, Language, NewFile, Reader, agentskills::tools_text, scaffold::title,
+    skillrt::skill_references,
 };
 use crate::{
     convert::Fields,
@@ -262,6 +263,8 @@ impl Language for Gaia {
             None => fields.near("license", "license", "LicenseRef-unknown", "GAIA needs a licence"),
         }
         fields.put("compatibility", "compatibility", skill.compatibility.clone());
+        let why = "GAIA does not restrict tools by skill";
+        fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
         write_permissions(skill, fields);
         let tier = skill.policy.tier.unwrap_or(Tier::Experimental);
         match skill.policy.tier {
@@ -574,9 +577,5 @@ fn write_requirements(skill: &Skill, fields: &mut Fields) {
         })
         .collect();
     fields.put("requirements.skills", "requirements.skills", skills);
-    fields.put(
-        "requirements.host_tools",
-        "metadata.tools_required",
-        requirements.host_tools.clone(),
-    );
+    fields.put("requirements.host_tools", "tools_required", requirements.host_tools.clone());
 }

@@ -155,31 +155,14 @@ const CHUNK: usize = 64;
 fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let head = context.reading.document.layout().closed_block();
-    let mut counts = [0usize; 4];
-    let mut resume = 0;
-    for (index, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {
-        if !chunk.iter().fold(false, |odd, byte| odd | is_odd(*byte)) {
-            continue;
-        }
-        let start = index * CHUNK;
-        for at in start..start + chunk.len() {
-            if at < resume {
-                continue;
-            }
-            let Some((kind, _)) = classify(text.as_bytes(), at) else { continue };
-            let run = run_at(text, at, kind);
-            resume = run.end;
-            if is_fine(text, run, kind) {
-                continue;
-            }
-            let slot = slot(kind);
-            counts[slot] += 1;
-            if counts[slot] <= MAX_PLACES {
-                let in_head = head.is_some_and(|head| head.yaml.contains(at));
-                found.push(problem(text, run, kind, in_head));
-            }
+    let mut walk = Walk { text, head: head.map(|head| head.yaml), resume: 0, counts: [0; 4], found };
+    let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK>();
+    for (index, chunk) in chunks.iter().enumerate() {
+        if chunk.iter().fold(0, |odd, byte| odd | is_odd(*byte)) != 0 {
+            walk.look(index * CHUNK, chunk);
         }
     }
+    walk.look(chunks.len() * CHUNK, rest);
     if let Some(head) = head
         && memchr::memchr(b'\\', head.yaml.slice(text).as_bytes()).is_some()
         && let Some(fields) = context.reading.document.fields()
@@ -187,6 +170,61 @@ fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         escapes(fields, text, found);
     }
 }
+
+/// The state of the pass.
+struct Walk<'a> {
+    text: &'a str,
+    head: Option<Span>,
+    /// What lies before was looked at as part of a run.
+    resume: usize,
+    counts: [usize; 4],
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn look(&mut self, start: usize, part: &[u8]) {
+        for (offset, byte) in part.iter().enumerate() {
+            if BEGINS[usize::from(*byte)] {
+                self.look_at(start + offset);
+            }
+        }
+    }
+
+    fn look_at(&mut self, at: usize) {
+        if at < self.resume {
+            return;
+        }
+        let Some((kind, _)) = classify(self.text.as_bytes(), at) else { return };
+        let run = run_at(self.text, at, kind);
+        self.resume = run.end;
+        if is_fine(self.text, run, kind) {
+            return;
+        }
+        let count = &mut self.counts[slot(kind)];
+        *count += 1;
+        if *count <= MAX_PLACES {
+            let in_head = self.head.is_some_and(|head| head.contains(at));
+            self.found.push(problem(self.text, run, kind, in_head));
+        }
+    }
+}
+
+/// Bytes with which a character begins that [`classify`] may know.
+const BEGINS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = !matches!(byte, 0x09 | 0x0A | 0x0D);
+        byte += 1;
+    }
+    let leads = [0x7F, 0xC2, 0xCD, 0xD8, 0xE1, 0xE2, 0xE3, 0xEF, 0xF3];
+    let mut index = 0;
+    while index < leads.len() {
+        table[leads[index]] = true;
+        index += 1;
+    }
+    table
+};
 
 fn slot(kind: Kind) -> usize {
     match kind {
@@ -197,9 +235,11 @@ fn slot(kind: Kind) -> usize {
     }
 }
 
-/// Whether a byte is neither printable ASCII nor a blank.
-fn is_odd(byte: u8) -> bool {
-    ((byte < 0x20) & (byte != b'\n') & (byte != b'\t') & (byte != b'\r')) | (byte >= 0x7F)
+/// One if a byte is neither printable ASCII nor a blank. Written without branches, so that many
+/// bytes are looked at together.
+fn is_odd(byte: u8) -> u8 {
+    let control = (byte < 0x20) & (byte != b'\n') & (byte != b'\t') & (byte != b'\r');
+    u8::from(control | (byte >= 0x7F))
 }
 
 /// The kind of the character that begins at `at`, and its length in bytes.

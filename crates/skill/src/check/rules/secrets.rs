@@ -105,25 +105,61 @@ const PLACEHOLDERS: [&str; 14] = [
 fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let bytes = text.as_bytes();
-    // A run of at least this many characters has one at every such distance.
-    let mut at = SHORTEST - 1;
-    while at < bytes.len() {
-        if !is_token(bytes[at]) {
-            at += SHORTEST;
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let mut done = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        // The shortest run fills at least one block ...
+        if gaps(*block) != 0 || index * BLOCK < done {
             continue;
         }
-        let start = bytes[..at].iter().rposition(|byte| !is_token(*byte)).map_or(0, |gap| gap + 1);
-        let rest = bytes[at..].iter().position(|byte| !is_token(*byte));
-        let end = rest.map_or(bytes.len(), |length| at + length);
-        at = end + SHORTEST;
+        // ... and most of its neighbours.
+        let before = index.checked_sub(1).map_or(0, |index| gaps(blocks[index]).leading_zeros());
+        let after = blocks.get(index + 1).map_or(64, |block| gaps(*block).trailing_zeros());
+        if (before / 8 + after / 8) as usize + BLOCK < SHORTEST {
+            continue;
+        }
+        let at = index * BLOCK;
+        let start = bytes[..at].iter().rposition(|byte| is_gap(*byte)).map_or(0, |gap| gap + 1);
+        let rest = bytes[at..].iter().position(|byte| is_gap(*byte));
+        done = rest.map_or(bytes.len(), |length| at + length);
+        runs(text, Span::new(start, done), found);
+    }
+    for key in memmem::find_iter(bytes, b"PRIVATE KEY-----") {
+        private_key(text, key, found);
+    }
+}
+
+/// Bytes that are looked at together, as one number.
+const BLOCK: usize = 8;
+
+/// Blanks, marks below the hyphen, and what is beyond ASCII.
+fn is_gap(byte: u8) -> bool {
+    byte < b'-' || byte >= 0x80
+}
+
+/// The highest bit of each byte that is a gap, the first byte lowest.
+fn gaps(block: [u8; BLOCK]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; BLOCK]);
+    const HIGHS: u64 = ONES << 7;
+    let word = u64::from_le_bytes(block);
+    // The high bits keep the subtraction from borrowing from the next byte.
+    let reaches = (word | HIGHS) - ONES * 0x2D;
+    (!reaches | word) & HIGHS
+}
+
+/// Looks at each run of token characters in a stretch without gaps.
+fn runs(text: &str, stretch: Span, found: &mut Vec<Diagnostic>) {
+    let bytes = text.as_bytes();
+    let mut start = stretch.start;
+    while start + SHORTEST <= stretch.end {
+        let rest = bytes[start..stretch.end].iter().position(|byte| !is_token(*byte));
+        let end = rest.map_or(stretch.end, |length| start + length);
         if end - start >= SHORTEST
             && let Some((what, prefix)) = secret(bytes, start, end)
         {
             report(text, Span::new(start, end), what, prefix, found);
         }
-    }
-    for key in memmem::find_iter(bytes, b"PRIVATE KEY-----") {
-        private_key(text, key, found);
+        start = end + 1;
     }
 }
 
@@ -284,8 +320,23 @@ mod tests {
     #[test]
     fn every_place_is_looked_at() {
         for pad in 0..45 {
-            let body = format!("{}AKIA{}.", " ".repeat(pad), random(16).to_uppercase());
-            assert_eq!(count(&body), 1, "{pad}");
+            for filler in [" ", "a ", "é", ".", "a/"] {
+                let key = random(16).to_uppercase();
+                let body = format!("{} AKIA{key}.", filler.repeat(pad));
+                assert_eq!(count(&body), 1, "{body}");
+                assert_eq!(count(&format!("{}/AKIA{key}", filler.repeat(pad))), 1, "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_of_a_block_are_those_of_its_bytes() {
+        for text in ["ab cd,ef", " bcdefgh", "abcdef\u{e9}", "a-_.:/zZ", ",-,-,---", "\0\n\t,-.~\x7f"] {
+            let block = *text.as_bytes().first_chunk().unwrap();
+            let bits = gaps(block);
+            for (at, byte) in block.iter().enumerate() {
+                assert_eq!(bits >> (at * 8 + 7) & 1 == 1, is_gap(*byte), "{text:?} {at}");
+            }
         }
     }
 }

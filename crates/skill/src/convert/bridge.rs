@@ -1,0 +1,316 @@
+//! What one dialect makes of the fields of another.
+//!
+//! Nothing here knows a dialect. Each is asked: a field is read alone by the source, the model is
+//! written by the target, and what the target then writes is what the field became.
+
+use serde_json::{Map, Value};
+
+use super::{
+    ConvertError,
+    fields::{Fields, Written},
+    pieces::Piece,
+};
+use crate::{
+    dialect::Dialect, document::State, reading::read_as, shape::Others, skill::Skill,
+    source::Source, yaml::write::write_entry,
+};
+
+/// Two dialects and the skill that crosses over.
+#[derive(Debug)]
+pub(super) struct Bridge<'a> {
+    pub(super) source: Dialect,
+    pub(super) target: Dialect,
+    pub(super) skill: &'a Skill,
+    /// What the target writes.
+    pub(super) fields: Fields,
+    /// What the target writes after it has read what it wrote.
+    settled: Vec<Written>,
+    /// Where the source writes each part of the model.
+    places: Vec<Written>,
+    /// What the target writes for an empty file of the source, and of its own.
+    nothing: Vec<Written>,
+    own_nothing: Vec<Written>,
+}
+
+/// What becomes of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fate {
+    /// Its lines stay as they are.
+    Stays,
+    /// It stays, in quotes that give it the same value for the target's reader.
+    Spelled,
+    /// The target writes it in its own way.
+    Written,
+    /// The target has no place for it.
+    Stashed,
+    /// It is `metadata`, where more may be added.
+    Extended,
+}
+
+/// A field, what the target makes of it, and what that means for its lines.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) piece: Piece,
+    pub(super) images: Vec<Written>,
+    pub(super) fate: Fate,
+}
+
+impl<'a> Bridge<'a> {
+    pub(super) fn new(skill: &'a Skill, target: Dialect) -> Result<Self, ConvertError> {
+        let source = skill.dialect;
+        let fields = write(target, skill);
+        let blank =
+            |dialect: Dialect| probe(dialect, "").map(|skill| write(target, &skill).written);
+        let text: String = top_keys(&fields.written)
+            .iter()
+            .map(|key| write_entry(key, &value_of(&fields.written, key), 0))
+            .collect();
+        let settled =
+            probe(target, &text).ok_or_else(|| ConvertError::unfaithful("frontmatter", target))?;
+        let bridge = Self {
+            source,
+            target,
+            skill,
+            settled: write(target, &settled).written,
+            places: write(source, skill).written,
+            nothing: blank(source).unwrap_or_default(),
+            own_nothing: blank(target).unwrap_or_default(),
+            fields,
+        };
+        bridge.check_settled()?;
+        Ok(bridge)
+    }
+
+    /// The target must read what it writes. Names and descriptions may be tidied.
+    fn check_settled(&self) -> Result<(), ConvertError> {
+        let lost = self.in_file().find(|written| {
+            let tidied = matches!(written.path.as_str(), "name" | "description");
+            !tidied
+                && find(&self.settled, &written.path).map(|own| &own.value) != Some(&written.value)
+        });
+        lost.map_or(Ok(()), |lost| Err(ConvertError::unfaithful(&lost.path, self.target)))
+    }
+
+    /// What is written into SKILL.md itself.
+    pub(super) fn in_file(&self) -> impl Iterator<Item = &Written> {
+        self.fields.written.iter().filter(|written| !written.path.contains('#'))
+    }
+
+    /// How the target reads a value that differs from what was written.
+    pub(super) fn tidied(&self, written: &Written) -> Option<String> {
+        if written.path.contains('#') {
+            return None;
+        }
+        match find(&self.settled, &written.path) {
+            None => Some(format!("{} cannot read it", self.target.title())),
+            Some(read) if read.value == written.value => None,
+            Some(read) => Some(format!("{} reads it as {}", self.target.title(), read.value)),
+        }
+    }
+
+    /// The first field of a result that the target does not read as it should.
+    pub(super) fn lost(&self, result: &Skill) -> Option<&str> {
+        let read = write(self.target, result).written;
+        let same = |written: &&Written| {
+            find(&read, &written.path).map(|read| &read.value)
+                == find(&self.settled, &written.path).map(|settled| &settled.value)
+        };
+        self.in_file().find(|written| !same(written)).map(|written| written.path.as_str())
+    }
+
+    /// What the target writes because of a field.
+    fn images(&self, piece: &Piece) -> Vec<&Written> {
+        let Some(alone) = probe(self.source, &piece.text) else { return Vec::new() };
+        let made: Vec<Written> = write(self.target, &alone)
+            .written
+            .into_iter()
+            .filter(|written| !self.nothing.iter().any(|other| same_written(other, written)))
+            .collect();
+        let exact: Vec<&Written> = self
+            .fields
+            .written
+            .iter()
+            .filter(|written| made.iter().any(|other| same_written(other, written)))
+            .collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+        // Several fields together may make one.
+        let joint = |written: &&Written| made.iter().any(|other| other.path == written.path);
+        self.fields.written.iter().filter(joint).collect()
+    }
+
+    /// What becomes of a field.
+    pub(super) fn judge(&self, piece: Piece) -> Judged {
+        let images: Vec<Written> = self.images(&piece).into_iter().cloned().collect();
+        let fate = self.fate(&piece, &images);
+        Judged { piece, images, fate }
+    }
+
+    fn fate(&self, piece: &Piece, images: &[Written]) -> Fate {
+        let written = top_keys(&self.fields.written).contains(&piece.key.as_str());
+        if piece.key == "metadata" {
+            return Fate::Extended;
+        }
+        if !images.is_empty() {
+            let here = images.iter().all(|image| top(&image.path) == piece.key);
+            return if here && self.reads_same(piece) { Fate::Stays } else { Fate::Written };
+        }
+        if written {
+            return Fate::Stashed;
+        }
+        let version = (self.source.yaml(), self.target.yaml());
+        if declares(self.target, &piece.key) {
+            let empty = piece.value.is_null(version.0) && piece.value.is_null(version.1);
+            return if empty { Fate::Stays } else { Fate::Stashed };
+        }
+        let known = declares(self.source, &piece.key);
+        // Every open dialect leaves the fields of the base format alone.
+        let welcome = self.target.language().others() == Others::Open
+            && (!known || declares(Dialect::AGENTSKILLS, &piece.key))
+            && self.is_inert(piece);
+        if !welcome {
+            Fate::Stashed
+        } else if piece.value.to_value(version.0) == piece.value.to_value(version.1) {
+            Fate::Stays
+        } else {
+            Fate::Spelled
+        }
+    }
+
+    /// Whether the target reads the lines of a field as it reads what it would write there.
+    fn reads_same(&self, piece: &Piece) -> bool {
+        let Some(read) = probe(self.target, &piece.text) else { return false };
+        let here = |written: &[Written]| -> Vec<(String, Value)> {
+            let own = written.iter().filter(|written| top(&written.path) == piece.key);
+            own.map(|written| (written.path.clone(), written.value.clone())).collect()
+        };
+        here(&write(self.target, &read).written) == here(&self.settled)
+    }
+
+    /// Whether the target reads nothing out of a field.
+    fn is_inert(&self, piece: &Piece) -> bool {
+        probe(self.target, &piece.text)
+            .is_some_and(|skill| write(self.target, &skill).written == self.own_nothing)
+    }
+
+    /// Whether the target has a place for `metadata`.
+    pub(super) fn takes_metadata(&self) -> bool {
+        self.target.language().others() == Others::Open || declares(self.target, "metadata")
+    }
+
+    /// What must be added to `metadata`, as path below it and value.
+    pub(super) fn metadata_additions(&self, piece: Option<&Piece>) -> Vec<(&str, &Value)> {
+        let read = piece
+            .filter(|_| self.takes_metadata())
+            .and_then(|piece| probe(self.target, &piece.text))
+            .map(|skill| write(self.target, &skill).written)
+            .unwrap_or_default();
+        let missing = |written: &&Written| {
+            let there = find(&read, &written.path).map(|read| &read.value);
+            there.is_none() || there != find(&self.settled, &written.path).map(|own| &own.value)
+        };
+        self.in_file()
+            .filter(missing)
+            .filter_map(|written| Some((written.path.strip_prefix("metadata.")?, &written.value)))
+            .collect()
+    }
+
+    /// Where the source has the part of the model that an image shows.
+    pub(super) fn place(&self, image: &Written) -> Option<&str> {
+        let place = self.places.iter().find(|place| place.model == image.model);
+        place.map(|place| place.path.as_str())
+    }
+
+    /// Files beside SKILL.md that the source reads and the target does not.
+    pub(super) fn unread_files(&self) -> Vec<String> {
+        let mut files: Vec<String> = Vec::new();
+        for place in &self.places {
+            let Some((file, _)) = place.path.split_once('#') else { continue };
+            let carried = self.fields.written.iter().any(|other| other.model == place.model);
+            if !carried && !files.iter().any(|known| known == file) {
+                files.push(file.to_owned());
+            }
+        }
+        files
+    }
+
+    /// Why a field that the target has no place for went where it went.
+    pub(super) fn why_stashed(&self, piece: &Piece) -> String {
+        let declared = declares(self.target, &piece.key);
+        let reason = if declared && !declares(self.source, &piece.key) {
+            format!("`{}` means something else in {}", piece.key, self.target.title())
+        } else {
+            format!("{} has no field for it", self.target.title())
+        };
+        format!("{reason}; its lines are kept so that converting back restores it")
+    }
+}
+
+/// Whether a dialect has a field of this name.
+fn declares(dialect: Dialect, key: &str) -> bool {
+    dialect.language().fields(None).iter().any(|field| field.key == key)
+}
+
+pub(super) fn write(dialect: Dialect, skill: &Skill) -> Fields {
+    let mut fields = Fields::default();
+    dialect.language().write(skill, &mut fields);
+    fields
+}
+
+/// Reads YAML as the frontmatter of a dialect.
+pub(super) fn probe(dialect: Dialect, yaml: &str) -> Option<Skill> {
+    let source = Source::new(format!("---\n{yaml}---\n"));
+    let reading = read_as(source, dialect, None);
+    (reading.document.state() == State::Clean).then_some(reading.skill)
+}
+
+pub(super) fn find<'w>(written: &'w [Written], path: &str) -> Option<&'w Written> {
+    written.iter().find(|written| written.path == path)
+}
+
+fn same_written(a: &Written, b: &Written) -> bool {
+    a.path == b.path && a.value == b.value
+}
+
+/// The top-level key of a path.
+pub(super) fn top(path: &str) -> &str {
+    path.split_once('.').map_or(path, |(top, _)| top)
+}
+
+/// The top-level keys in SKILL.md, in the order in which they are written.
+pub(super) fn top_keys(written: &[Written]) -> Vec<&str> {
+    let mut keys = Vec::new();
+    for written in written.iter().filter(|written| !written.path.contains('#')) {
+        let key = top(&written.path);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The value of a top-level key, put together from its paths.
+pub(super) fn value_of(written: &[Written], key: &str) -> Value {
+    let mut value = Value::Null;
+    for written in written.iter().filter(|written| top(&written.path) == key) {
+        match written.path.split_once('.') {
+            Some((_, path)) => put(&mut value, path, written.value.clone()),
+            None => value = written.value.clone(),
+        }
+    }
+    value
+}
+
+/// Puts a value at a dotted path, making maps on the way.
+pub(super) fn put(place: &mut Value, path: &str, value: Value) {
+    let mut at = place;
+    for key in path.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        let Value::Object(map) = at else { return };
+        at = map.entry(key).or_insert(Value::Null);
+    }
+    *at = value;
+}

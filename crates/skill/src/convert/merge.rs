@@ -1,0 +1,349 @@
+//! The way back to a file from which another was made.
+//!
+//! Three files meet here: the original, what was made of it, and what that has become by now.
+//! Where the second and the third agree, the lines of the original are restored; where they
+//! differ, someone edited, and the edit goes into the original.
+
+use serde_json::Value;
+
+use super::{
+    Conversion, FieldReport, How,
+    bridge::{Bridge, Fate, find, probe, top, top_keys, value_of, write},
+    fields::Written,
+    forward::forward,
+    metadata,
+    pieces::{Piece, Pieces, same},
+    stash::{Head, Stash, is_own, newline, with_newlines},
+};
+use crate::{
+    dialect::{Dialect, NewFile},
+    document::{Document, State},
+    reading::{Reading, read_as},
+    source::Source,
+    yaml::{Data, Entry, Node, write::write_entry},
+};
+
+const RESTORED: &str = "restored as it was before the conversion";
+const EDITED: &str = "edited since the conversion";
+
+/// The original, when nothing was edited but what both files share.
+pub(super) fn restored(reading: &Reading, original: &Reading) -> Conversion {
+    let (here, there) = (pieces(&reading.document), pieces(&original.document));
+    let fields = there.fields.iter().map(|piece| {
+        let same = here.get(&piece.key).is_some_and(|here| here.text == piece.text);
+        told(&piece.key, same)
+    });
+    let mut report: Vec<FieldReport> = fields.collect();
+    report.push(told("body", reading.document.body() == original.document.body()));
+    Conversion { files: vec![NewFile::new("SKILL.md", original.document.text())], report }
+}
+
+fn told(key: &str, same: bool) -> FieldReport {
+    let (how, why) = if same { (How::Kept, "the same field") } else { (How::Moved, RESTORED) };
+    FieldReport::new(key, key, how, why)
+}
+
+fn pieces(document: &Document) -> Pieces {
+    let block = document.layout().closed_block();
+    block
+        .and_then(|block| Pieces::cut(block.yaml.slice(document.text())))
+        .unwrap_or_else(|| Pieces::rewritten(document))
+}
+
+/// The original with the edits that its conversion got since. `None` when that does not work out.
+pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion> {
+    let (dialect, target) = (reading.skill.dialect, original.skill.dialect);
+    if dialect == Dialect::PROSE {
+        return Some(restored(reading, original));
+    }
+    original.document.layout().closed_block()?;
+    let made = forward(original, dialect).ok()?;
+    let made = read_as(Source::new(made.text), dialect, None);
+    let bridge = Bridge::new(&reading.skill, target).ok()?;
+    let mut merge = Merge {
+        original: pieces(&original.document),
+        made: pieces(&made.document),
+        now: pieces(&reading.document),
+        original_fields: write(target, &original.skill).written,
+        made_fields: write(target, &made.skill).written,
+        bridge,
+        newline: newline(original.document.text()),
+        lines: Vec::new(),
+        keep: String::new(),
+        report: Vec::new(),
+    };
+    merge.fields();
+    merge.new_fields();
+    merge.metadata();
+    let text = merge.text(&original.document)?;
+    merge.verify(&text, original.document.body())?;
+    let same = reading.document.body() == original.document.body();
+    merge.report.push(told("body", same));
+    Some(Conversion { files: vec![NewFile::new("SKILL.md", text)], report: merge.report })
+}
+
+struct Merge<'a> {
+    original: Pieces,
+    made: Pieces,
+    now: Pieces,
+    original_fields: Vec<Written>,
+    /// What the conversion said in the words of the target.
+    made_fields: Vec<Written>,
+    /// From what it has become to the target.
+    bridge: Bridge<'a>,
+    newline: &'static str,
+    lines: Vec<(String, String)>,
+    keep: String,
+    report: Vec<FieldReport>,
+}
+
+impl Merge<'_> {
+    fn written(&self) -> &[Written] {
+        &self.bridge.fields.written
+    }
+
+    /// Whether someone edited what a field of the target says.
+    fn edited(&self, key: &str) -> bool {
+        group(self.written(), key) != group(&self.made_fields, key)
+    }
+
+    fn push(&mut self, key: &str, lines: String, how: How, why: &str) {
+        self.lines.push((key.to_owned(), lines));
+        self.report.push(FieldReport::new(key, key, how, why));
+    }
+
+    fn push_written(&mut self, key: &str) {
+        let [original, made, now] = [&self.original_fields, &self.made_fields, self.written()]
+            .map(|written| value_of(written, key));
+        let lines = write_entry(key, &three_way(&original, &made, now), 0);
+        self.push(key, with_newlines(&lines, self.newline), How::Moved, EDITED);
+    }
+
+    /// Goes through the fields of the original.
+    fn fields(&mut self) {
+        for piece in self.original.fields.clone() {
+            let key = piece.key.as_str();
+            if key == "metadata" {
+                self.lines.push((piece.key, String::new()));
+                continue;
+            }
+            let shared = self.made.get(key).is_some_and(|made| made.text == piece.text);
+            let now = self.now.get(key).filter(|_| shared).cloned();
+            match now {
+                Some(now) if now.text == piece.text => {
+                    self.push(key, piece.text.clone(), How::Kept, "the same field");
+                }
+                Some(now) if self.reads_same(&now) => self.push(key, now.text, How::Kept, EDITED),
+                None if !shared && !self.edited(key) => {
+                    self.push(key, piece.text.clone(), How::Moved, RESTORED);
+                }
+                _ if !group(self.written(), key).is_empty() => self.push_written(key),
+                _ => self.report.push(removed(key)),
+            }
+        }
+    }
+
+    /// Whether the target reads the lines of a field as they are meant here.
+    fn reads_same(&self, piece: &Piece) -> bool {
+        let read = probe(self.bridge.target, &piece.text);
+        read.is_some_and(|read| {
+            let read = write(self.bridge.target, &read).written;
+            group(&read, &piece.key) == group(self.written(), &piece.key)
+        })
+    }
+
+    /// Goes through the fields that the original did not have.
+    fn new_fields(&mut self) {
+        let keys: Vec<String> = top_keys(self.written()).into_iter().map(str::to_owned).collect();
+        for key in keys.iter().filter(|key| *key != "metadata") {
+            if self.original.get(key).is_none() && self.edited(key) {
+                self.push_written(key);
+            }
+        }
+        for piece in self.now.fields.clone() {
+            let known = self.original.get(&piece.key).is_some()
+                || self.made.get(&piece.key).is_some_and(|made| made.text == piece.text)
+                || self.lines.iter().any(|(key, _)| *key == piece.key);
+            if known || piece.key == "metadata" {
+                continue;
+            }
+            let field = self.bridge.judge(piece);
+            let key = field.piece.key.as_str();
+            match field.fate {
+                Fate::Stays => self.push(key, field.piece.text.clone(), How::Kept, EDITED),
+                Fate::Spelled | Fate::Stashed | Fate::Extended => {
+                    self.keep.push_str(&field.piece.text.replace("\r\n", "\n"));
+                    let why = self.bridge.why_stashed(&field.piece);
+                    let place = super::stash::KEEP_PATH;
+                    self.report.push(FieldReport::new(key, place, How::Moved, why));
+                }
+                Fate::Written => {}
+            }
+        }
+    }
+
+    /// Merges `metadata` entry by entry.
+    fn metadata(&mut self) {
+        let original = self.original.get("metadata").cloned();
+        let merged = self.merged_metadata();
+        let additions: Vec<(String, Value)> = self
+            .written()
+            .iter()
+            .filter(|new| {
+                find(&self.made_fields, &new.path).is_none_or(|old| old.value != new.value)
+            })
+            .filter_map(|new| {
+                Some((new.path.strip_prefix("metadata.")?.to_owned(), new.value.clone()))
+            })
+            .collect();
+        let additions: Vec<(&str, &Value)> =
+            additions.iter().map(|(path, value)| (path.as_str(), value)).collect();
+        let stash = (!self.keep.is_empty()).then(|| self.stash());
+        let untouched = original.clone().filter(|original| {
+            additions.is_empty()
+                && merged.as_ref().is_some_and(|merged| same(&merged.value, &original.value))
+        });
+        let lines = match (&untouched, &stash) {
+            (Some(original), None) => original.text.clone(),
+            (Some(original), Some(stash)) => {
+                let appended = metadata::appended(original, &[], stash, self.newline);
+                appended.unwrap_or_else(|| self.fresh(merged.as_ref(), &additions, Some(stash)))
+            }
+            (None, stash) => self.fresh(merged.as_ref(), &additions, stash.as_ref()),
+        };
+        if let Some(original) = &original {
+            let why = if untouched.is_some() { RESTORED } else { EDITED };
+            let how = if lines == original.text { How::Kept } else { How::Moved };
+            self.report.push(FieldReport::new("metadata", "metadata", how, why));
+        }
+        match self.lines.iter_mut().find(|(key, _)| key == "metadata") {
+            Some((_, place)) => *place = lines,
+            None => self.lines.push(("metadata".into(), lines)),
+        }
+    }
+
+    fn fresh(
+        &self,
+        merged: Option<&Piece>,
+        additions: &metadata::Additions<'_>,
+        stash: Option<&Stash>,
+    ) -> String {
+        with_newlines(&metadata::rewritten(merged, additions, stash), self.newline)
+    }
+
+    fn stash(&self) -> Stash {
+        let order = self.now.fields.iter().map(|piece| piece.key.clone()).collect();
+        let head = Head::Lines { keep: self.keep.clone(), order };
+        Stash { from: self.bridge.source, body: None, head }
+    }
+
+    /// The entries of the original and of what it has become, without what a conversion adds.
+    fn merged_metadata(&self) -> Option<Piece> {
+        let entries = |pieces: &Pieces| -> Vec<Entry> {
+            let piece = pieces.get("metadata");
+            let entries = piece.and_then(|piece| piece.value.entries()).unwrap_or_default();
+            entries.iter().filter(|entry| !is_own(&entry.key)).cloned().collect()
+        };
+        let (old, made, now) = (entries(&self.original), entries(&self.made), entries(&self.now));
+        let get = |list: &[Entry], key: &str| list.iter().find(|entry| entry.key == key).cloned();
+        let mut merged = Vec::new();
+        for entry in &old {
+            match (get(&made, &entry.key), get(&now, &entry.key)) {
+                (Some(made), Some(now)) if !same(&made.value, &now.value) => merged.push(now),
+                (Some(_), None) => {}
+                _ => merged.push(entry.clone()),
+            }
+        }
+        for entry in now {
+            let added = get(&made, &entry.key).is_some() || get(&old, &entry.key).is_some();
+            let path = format!("metadata.{}", entry.key);
+            let written = self.written().iter().any(|written| written.path.starts_with(&path));
+            if !added && !written {
+                merged.push(entry);
+            }
+        }
+        let template = self.original.get("metadata").or_else(|| self.now.get("metadata"))?;
+        if template.value.entries().is_none() {
+            return Some(template.clone());
+        }
+        let data = Data::Mapping { entries: merged, flow: false };
+        Some(Piece { value: Node { data, ..template.value.clone() }, ..template.clone() })
+    }
+
+    fn text(&self, original: &Document) -> Option<String> {
+        let text = original.text();
+        let block = original.layout().closed_block()?;
+        let Pieces { preamble, tail, .. } = &self.original;
+        let lines: String = self.lines.iter().map(|(_, lines)| lines.as_str()).collect();
+        let open = text.get(..block.yaml.start)?;
+        let rest = text.get(block.yaml.end..)?;
+        Some(format!("{open}{preamble}{lines}{tail}{rest}"))
+    }
+
+    /// Every edit must be read by the target.
+    fn verify(&self, text: &str, body: &str) -> Option<()> {
+        let result = read_as(Source::new(text.to_owned()), self.bridge.target, None);
+        let read = write(self.bridge.target, &result.skill).written;
+        let value = |written: &[Written], path: &str| {
+            find(written, path).map(|written| written.value.clone()).unwrap_or_default()
+        };
+        let arrived = self.bridge.in_file().all(|new| {
+            let path = new.path.as_str();
+            let original = value(&self.original_fields, path);
+            let made = value(&self.made_fields, path);
+            let wanted = three_way(&original, &made, new.value.clone());
+            matches!(path, "name" | "description") || value(&read, path) == wanted
+        });
+        let clean = result.document.state() == State::Clean && result.document.body() == body;
+        (arrived && clean).then_some(())
+    }
+}
+
+/// A value with its edits: what was not touched is as it was in the original. Elements of lists
+/// are told apart by their names.
+fn three_way(original: &Value, made: &Value, now: Value) -> Value {
+    if *made == now {
+        return original.clone();
+    }
+    match (original, made, now) {
+        (Value::Object(original), Value::Object(made), Value::Object(mut now)) => {
+            for (key, value) in &mut now {
+                if let (Some(original), Some(made)) = (original.get(key), made.get(key)) {
+                    *value = three_way(original, made, value.take());
+                }
+            }
+            // What a conversion could not say was not taken out.
+            for (key, value) in original.iter().filter(|(key, _)| !made.contains_key(*key)) {
+                now.entry(key).or_insert_with(|| value.clone());
+            }
+            Value::Object(now)
+        }
+        (Value::Array(original), Value::Array(made), Value::Array(now)) => {
+            let merged =
+                now.into_iter().map(|item| match (twin(original, &item), twin(made, &item)) {
+                    (Some(original), Some(made)) => three_way(original, made, item),
+                    _ => item,
+                });
+            Value::Array(merged.collect())
+        }
+        (_, _, now) => now,
+    }
+}
+
+/// The element of the same name.
+fn twin<'v>(list: &'v [Value], item: &Value) -> Option<&'v Value> {
+    let name = item.get("name")?;
+    list.iter().find(|other| other.get("name") == Some(name))
+}
+
+fn group<'w>(written: &'w [Written], key: &str) -> Vec<(&'w str, &'w Value)> {
+    let own = written.iter().filter(|written| top(&written.path) == key);
+    own.map(|written| (written.path.as_str(), &written.value)).collect()
+}
+
+fn removed(key: &str) -> FieldReport {
+    FieldReport {
+        to: None,
+        ..FieldReport::new(key, key, How::Dropped, "taken out since the conversion")
+    }
+}

@@ -1,0 +1,129 @@
+//! `metadata`, the one field that every format lets others extend.
+
+use serde_json::Value;
+
+use super::{
+    bridge::put,
+    pieces::{Piece, entry_text, fenced, same},
+    stash::{Stash, is_own},
+};
+use crate::yaml::{Entry, Node, YamlVersion, write::write_entry};
+
+/// Paths below `metadata` and what goes there.
+pub(super) type Additions<'a> = [(&'a str, &'a Value)];
+
+/// The lines of `metadata` with more entries after its own. `None` when it is not a block of
+/// lines, or has an entry of the same name already.
+pub(super) fn appended(
+    piece: &Piece,
+    additions: &Additions<'_>,
+    stash: &Stash,
+    newline: &str,
+) -> Option<String> {
+    let document = fenced(&piece.text);
+    let text = document.text();
+    let metadata =
+        document.field("metadata").filter(|node| !node.is_flow() && node.tag.is_none())?;
+    let entries = metadata.entries()?;
+    let (first, last) = (entries.first()?, entries.last()?);
+    let line = text.get(..first.key_span.start)?.rfind('\n')? + 1;
+    let indent = first.key_span.start - line;
+    let added = grouped(additions);
+    let clash =
+        |entry: &Entry| is_own(&entry.key) || added.iter().any(|(key, _)| *key == entry.key);
+    if !text.get(line..first.key_span.start)?.bytes().all(|byte| byte == b' ')
+        || entries.iter().any(clash)
+    {
+        return None;
+    }
+    let mut lines: String =
+        added.iter().map(|(key, value)| write_entry(key, value, indent)).collect();
+    lines.push_str(&stash.lines(indent));
+    let at = end_of(last, text)?;
+    let block = document.layout().closed_block()?.yaml;
+    let result = format!(
+        "{}{}{}",
+        text.get(block.start..at)?,
+        lines.replace('\n', newline),
+        text.get(at..block.end)?
+    );
+    let read = Piece::read(&result)?;
+    let now = read.value.entries()?;
+    let kept = entries.iter().zip(now).all(|(a, b)| a.key == b.key && same(&a.value, &b.value));
+    (kept && now.len() > entries.len()).then_some(result)
+}
+
+/// The start of the line after an entry.
+fn end_of(entry: &Entry, text: &str) -> Option<usize> {
+    let end = leaf_end(&entry.value).unwrap_or(entry.key_span.end);
+    if text.get(..end)?.ends_with('\n') {
+        return Some(end);
+    }
+    Some(end + text.get(end..)?.find('\n')? + 1)
+}
+
+/// Where the last scalar of a value ends; nothing when it has no bytes.
+fn leaf_end(node: &Node) -> Option<usize> {
+    if !node.is_flow()
+        && let Some(last) = node.entries().and_then(<[Entry]>::last)
+    {
+        return Some(leaf_end(&last.value).unwrap_or(last.key_span.end));
+    }
+    if !node.is_flow()
+        && let Some(last) = node.items().and_then(<[Node]>::last)
+    {
+        return leaf_end(last).or(Some(node.span.end));
+    }
+    (!node.span.is_empty()).then_some(node.span.end)
+}
+
+/// `metadata` written anew, with the values that it had.
+pub(super) fn rewritten(
+    piece: Option<&Piece>,
+    additions: &Additions<'_>,
+    stash: Option<&Stash>,
+) -> String {
+    let mut added = grouped(additions);
+    let mut lines = String::new();
+    for entry in piece.and_then(|piece| piece.value.entries()).unwrap_or_default() {
+        if is_own(&entry.key) {
+            continue;
+        }
+        let Some(index) = added.iter().position(|(key, _)| *key == entry.key) else {
+            lines.push_str(&entry_text(&entry.key, &entry.value, 2));
+            continue;
+        };
+        let mut value = entry.value.to_value(YamlVersion::V1_2);
+        for (path, new) in additions {
+            match path.split_once('.') {
+                Some((key, rest)) if key == entry.key => put(&mut value, rest, (*new).clone()),
+                None if *path == entry.key => value = (*new).clone(),
+                _ => {}
+            }
+        }
+        lines.push_str(&write_entry(&entry.key, &value, 2));
+        added.remove(index);
+    }
+    lines.extend(added.iter().map(|(key, value)| write_entry(key, value, 2)));
+    lines.extend(stash.map(|stash| stash.lines(2)));
+    if lines.is_empty() { lines } else { format!("metadata:\n{lines}") }
+}
+
+/// The additions by their first key.
+fn grouped<'a>(additions: &Additions<'a>) -> Vec<(&'a str, Value)> {
+    let mut groups: Vec<(&str, Value)> = Vec::new();
+    for (path, value) in additions {
+        let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+        let index = groups.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            groups.push((key, Value::Null));
+            groups.len() - 1
+        });
+        if let Some((_, group)) = groups.get_mut(index) {
+            match rest {
+                "" => *group = (*value).clone(),
+                rest => put(group, rest, (*value).clone()),
+            }
+        }
+    }
+    groups
+}

@@ -1,0 +1,62 @@
+//! Prose has no fields: what a skill had before its body goes into a comment.
+
+use serde::{Deserialize, Serialize};
+
+use super::stash::{Original, byte_order_mark, newline};
+use crate::{dialect::Dialect, document::Document, frontmatter::Layout};
+
+const OPEN: &str = "<!-- savoir: ";
+const CLOSE: &str = " -->";
+
+/// What the comment says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Comment {
+    from: String,
+    /// Everything before the body, byte order mark and fences included.
+    head: String,
+    /// The line end that was put before the comment, when the body has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    joined: String,
+}
+
+/// The body of a document as a file of its own, with a comment that remembers the rest.
+pub(super) fn write(document: &Document, from: Dialect) -> Option<String> {
+    let head = document.text().get(..document.body_span().start)?;
+    let body = document.body();
+    let newline = newline(document.text());
+    let fenced = Layout::new(body, Dialect::PROSE.fences()).block.is_some();
+    let ended = fenced || body.is_empty() || body.ends_with('\n');
+    let joined = if ended { "" } else { newline };
+    let comment =
+        Comment { from: from.id().to_owned(), head: head.to_owned(), joined: joined.to_owned() };
+    // A comment must not end before its end, and some readers mind two hyphens.
+    let json = serde_json::to_string(&comment).ok()?.replace("--", "-\\u002d");
+    let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
+    let comment = format!("{OPEN}{json}{CLOSE}{newline}");
+    let mark = byte_order_mark(document);
+    // A body that begins with a fence would be taken for a frontmatter.
+    Some(if fenced {
+        format!("{mark}{comment}{body}")
+    } else {
+        format!("{mark}{body}{joined}{comment}")
+    })
+}
+
+/// The file that a comment remembers, with the body as it is now.
+pub(super) fn original(document: &Document) -> Option<Original> {
+    if document.layout().closed_block().is_some() {
+        return None;
+    }
+    let text = document.body();
+    let start = text.rfind(OPEN)?;
+    let (before, rest) = text.split_at_checked(start)?;
+    let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    let json = line.trim_end().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    let comment: Comment = serde_json::from_str(json).ok()?;
+    let dialect = comment.from.parse().ok()?;
+    let before = match after {
+        "" => before.strip_suffix(&comment.joined).unwrap_or(before),
+        _ => before,
+    };
+    Some(Original { dialect, text: format!("{}{before}{after}", comment.head) })
+}

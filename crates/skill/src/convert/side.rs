@@ -1,0 +1,40 @@
+//! Files that a target needs beside SKILL.md.
+
+use serde_json::Value;
+
+use crate::{
+    dialect::NewFile,
+    folder::Folder,
+    source::Source,
+    yaml::{Tree, YamlVersion, write::write_entry},
+};
+
+/// A file that is to be written, joined with the one that is there already. `None` when that one
+/// says everything, or cannot be read and so must not be overwritten.
+pub(super) fn merged(file: NewFile, folder: Option<&Folder>) -> Option<NewFile> {
+    let Some(folder) = folder.filter(|folder| folder.has(&file.path)) else { return Some(file) };
+    let source = Source::from_bytes(folder.read(&file.path).ok()?).ok()?;
+    let old = value(source.text())?;
+    let mut joined = old.clone();
+    join(&mut joined, value(&file.text)?);
+    let Value::Object(map) = joined.clone() else { return None };
+    let text: String = map.iter().map(|(key, value)| write_entry(key, value, 0)).collect();
+    (joined != old).then_some(NewFile { path: file.path, text })
+}
+
+fn value(yaml: &str) -> Option<Value> {
+    let root = Tree::parse(yaml).ok()?.root?;
+    Some(root.to_value(YamlVersion::V1_2)).filter(Value::is_object)
+}
+
+/// Lays new values over old ones.
+fn join(old: &mut Value, new: Value) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in new {
+                join(old.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (old, new) => *old = new,
+    }
+}

@@ -1,0 +1,190 @@
+//! What a file remembers of the one that it was made from, as text under `metadata`: the dialect,
+//! the order of the fields, and the lines that did not come along as they were.
+
+use serde_json::Value;
+
+use super::{
+    body::{self, Marks},
+    pieces::{Piece, Pieces, fenced},
+    prose,
+};
+use crate::{
+    dialect::Dialect, document::Document, reading::Reading, source::Span, yaml::write::write_entry,
+};
+
+/// The dialect of the original.
+const FROM: &str = "savoir-from";
+/// Form of the placeholders in the original body, when they were rewritten.
+const BODY: &str = "savoir-body";
+/// Everything before the original body, when its lines could not be told apart.
+const HEAD: &str = "savoir-head";
+/// The lines of fields that are not in this file as they were.
+const KEEP: &str = "savoir-keep";
+/// The fields of the original, in order. It is written last, because it is one line long.
+const ORDER: &str = "savoir-order";
+
+/// Where a report says that lines were kept.
+pub(super) const KEEP_PATH: &str = "metadata.savoir-keep";
+pub(super) const HEAD_PATH: &str = "metadata.savoir-head";
+
+/// Whether a key under `metadata` is ours.
+pub(super) fn is_own(key: &str) -> bool {
+    key.starts_with("savoir-")
+}
+
+/// What is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stash {
+    pub(super) from: Dialect,
+    pub(super) body: Option<Marks>,
+    pub(super) head: Head,
+}
+
+/// What is remembered of the text before the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// There was no frontmatter.
+    Absent,
+    /// All of it.
+    Whole(String),
+    /// Lines that are not in the file, and the order of all fields.
+    Lines { keep: String, order: Vec<String> },
+}
+
+impl Stash {
+    /// The lines of its entries, indented by `indent` blanks.
+    pub(super) fn lines(&self, indent: usize) -> String {
+        self.entries().iter().map(|(key, value)| write_entry(key, value, indent)).collect()
+    }
+
+    fn entries(&self) -> Vec<(&'static str, Value)> {
+        let mut entries = vec![(FROM, Value::from(self.from.id()))];
+        if let Some(marks) = self.body {
+            entries.push((BODY, marks.sample().into()));
+        }
+        match &self.head {
+            Head::Absent => {}
+            Head::Whole(head) => entries.push((HEAD, head.as_str().into())),
+            Head::Lines { keep, order } => {
+                if !keep.is_empty() {
+                    entries.push((KEEP, keep.as_str().into()));
+                }
+                entries.push((ORDER, order_text(order).into()));
+            }
+        }
+        entries
+    }
+
+    /// Finds the stash of a file.
+    pub(super) fn find(document: &Document) -> Option<Self> {
+        let metadata = document.field("metadata")?;
+        let text = |key: &str| metadata.get(key).and_then(|node| node.text());
+        let from = text(FROM)?.parse().ok()?;
+        let head = match (text(HEAD), text(ORDER)) {
+            (Some(head), _) => Head::Whole(head.to_owned()),
+            (None, Some(order)) => Head::Lines {
+                keep: text(KEEP).unwrap_or_default().to_owned(),
+                order: order_of(order)?,
+            },
+            (None, None) => Head::Absent,
+        };
+        Some(Self { from, body: text(BODY).and_then(Marks::parse), head })
+    }
+}
+
+fn order_text(order: &[String]) -> String {
+    let plain = |key: &String| {
+        !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    if order.iter().all(plain) { order.join(",") } else { Value::from(order).to_string() }
+}
+
+fn order_of(text: &str) -> Option<Vec<String>> {
+    if text.starts_with('[') {
+        return serde_json::from_str(text).ok();
+    }
+    Some(text.split(',').map(str::to_owned).collect())
+}
+
+/// The line end of a file, as its first line has it.
+pub(super) fn newline(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// Gives text the line ends of a file; text that has its own keeps them.
+pub(super) fn with_newlines(text: &str, newline: &str) -> String {
+    if newline == "\n" || text.contains('\r') {
+        text.to_owned()
+    } else {
+        text.replace('\n', newline)
+    }
+}
+
+/// The file that a file was made from, as its stash tells.
+#[derive(Clone, Debug)]
+pub(super) struct Original {
+    pub(super) dialect: Dialect,
+    pub(super) text: String,
+}
+
+/// Puts the original together again. What was edited since is edited there, too, where the two
+/// files share their lines.
+pub(super) fn original(reading: &Reading) -> Option<Original> {
+    let document = &reading.document;
+    if let Some(original) = prose::original(document) {
+        return Some(original);
+    }
+    let stash = Stash::find(document)?;
+    let body = match stash.body {
+        Some(marks) => body::restore(document.body(), &reading.skill, marks),
+        None => document.body().to_owned(),
+    };
+    let text = match &stash.head {
+        Head::Absent => format!("{}{body}", byte_order_mark(document)),
+        Head::Whole(head) => format!("{head}{body}"),
+        Head::Lines { keep, order } => format!("{}{body}", head(document, keep, order)?),
+    };
+    Some(Original { dialect: stash.from, text })
+}
+
+pub(super) fn byte_order_mark(document: &Document) -> &str {
+    document.text().get(..document.layout().bom).unwrap_or_default()
+}
+
+fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
+    let text = document.text();
+    let block = document.layout().closed_block()?;
+    let here = Pieces::cut(block.yaml.slice(text))?;
+    let kept = if keep.is_empty() { Pieces::default() } else { Pieces::cut(keep)? };
+    let mut head = text.get(..block.yaml.start)?.to_owned();
+    head.push_str(&here.preamble);
+    for key in order {
+        if let Some(piece) = kept.get(key) {
+            head.push_str(&with_newlines(&piece.text, newline(text)));
+        } else if let Some(piece) = here.get(key) {
+            // A field that is in neither was taken out since.
+            let own = key == "metadata";
+            head.push_str(&if own { without_own(piece)? } else { piece.text.clone() });
+        }
+    }
+    head.push_str(&here.tail);
+    head.push_str(text.get(block.yaml.end..document.body_span().start)?);
+    Some(head)
+}
+
+/// The lines of `metadata` without our own. They stand together, the one-line order last.
+pub(super) fn without_own(metadata: &Piece) -> Option<String> {
+    let document = fenced(&metadata.text);
+    let text = document.text();
+    let entries = document.field("metadata")?.entries()?;
+    let first = entries.iter().find(|entry| is_own(&entry.key))?;
+    let last = entries.iter().rfind(|entry| is_own(&entry.key))?;
+    let start = text.get(..first.key_span.start)?.rfind('\n')? + 1;
+    let end = last.value.span.end + text.get(last.value.span.end..)?.find('\n')? + 1;
+    let block = document.layout().closed_block()?.yaml;
+    let before = Span::new(block.start, start).slice(text);
+    Some(format!("{before}{}", Span::new(end, block.end).slice(text)))
+}

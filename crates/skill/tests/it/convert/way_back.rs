@@ -1,0 +1,104 @@
+//! Conversions that were edited or converted again before they went back.
+
+use savoir_skill::Dialect;
+
+use super::{CLAUDE, FLOW, reading, text, to, told};
+
+#[test]
+fn a_conversion_of_a_conversion_starts_at_the_original() {
+    let claude = text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    let codex = text(&claude, Dialect::CLAUDE_CODE, Dialect::CODEX);
+    assert_eq!(codex, text(FLOW, Dialect::AGENT_FLOW, Dialect::CODEX));
+    assert_eq!(text(&codex, Dialect::CODEX, Dialect::AGENT_FLOW), FLOW);
+    assert_eq!(text(&codex, Dialect::CODEX, Dialect::CLAUDE_CODE), claude);
+    // Its file does not tell that it is for Codex.
+    assert_eq!(text(&codex, Dialect::AGENTSKILLS, Dialect::AGENT_FLOW), FLOW);
+}
+
+#[test]
+fn edits_of_a_conversion_go_into_the_original() {
+    let there = text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    let shared =
+        there.replace("in the wrong language", "hard to read").replace("tone:\n", "tone!\n");
+    let back = text(&shared, Dialect::CLAUDE_CODE, Dialect::AGENT_FLOW);
+    assert_eq!(
+        back,
+        FLOW.replace("in the wrong language", "hard to read").replace("tone:\n", "tone!\n")
+    );
+    let edited = there.replacen("  - tone\n", "  - tone\n  - length\neffort: high\n", 1);
+    assert_ne!(edited, there);
+    let conversion = to(&edited, Dialect::CLAUDE_CODE, Dialect::AGENT_FLOW);
+    insta::assert_snapshot!(conversion.files[0].text, @r###"
+    ---
+    name: translate
+    description: Translates a text. Use when a text is in the wrong language.
+    inputs:
+      - name: text
+        type: textarea
+        required: true
+      - name: tone
+        type: text
+        default: plain
+      - name: length
+        type: text
+    knowledge_base: glossary
+    model:
+      temperature: 0.30
+    team: docs
+    metadata:
+      savoir-from: claude-code
+      savoir-keep: |
+        effort: high
+      savoir-order: name,description,arguments,effort,team,metadata
+    ---
+
+    Translate into a {{tone}} tone:
+
+    {{text}}
+    "###);
+    insta::assert_snapshot!(told(&conversion), @r###"
+    name: name -> name: kept: the same field
+    description: description -> description: kept: the same field
+    inputs: inputs -> inputs: moved: edited since the conversion
+    knowledge_base: knowledge_base -> knowledge_base: moved: restored as it was before the conversion
+    model: model -> model: moved: restored as it was before the conversion
+    team: team -> team: kept: the same field
+    effort: effort -> metadata.savoir-keep: moved: Agent Flow Lite has no field for it; its lines are kept so that converting back restores it
+    body: body -> body: moved: restored as it was before the conversion
+    "###);
+    let again = text(&conversion.files[0].text, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    let skill = reading(&again, Dialect::CLAUDE_CODE).skill;
+    assert_eq!(skill.policy.host["effort"], "high");
+    assert_eq!(skill.policy.arguments, ["text", "tone", "length"]);
+}
+
+#[test]
+fn edited_metadata_is_merged() {
+    let there = text(CLAUDE, Dialect::CLAUDE_CODE, Dialect::SKILLRT);
+    let edited = there.replace("  - ada\n", "  - bob\n");
+    assert_ne!(edited, there);
+    let back = text(&edited, Dialect::SKILLRT, Dialect::CLAUDE_CODE);
+    let metadata = "metadata:\n  author: ada\n  # the last release\n  version: \"1.10\"\n";
+    let merged = "metadata:\n  author: bob\n  version: '1.10'\n";
+    assert_eq!(back, CLAUDE.replace(metadata, merged));
+    let edited = there.replace("effort: high", "effort: low");
+    let back = text(&edited, Dialect::SKILLRT, Dialect::CLAUDE_CODE);
+    assert_eq!(back, CLAUDE.replace("effort: high", "effort: low"));
+}
+
+#[test]
+fn an_edited_conversion_goes_on_with_all_that_it_knows() {
+    let there = text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    let edited = there.replacen("  - tone\n", "", 1);
+    let codex = text(&edited, Dialect::CLAUDE_CODE, Dialect::CODEX);
+    assert_eq!(text(&codex, Dialect::CODEX, Dialect::CLAUDE_CODE), edited);
+    let back = reading(&text(&codex, Dialect::CODEX, Dialect::AGENT_FLOW), Dialect::AGENT_FLOW);
+    assert_eq!(back.skill.policy.knowledge_base.as_deref(), Some("glossary"));
+}
+
+#[test]
+fn text_after_the_comment_of_prose_stays() {
+    let there = text(FLOW, Dialect::AGENT_FLOW, Dialect::PROSE) + "\nOne more line.\n";
+    let back = text(&there, Dialect::PROSE, Dialect::AGENT_FLOW);
+    assert_eq!(back, format!("{FLOW}\nOne more line.\n"));
+}
