@@ -90,7 +90,12 @@ impl Config {
     fn environment(&mut self) -> Result<(), CommandError> {
         let list = |name: &str| {
             let text = env::var(name).ok()?;
-            Some(text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect())
+            Some(
+                text.split(',')
+                    .map(|word| word.trim().to_owned())
+                    .filter(|word| !word.is_empty())
+                    .collect(),
+            )
         };
         let strict = match env::var("SAVOIR_CHECK_STRICT").ok().as_deref() {
             None => None,
@@ -112,7 +117,8 @@ impl Config {
     }
 
     fn layer(&mut self, file: CheckFile, origin: &str) -> Result<(), CommandError> {
-        let wrong = |problem: &dyn std::fmt::Display| CommandError::input(format!("{origin}: {problem}"));
+        let wrong =
+            |problem: &dyn std::fmt::Display| CommandError::input(format!("{origin}: {problem}"));
         if let Ok(serde_json::Value::Object(set)) = serde_json::to_value(&file) {
             for (key, value) in set {
                 let name = format!("check.{key}");

@@ -68,14 +68,18 @@ impl Walk<'_> {
     }
 
     fn absolute_of(&self, dir: &Path) -> PathBuf {
-        dir.strip_prefix(&self.root).map_or_else(|_| dir.to_owned(), |rest| self.absolute.join(rest))
+        dir.strip_prefix(&self.root)
+            .map_or_else(|_| dir.to_owned(), |rest| self.absolute.join(rest))
     }
 
     /// A file that was named: a whole skill when it is called SKILL.md, else a text alone.
     fn file(&mut self, path: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
-        let folder = parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
+        let parent = path
+            .parent()
+            .map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        let folder =
+            parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
         let root = parent.unwrap_or(path).to_owned();
         self.give(Candidate::Skill { path: path.to_owned(), folder, root });
     }

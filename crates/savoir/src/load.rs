@@ -69,7 +69,8 @@ fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
 /// The text of a file, or a finding that says why there is none. A link may lead anywhere below
 /// `root`, and nowhere else: what a stranger's repository links to is not ours to print.
 pub(crate) fn source(path: &Path, root: Option<&Path>) -> Result<Source, Diagnostic> {
-    let unreadable = |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
+    let unreadable =
+        |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
     if path.is_symlink() {
         let inside = path.canonicalize().map_err(|_| {
             unreadable("the link leads nowhere".to_owned()).help("remove it, or restore its target")

@@ -177,17 +177,17 @@ impl Document {
             }
             Err(error) if error.kind == ErrorKind::Syntax => match repair::mend(yaml, &error) {
                 Some(mended) => self.accept_mended(mended, offset),
-                None => self.give_up(yaml.to_owned(), &error, block.yaml),
+                None => self.give_up(&error, block.yaml),
             },
-            Err(error) => self.give_up(yaml.to_owned(), &error, block.yaml),
+            Err(error) => self.give_up(&error, block.yaml),
         }
     }
 
     /// Reads the text that a repair of the fences would give.
-    fn read_repaired(&mut self, repair: Repair, fences: Fences) {
+    fn read_repaired(&mut self, repair: &Repair, fences: Fences) {
         let applied = Applied::new(self.source.text(), &repair.edits);
         let mended = Self::parse_with(Source::new(applied.text.clone()), fences);
-        self.problems.push(problem_of(&repair));
+        self.problems.push(problem_of(repair));
         self.state = if mended.state == State::Unreadable { mended.state } else { State::Repaired };
         self.layout.body = applied.original_span(mended.layout.body);
         self.fields = mended.fields;
@@ -215,7 +215,7 @@ impl Document {
                 problem.fix = repair.map(|repair| Fix::safe(repair.edits));
                 self.problems.push(problem);
             }
-            (Unclosed::Error, Some(repair)) => self.read_repaired(repair, fences),
+            (Unclosed::Error, Some(repair)) => self.read_repaired(&repair, fences),
             (Unclosed::Error, None) => {
                 self.state = State::Unreadable;
                 let message = "Missing closing '---': the frontmatter is never closed";
@@ -228,7 +228,7 @@ impl Document {
 
     fn look_for_block(&mut self, fences: Fences) {
         if let Some(repair) = repair::find_block(self.source.text(), self.layout.bom) {
-            self.read_repaired(repair, fences);
+            self.read_repaired(&repair, fences);
         }
     }
 
@@ -335,7 +335,7 @@ impl Document {
     }
 
     /// The YAML cannot be read: say why, and keep what single lines tell.
-    fn give_up(&mut self, yaml: String, error: &YamlError, block: Span) {
+    fn give_up(&mut self, error: &YamlError, block: Span) {
         self.state = State::Unreadable;
         let at = block.start + error.at;
         let end = self.source.text()[at..].chars().next().map_or(at, |c| at + c.len_utf8());
@@ -348,7 +348,7 @@ impl Document {
                 "yaml-too-large",
                 "move data into a file of the skill; do not multiply it with aliases",
             ),
-            ErrorKind::BadKey if is_template(&yaml, error.at) => {
+            ErrorKind::BadKey if is_template(block.slice(self.source.text()), error.at) => {
                 ("yaml-key", "fill in the template, or put it in quotes")
             }
             ErrorKind::BadKey => ("yaml-key", "use a word as the key, in quotes if need be"),
@@ -361,7 +361,7 @@ impl Document {
         if error.kind != ErrorKind::Syntax {
             return;
         }
-        let entries = repair::line_reader(&yaml)
+        let entries = repair::line_reader(block.slice(self.source.text()))
             .into_iter()
             .map(|(key, value)| Entry {
                 key,

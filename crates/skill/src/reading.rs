@@ -87,7 +87,7 @@ fn read_document(document: Document, detection: Detection, folder: Option<&Folde
     let mut diagnostics = document.problems().to_vec();
     let mut skill = Skill::new(dialect);
     let reader = Reader { document: &document, folder, version: dialect.yaml() };
-    skill.body = document.body().to_owned();
+    document.body().clone_into(&mut skill.body);
     let structured = document.fields().is_some() || document.layout().closed_block().is_some();
     skill.mode = if structured { Mode::Structured } else { Mode::Prose };
     if let Some(folder) = folder {

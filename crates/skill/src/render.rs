@@ -294,15 +294,15 @@ mod tests {
         read_as(Source::new(text.into()), dialect, None).skill
     }
 
-    fn map(value: Value) -> Map<String, Value> {
+    fn map(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
     }
 
-    fn typed(kind: &str, value: Value) -> Result<String, RenderError> {
+    fn typed(kind: &str, value: &Value) -> Result<String, RenderError> {
         let text = format!(
             "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {{name: x, type: {kind}, required: true}}\n---\n{{{{ x }}}}"
         );
-        render(&skill(&text, Dialect::SKILLRT), &map(json!({"x": value})), None)
+        render(&skill(&text, Dialect::SKILLRT), &map(&json!({"x": value})), None)
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
             ("url", json!("https://x/y?z"), "https://x/y?z"),
             ("url", json!("mailto:a@b"), "mailto:a@b"),
         ] {
-            assert_eq!(typed(kind, value.clone()).as_deref(), Ok(text), "{kind}: {value}");
+            assert_eq!(typed(kind, &value).as_deref(), Ok(text), "{kind}: {value}");
         }
     }
 
@@ -340,44 +340,44 @@ mod tests {
             ("url", json!(5)),
             ("file", json!("/no/such/file/anywhere")),
         ] {
-            let error = typed(kind, value.clone()).unwrap_err();
+            let error = typed(kind, &value).unwrap_err();
             assert_eq!((error.code(), error.input()), ("invalid-input", "x"), "{kind}: {value}");
         }
-        assert_eq!(typed("string", Value::Null).unwrap_err().code(), "missing-input");
+        assert_eq!(typed("string", &Value::Null).unwrap_err().code(), "missing-input");
     }
 
     #[test]
     fn a_file_must_be_there() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
-        assert_eq!(typed("file", json!(path)).as_deref(), Ok(path));
+        assert_eq!(typed("file", &json!(path)).as_deref(), Ok(path));
         let folder = file.path().parent().unwrap().to_str().unwrap();
-        assert!(typed("file", json!(folder)).is_err());
+        assert!(typed("file", &json!(folder)).is_err());
     }
 
     #[test]
     fn unknown_names_are_refused_with_a_guess() {
         let text = "---\nname: a\ninputs:\n  - name: style\n---\n{{style}}";
         let skill = skill(text, Dialect::AGENT_FLOW);
-        let error = render(&skill, &map(json!({"sytle": "x"})), None).unwrap_err();
+        let error = render(&skill, &map(&json!({"sytle": "x"})), None).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the skill has no input `sytle`; did you mean `style`? It takes style"
         );
-        assert_eq!(fill(&skill, &map(json!({"sytle": "x"})), None).as_deref(), Ok(""));
+        assert_eq!(fill(&skill, &map(&json!({"sytle": "x"})), None).as_deref(), Ok(""));
     }
 
     #[test]
     fn claude_arguments_by_name_or_all_at_once() {
         let text = "---\nname: a\ndescription: d\narguments: [issue, branch]\n---\n$issue on $branch: $ARGUMENTS";
         let skill = skill(text, Dialect::CLAUDE_CODE);
-        let rendered = |inputs| render(&skill, &map(inputs), None);
+        let rendered = |inputs: &Value| render(&skill, &map(inputs), None);
         assert_eq!(
-            rendered(json!({"branch": "it's a"})).as_deref(),
+            rendered(&json!({"branch": "it's a"})).as_deref(),
             Ok(r" on it's a: '' 'it'\''s a'")
         );
-        assert_eq!(rendered(json!({"ARGUMENTS": "1 m"})).as_deref(), Ok("1 on m: 1 m"));
-        assert!(rendered(json!({"ARGUMENTS": "1 m", "issue": "2"})).is_err());
+        assert_eq!(rendered(&json!({"ARGUMENTS": "1 m"})).as_deref(), Ok("1 on m: 1 m"));
+        assert!(rendered(&json!({"ARGUMENTS": "1 m", "issue": "2"})).is_err());
     }
 
     #[test]

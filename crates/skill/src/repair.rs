@@ -60,7 +60,9 @@ pub(crate) fn mend(yaml: &str, error: &YamlError) -> Option<Mended> {
             Ok(tree) => {
                 let lost = lines::lost_key(&current.text, &tree);
                 if lost {
-                    repairs.iter_mut().for_each(|repair| repair.safety = Safety::Unsafe);
+                    for repair in &mut repairs {
+                        repair.safety = Safety::Unsafe;
+                    }
                 }
                 return Some(Mended { repairs, applied: current, tree });
             }
@@ -94,9 +96,8 @@ fn accept(
     match Tree::parse(&mended) {
         Ok(tree) => Some((repair, Ok(tree))),
         Err(next) => {
-            let grown = mended.len() as isize - text.len() as isize;
             let edited = repair.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
-            let end = (edited.max(error.at) as isize + grown).max(0) as usize;
+            let end = (edited.max(error.at) + mended.len()).saturating_sub(text.len());
             (next.at > end).then_some((repair, Err(next)))
         }
     }

@@ -15,37 +15,37 @@ use crate::{
 
 /// One field of a map.
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub(crate) struct Field {
     /// The key.
-    pub key: &'static str,
+    pub(crate) key: &'static str,
     /// What it holds.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// Whether it must be there, and how bad it is when it is not.
-    pub required: Option<Severity>,
+    pub(crate) required: Option<Severity>,
     /// One sentence for people.
-    pub doc: &'static str,
+    pub(crate) doc: &'static str,
 }
 
 impl Field {
     /// A field that may be left out.
-    pub const fn optional(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+    pub(crate) const fn optional(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: None, doc }
     }
 
     /// A field that must be there.
-    pub const fn required(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+    pub(crate) const fn required(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: Some(Severity::Error), doc }
     }
 
     /// A field that should be there.
-    pub const fn advised(key: &'static str, shape: Shape, doc: &'static str) -> Self {
+    pub(crate) const fn advised(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: Some(Severity::Warning), doc }
     }
 }
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// A string, with limits on its length in characters; not blank where it is required.
     Text(&'static [Limit]),
     /// Any scalar, taken as its text.
@@ -65,13 +65,13 @@ pub enum Shape {
     /// One of some words.
     Choice(&'static [&'static str]),
     /// A list.
-    List(&'static Shape),
+    List(&'static Self),
     /// A map with known keys; `Open` keeps others silently, `Closed` warns about them.
     Record(&'static [Field], Others),
     /// A map from any key to one shape.
-    Table(&'static Shape),
+    Table(&'static Self),
     /// A value of one of several shapes; the first that has the right type is checked.
-    Either(&'static [Shape]),
+    Either(&'static [Self]),
     /// A map of any content.
     Map,
     /// Anything.
@@ -80,7 +80,7 @@ pub enum Shape {
 
 /// What keys that are not declared mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub(crate) enum Others {
     /// They are kept and say nothing.
     Open,
     /// They deserve a warning.
@@ -89,23 +89,23 @@ pub enum Others {
 
 /// A bound on the length of a text, in characters.
 #[derive(Clone, Copy, Debug)]
-pub struct Limit {
+pub(crate) struct Limit {
     /// Most characters.
-    pub max: usize,
+    pub(crate) max: usize,
     /// How bad more is.
-    pub severity: Severity,
+    pub(crate) severity: Severity,
     /// The rule that reports it.
-    pub code: &'static str,
+    pub(crate) code: &'static str,
 }
 
 impl Limit {
     /// More characters are an error.
-    pub const fn error(max: usize) -> Self {
+    pub(crate) const fn error(max: usize) -> Self {
         Self { max, severity: Severity::Error, code: "too-long" }
     }
 
     /// More characters deserve a warning.
-    pub const fn warning(max: usize, code: &'static str) -> Self {
+    pub(crate) const fn warning(max: usize, code: &'static str) -> Self {
         Self { max, severity: Severity::Warning, code }
     }
 }
@@ -114,8 +114,8 @@ impl Limit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
     Root,
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a Self, &'a str),
+    Index(&'a Self, usize),
 }
 
 impl fmt::Display for Path<'_> {

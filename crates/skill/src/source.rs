@@ -73,7 +73,7 @@ pub enum SourceError {
         size: u64,
     },
     /// Bytes that are not UTF-8.
-    #[error("byte {offset} is not valid UTF-8{hint}", hint = hint_for(.utf16))]
+    #[error("byte {offset} is not valid UTF-8{hint}", hint = hint_for(*.utf16))]
     NotUtf8 {
         /// Offset of the first bad byte.
         offset: usize,
@@ -82,8 +82,8 @@ pub enum SourceError {
     },
 }
 
-fn hint_for(utf16: &bool) -> &'static str {
-    if *utf16 { "; the file looks like UTF-16" } else { "" }
+fn hint_for(utf16: bool) -> &'static str {
+    if utf16 { "; the file looks like UTF-16" } else { "" }
 }
 
 /// The text of one file, with its line starts found when they are first asked for.

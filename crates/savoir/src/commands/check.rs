@@ -98,7 +98,11 @@ impl Plan {
             dialect: args.dialect.or(config.check.dialect),
             select: or(&args.select, &config.check.select),
             ignore: [args.ignore.as_slice(), config.check.ignore.as_slice()].concat(),
-            targets: if args.target.is_empty() { config.check.target.clone() } else { args.target.clone() },
+            targets: if args.target.is_empty() {
+                config.check.target.clone()
+            } else {
+                args.target.clone()
+            },
         };
         config::known_codes(options.select.iter().chain(&options.ignore))?;
         Ok(Self {
@@ -149,7 +153,11 @@ const BATCH: usize = 32;
 
 /// One thread walks, some work, and this one prints in the order of the walk. Only a bounded
 /// number of batches is under way, so memory does not grow with the number of skills.
-fn in_parallel(paths: &[PathBuf], plan: &Plan, report: &mut Report<'_>) -> Result<(), CommandError> {
+fn in_parallel(
+    paths: &[PathBuf],
+    plan: &Plan,
+    report: &mut Report<'_>,
+) -> Result<(), CommandError> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let (to_work, work_queue) = mpsc::sync_channel::<(usize, Vec<Candidate>)>(workers * 4);
     let (to_print, print_queue) = mpsc::sync_channel::<(usize, Vec<Outcome>)>(workers * 8);
@@ -255,7 +263,11 @@ fn check_one(
             if plan.diff {
                 outcome.diff = Some(diff(&outcome.path, &before, &fixed.text));
             } else if let Err(error) = write::replace(path, &fixed.text) {
-                return failed(path, Diagnostic::error("unreadable-file", Span::default(), error.to_string()), true);
+                return failed(
+                    path,
+                    Diagnostic::error("unreadable-file", Span::default(), error.to_string()),
+                    true,
+                );
             } else if let Ok(source) = Source::from_bytes(fixed.text.into_bytes()) {
                 checked = check::check(source, folder, &plan.options);
             }
@@ -279,7 +291,10 @@ fn diff(path: &str, before: &str, after: &str) -> String {
     similar::TextDiff::from_lines(before, after)
         .unified_diff()
         .context_radius(2)
-        .header(&format!("a/{}", path.trim_start_matches('/')), &format!("b/{}", path.trim_start_matches('/')))
+        .header(
+            &format!("a/{}", path.trim_start_matches('/')),
+            &format!("b/{}", path.trim_start_matches('/')),
+        )
         .to_string()
 }
 
@@ -295,7 +310,8 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let style = render::TextStyle { color: output::wants_color(), ..render::TextStyle::default() };
+        let style =
+            render::TextStyle { color: output::wants_color(), ..render::TextStyle::default() };
         Self {
             plan,
             out: Box::new(output::stdout()),

@@ -7,7 +7,9 @@ use crate::error::CommandError;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  savoir completions bash > ~/.local/share/bash-completion/completions/savoir")]
+#[command(
+    after_help = "Example:\n  savoir completions bash > ~/.local/share/bash-completion/completions/savoir"
+)]
 pub(crate) struct Args {
     shell: Shell,
 }

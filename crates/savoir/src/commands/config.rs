@@ -25,7 +25,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let mut out = output::stdout();
     if config.origins.is_empty() {
-        writeln!(out, "nothing is set; `savoir.toml` can set `[check]` select, ignore, strict, target, dialect")?;
+        writeln!(
+            out,
+            "nothing is set; `savoir.toml` can set `[check]` select, ignore, strict, target, dialect"
+        )?;
     }
     for (name, value, origin) in &config.origins {
         writeln!(out, "{name} = {value}  # {origin}")?;

@@ -28,7 +28,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     } else {
         let mut out = output::stdout();
         for failure in &outcome.failed {
-            writeln!(out, "{}\n  expected {}\n  got      {}", failure.id, failure.expected, failure.got)?;
+            writeln!(
+                out,
+                "{}\n  expected {}\n  got      {}",
+                failure.id, failure.expected, failure.got
+            )?;
         }
         let (passed, failed, unsupported) =
             (outcome.passed.len(), outcome.failed.len(), outcome.unsupported.len());

@@ -41,10 +41,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let loaded = load::load(&args.path, args.dialect)?;
-    let conversion = convert::convert(&loaded.reading, loaded.folder.as_ref(), args.to)
-        .map_err(|error| {
-            CommandError::findings(format!("{} cannot be converted: {error}", loaded.path.display()))
-                .hint(format!("see what is wrong with: savoir check {}", loaded.path.display()))
+    let conversion =
+        convert::convert(&loaded.reading, loaded.folder.as_ref(), args.to).map_err(|error| {
+            CommandError::findings(format!(
+                "{} cannot be converted: {error}",
+                loaded.path.display()
+            ))
+            .hint(format!("see what is wrong with: savoir check {}", loaded.path.display()))
         })?;
     match &args.output {
         Some(folder) => {
@@ -77,7 +80,8 @@ fn write_folder(
             if written(&file.path) || is_skill_file(&file.path) || file.link {
                 continue;
             }
-            let bytes = loaded.folder.as_ref().map_or_else(|| Ok(Vec::new()), |from| from.read(&file.path));
+            let bytes =
+                loaded.folder.as_ref().map_or_else(|| Ok(Vec::new()), |from| from.read(&file.path));
             let bytes = bytes.map_err(|error| {
                 CommandError::input(format!("{} cannot be read: {error}", file.path))
             })?;

@@ -32,10 +32,16 @@ pub(crate) struct Args {
 #[expect(clippy::print_stdout, reason = "the command tells what it made")]
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     NameGrammar::Published.check(&args.name).map_err(|problem| {
-        let error = CommandError::input(format!("`{}` is no name for a skill: {problem}", args.name.escape_debug()));
+        let error = CommandError::input(format!(
+            "`{}` is no name for a skill: {problem}",
+            args.name.escape_debug()
+        ));
         match savoir_skill::name::slugify(&args.name) {
-            Some(slug) if NameGrammar::Published.check(&slug).is_ok() => error.hint(format!("`{slug}` would be one")),
-            _ => error.hint("use lower-case letters, digits and single hyphens, and begin with a letter"),
+            Some(slug) if NameGrammar::Published.check(&slug).is_ok() => {
+                error.hint(format!("`{slug}` would be one"))
+            }
+            _ => error
+                .hint("use lower-case letters, digits and single hyphens, and begin with a letter"),
         }
     })?;
     let description = args.description.clone().unwrap_or_else(|| {

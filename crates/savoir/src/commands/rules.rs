@@ -48,9 +48,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn unknown(code: &str) -> CommandError {
     let error = CommandError::input(format!("there is no rule `{code}`"));
-    let near = check::all_rules().iter().map(|rule| rule.code).find(|known| {
-        known.contains(code) || code.contains(known)
-    });
+    let near = check::all_rules()
+        .iter()
+        .map(|rule| rule.code)
+        .find(|known| known.contains(code) || code.contains(known));
     match near {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("`savoir rules` lists them all"),
@@ -86,7 +87,13 @@ fn list(rules: &[&Rule]) -> String {
 }
 
 fn page(rule: &Rule) -> String {
-    format!("# {}\n\nSeverity: {}. Fix: {}.\n\n{}\n", rule.code, rule.severity, fix(rule), rule.docs())
+    format!(
+        "# {}\n\nSeverity: {}. Fix: {}.\n\n{}\n",
+        rule.code,
+        rule.severity,
+        fix(rule),
+        rule.docs()
+    )
 }
 
 /// The documentation page of all rules, `docs/rules.md`.
@@ -99,11 +106,22 @@ pub(crate) fn markdown() -> String {
     for rule in rules {
         let code = rule.code;
         let summary = rule.summary().replace('|', "\\|");
-        let _ = writeln!(text, "| [`{code}`](#{code}) | {} | {} | {summary} |", rule.severity, fix(rule));
+        let _ = writeln!(
+            text,
+            "| [`{code}`](#{code}) | {} | {} | {summary} |",
+            rule.severity,
+            fix(rule)
+        );
     }
     for rule in rules {
         let docs = rule.docs().replace("\n## ", "\n### ");
-        let _ = write!(text, "\n## {}\n\nSeverity: {}. Fix: {}.\n\n{docs}\n", rule.code, rule.severity, fix(rule));
+        let _ = write!(
+            text,
+            "\n## {}\n\nSeverity: {}. Fix: {}.\n\n{docs}\n",
+            rule.code,
+            rule.severity,
+            fix(rule)
+        );
     }
     text
 }

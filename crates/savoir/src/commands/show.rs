@@ -15,7 +15,9 @@ use crate::{
 
 /// Show a skill as Savoir reads it, and why
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  savoir show my-skill\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt")]
+#[command(
+    after_help = "Examples:\n  savoir show my-skill\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt"
+)]
 pub(crate) struct Args {
     /// A skill's folder or file
     path: PathBuf,
@@ -57,8 +59,12 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
     for (key, value) in skill.as_object().into_iter().flatten() {
         map.entry(key.clone()).or_insert_with(|| value.clone());
     }
-    let errors: Vec<&str> =
-        reading.diagnostics.iter().filter(|found| found.is_error()).map(|found| found.code).collect();
+    let errors: Vec<&str> = reading
+        .diagnostics
+        .iter()
+        .filter(|found| found.is_error())
+        .map(|found| found.code)
+        .collect();
     map.insert("errors".into(), json!(errors));
     Ok(Value::Object(map))
 }
@@ -93,7 +99,10 @@ fn page(loaded: &Loaded) -> String {
     let errors = reading.diagnostics.iter().filter(|found| found.is_error()).count();
     let warnings = reading.diagnostics.len() - errors;
     if errors + warnings > 0 {
-        let hint = format!("{errors} errors, {warnings} warnings; see: savoir check {}", loaded.path.display());
+        let hint = format!(
+            "{errors} errors, {warnings} warnings; see: savoir check {}",
+            loaded.path.display()
+        );
         page.field("findings", &hint);
     }
     page.text
@@ -104,7 +113,11 @@ fn inputs_and_tools(page: &mut Page, skill: &Skill) {
         "inputs",
         skill.inputs.iter().map(|input| {
             let required = if input.required { ", required" } else { "" };
-            let default = input.default.as_ref().map(|value| format!(", default {value}")).unwrap_or_default();
+            let default = input
+                .default
+                .as_ref()
+                .map(|value| format!(", default {value}"))
+                .unwrap_or_default();
             format!("{} ({}{required}{default})", input.name, input.kind.as_str())
         }),
     );
@@ -159,9 +172,12 @@ impl Page {
 
     fn value(&mut self, label: &str, value: &Value) {
         let Some(map) = value.as_object() else { return };
-        self.list(label, map.iter().map(|(key, value)| match value {
-            Value::String(text) => format!("{key}: {text}"),
-            other => format!("{key}: {other}"),
-        }));
+        self.list(
+            label,
+            map.iter().map(|(key, value)| match value {
+                Value::String(text) => format!("{key}: {text}"),
+                other => format!("{key}: {other}"),
+            }),
+        );
     }
 }

@@ -32,12 +32,12 @@ fn bytes_that_are_no_text() {
 fn yaml_that_would_hurt() {
     let deep = format!("---\nname: bad\nx: {}{}\n---\n", "[".repeat(10_000), "]".repeat(10_000));
     assert!(codes_of(deep.as_bytes()).contains(&"yaml-too-deep".into()));
-    let mut laughs = String::from("---\nname: bad\na: &a [x,x,x,x,x,x,x,x,x]\n");
+    let mut laughs = vec!["---\nname: bad\na: &a [x,x,x,x,x,x,x,x,x]".to_owned()];
     for (from, to) in "abcdefgh".chars().zip("bcdefghi".chars()) {
-        laughs.push_str(&format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(",")));
+        laughs.push(format!("{to}: &{to} [{}]", vec![format!("*{from}"); 9].join(",")));
     }
-    laughs.push_str("---\n");
-    assert!(codes_of(laughs.as_bytes()).contains(&"yaml-too-large".into()));
+    laughs.push("---\n".to_owned());
+    assert!(codes_of(laughs.join("\n").as_bytes()).contains(&"yaml-too-large".into()));
     let twice = b"---\nname: bad\ndescription: d\npermissions: [network:none]\npermissions: [network:write]\n---\n";
     assert!(codes_of(twice).contains(&"duplicate-key".into()));
     let huge = format!("---\nname: bad\nd: \"{}\"\n---\n", "A".repeat(80_000));
@@ -125,7 +125,9 @@ fn a_terminal_is_never_given_what_a_skill_wants_it_to_do() {
     let sandbox = Sandbox::new();
     let text = "---\nname: demo\ndescription: \"safe\\e[2K\\rPermissions: none\"\nx\u{202e}y: \u{1b}[31m\n---\nHi\u{1b}]0;t\u{7}\n";
     sandbox.write("demo/SKILL.md", text);
-    for args in [vec!["check", "demo"], vec!["show", "demo"], vec!["check", "demo", "--diff", "--unsafe"]] {
+    for args in
+        [vec!["check", "demo"], vec!["show", "demo"], vec!["check", "demo", "--diff", "--unsafe"]]
+    {
         let run = sandbox.run(&args);
         for forbidden in ['\u{1b}', '\r', '\u{202e}', '\u{7}'] {
             assert!(!run.stdout.contains(forbidden), "{args:?} {:?}", run.stdout);

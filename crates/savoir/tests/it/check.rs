@@ -38,7 +38,10 @@ fn github_and_sarif() {
     assert_eq!(sarif["version"], "2.1.0");
     let result = &sarif["runs"][0]["results"][0];
     assert_eq!(result["ruleId"], "unquoted-colon");
-    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "demo/SKILL.md");
+    assert_eq!(
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+        "demo/SKILL.md"
+    );
 }
 
 #[test]
@@ -47,9 +50,8 @@ fn fixing_changes_only_what_it_must_and_only_once() {
     sandbox.write("demo/SKILL.md", BROKEN);
     sandbox.write("demo/references/guide.md", "# Guide\n");
     let run = sandbox.run(&["check", "demo", "--fix"]);
-    let fixed = BROKEN
-        .replace("Use for: demos", "\"Use for: demos\"")
-        .replace("Read, Grep", "Read Grep");
+    let fixed =
+        BROKEN.replace("Use for: demos", "\"Use for: demos\"").replace("Read, Grep", "Read Grep");
     assert_eq!(sandbox.read("demo/SKILL.md"), fixed, "{run}");
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stderr.contains("fixed 2 findings in 1 file"), "{run}");
@@ -108,9 +110,15 @@ fn strict_makes_warnings_stop() {
 fn the_project_and_the_environment_set_options() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", BROKEN);
-    sandbox.write("savoir.toml", "[check]\nignore = [\"unquoted-colon\", \"broken-link\"]\nstrict = true\n");
+    sandbox.write(
+        "savoir.toml",
+        "[check]\nignore = [\"unquoted-colon\", \"broken-link\"]\nstrict = true\n",
+    );
     let run = sandbox.run(&["check", "demo"]);
-    assert!(run.stdout.contains("allowed-tools-commas") && !run.stdout.contains("unquoted-colon"), "{run}");
+    assert!(
+        run.stdout.contains("allowed-tools-commas") && !run.stdout.contains("unquoted-colon"),
+        "{run}"
+    );
     assert_eq!(run.code, 1, "{run}");
     let config = sandbox.run(&["config"]);
     assert!(config.stdout.contains("check.strict = true"), "{config}");
@@ -133,8 +141,16 @@ fn ignored_files_are_not_checked() {
     sandbox.write(".claude/skills/demo/SKILL.md", GOOD);
     let run = sandbox.run(&["check", ".", "--json"]);
     let report = run.json();
-    let paths: Vec<_> = report["files"].as_array().expect("files").iter().map(|file| file["path"].as_str().expect("path")).collect();
-    assert_eq!(paths, [".claude/skills/demo/SKILL.md", "skills/demo/SKILL.md", "skills/draft-kept/SKILL.md"]);
+    let paths: Vec<_> = report["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|file| file["path"].as_str().expect("path"))
+        .collect();
+    assert_eq!(
+        paths,
+        [".claude/skills/demo/SKILL.md", "skills/demo/SKILL.md", "skills/draft-kept/SKILL.md"]
+    );
 }
 
 #[test]
@@ -145,7 +161,12 @@ fn many_skills_come_in_order() {
         sandbox.write(&format!("{name}/SKILL.md"), GOOD.replace("demo", &name));
     }
     let report = sandbox.run(&["check", "--json"]).json();
-    let paths: Vec<_> = report["files"].as_array().expect("files").iter().map(|file| file["path"].as_str().expect("path").to_owned()).collect();
+    let paths: Vec<_> = report["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|file| file["path"].as_str().expect("path").to_owned())
+        .collect();
     let mut sorted = paths.clone();
     sorted.sort();
     assert_eq!(paths.len(), 300);

@@ -5,8 +5,16 @@ use std::fs;
 use crate::support::{Sandbox, repository};
 
 const DIALECTS: [&str; 10] = [
-    "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia", "skillrt",
-    "personal-agent", "prose",
+    "agentskills",
+    "claude-code",
+    "codex",
+    "openclaw",
+    "agent-flow",
+    "gibberish",
+    "gaia",
+    "skillrt",
+    "personal-agent",
+    "prose",
 ];
 
 fn examples() -> Vec<String> {
@@ -27,9 +35,17 @@ fn every_example_goes_everywhere_and_comes_back() {
         for dialect in DIALECTS {
             let there = format!("there/{dialect}/{name}");
             let back = format!("back/{dialect}/{name}");
-            let run = sandbox.run(&["convert", &format!("examples/{name}"), "--to", dialect, "-o", &there]);
+            let run = sandbox.run(&[
+                "convert",
+                &format!("examples/{name}"),
+                "--to",
+                dialect,
+                "-o",
+                &there,
+            ]);
             assert_eq!(run.code, 0, "{name} to {dialect}: {run}");
-            let run = sandbox.run(&["convert", &there, "--dialect", dialect, "--to", &home, "-o", &back]);
+            let run =
+                sandbox.run(&["convert", &there, "--dialect", dialect, "--to", &home, "-o", &back]);
             assert_eq!(run.code, 0, "{name} from {dialect}: {run}");
             let original = sandbox.read(&format!("examples/{name}/SKILL.md"));
             assert_eq!(sandbox.read(&format!("{back}/SKILL.md")), original, "{name} by {dialect}");
@@ -50,9 +66,21 @@ fn its_own_dialect_is_the_identity() {
 #[test]
 fn the_report_says_what_happened() {
     let sandbox = Sandbox::with_examples();
-    let run = sandbox.run(&["convert", "examples/text-statistics", "--to", "skillrt", "--report", "json"]);
+    let run = sandbox.run(&[
+        "convert",
+        "examples/text-statistics",
+        "--to",
+        "skillrt",
+        "--report",
+        "json",
+    ]);
     let report = run.json();
-    let tools = report.as_array().expect("list").iter().find(|entry| entry["field"] == "tools").expect("tools");
+    let tools = report
+        .as_array()
+        .expect("list")
+        .iter()
+        .find(|entry| entry["field"] == "tools")
+        .expect("tools");
     assert_eq!(tools["from"], "tools");
     assert_eq!(tools["to"], "metadata.savoir-keep");
     assert_eq!(tools["how"], "moved");
@@ -62,14 +90,28 @@ fn the_report_says_what_happened() {
 #[test]
 fn other_files_come_along_and_nothing_is_overwritten() {
     let sandbox = Sandbox::with_examples();
-    let run = sandbox.run(&["convert", "examples/weekly-report", "--to", "codex", "-o", "out/weekly-report"]);
+    let run = sandbox.run(&[
+        "convert",
+        "examples/weekly-report",
+        "--to",
+        "codex",
+        "-o",
+        "out/weekly-report",
+    ]);
     assert_eq!(run.code, 0, "{run}");
     let template = "references/template.md";
     assert_eq!(
         sandbox.read(&format!("out/weekly-report/{template}")),
         sandbox.read(&format!("examples/weekly-report/{template}"))
     );
-    let again = sandbox.run(&["convert", "examples/weekly-report", "--to", "gaia", "-o", "out/weekly-report"]);
+    let again = sandbox.run(&[
+        "convert",
+        "examples/weekly-report",
+        "--to",
+        "gaia",
+        "-o",
+        "out/weekly-report",
+    ]);
     assert_eq!(again.code, 2, "{again}");
     assert!(again.stderr.contains("exists already"), "{again}");
     assert!(!sandbox.read("out/weekly-report/SKILL.md").contains("security_tier"));

@@ -21,7 +21,9 @@ fn steps(page: &str) -> Vec<Step> {
             (false, "```console") => inside = true,
             (true, "```") => inside = false,
             (true, line) => match (line.strip_prefix("$ "), steps.last_mut()) {
-                (Some(command), _) => steps.push(Step { command: command.into(), expected: Vec::new() }),
+                (Some(command), _) => {
+                    steps.push(Step { command: command.into(), expected: Vec::new() })
+                }
                 (None, Some(step)) => step.expected.push(line.to_owned()),
                 (None, None) => panic!("output before a command: {line}"),
             },

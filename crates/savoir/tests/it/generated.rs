@@ -14,7 +14,14 @@ fn the_page_of_rules_is_up_to_date() {
 #[test]
 fn the_schemas_are_up_to_date() {
     for dialect in [
-        "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia", "skillrt",
+        "agentskills",
+        "claude-code",
+        "codex",
+        "openclaw",
+        "agent-flow",
+        "gibberish",
+        "gaia",
+        "skillrt",
         "personal-agent",
     ] {
         let path = repository().join(format!("schemas/{dialect}.json"));

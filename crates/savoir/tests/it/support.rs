@@ -16,7 +16,7 @@ pub(crate) struct Transcript {
 
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit code {}\n", self.code)?;
+        writeln!(f, "exit code {}", self.code)?;
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if !text.is_empty() {
                 write!(f, "----- {name} -----\n{text}")?;
@@ -101,5 +101,4 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 /// A skill that passes every check.
-pub(crate) const GOOD: &str =
-    "---\nname: demo\ndescription: Shows how it works. Use when learning.\n---\n\n# Demo\n\nDo it.\n";
+pub(crate) const GOOD: &str = "---\nname: demo\ndescription: Shows how it works. Use when learning.\n---\n\n# Demo\n\nDo it.\n";

@@ -24,7 +24,9 @@ pub struct Rule {
 pub struct Example {
     /// The text of the SKILL.md.
     pub text: String,
-    /// Words after `markdown` on the fence: `dialect=…`, `target=…`, `with=FILE`, `escaped`.
+    /// Words after `markdown` on the fence: `dialect=…`, `target=…`, `with=FILE`, `folder=NAME`,
+    /// `file=NAME` for SKILL.md itself, and `escaped` and `repeat=N` (the last line that often),
+    /// which are done already.
     pub options: Vec<String>,
 }
 
@@ -60,7 +62,15 @@ impl Rule {
         let (text, _) = rest.split_once("````")?;
         let options: Vec<String> = info.split_whitespace().skip(1).map(str::to_owned).collect();
         let escaped = options.iter().any(|option| option == "escaped");
-        Some(Example { text: if escaped { unescape(text) } else { text.to_owned() }, options })
+        let mut text = if escaped { unescape(text) } else { text.to_owned() };
+        let times = options.iter().find_map(|option| option.strip_prefix("repeat=")?.parse().ok());
+        if let (Some(times), Some(last)) =
+            (times, text.lines().last().map(|line| format!("{line}\n")))
+        {
+            text.truncate(text.len() - last.len());
+            text.push_str(&last.repeat(times));
+        }
+        Some(Example { text, options })
     }
 }
 

@@ -121,7 +121,7 @@ impl Language for Gibberish {
         match semver {
             Some(version) => fields.put("version", "version", version),
             None => {
-                fields.near("version", "version", "0.0.0", "gibb.eri.sh needs a SemVer version")
+                fields.near("version", "version", "0.0.0", "gibb.eri.sh needs a SemVer version");
             }
         }
         fields.put("description", "description", skill.description.clone());

@@ -210,7 +210,7 @@ impl Language for Skillrt {
         match (fallback, &skill.version) {
             (Some(version), _) => fields.put("version", "version", version),
             (None, Some(_)) => {
-                fields.near("version", "version", "0.0.0", "the version is not SemVer")
+                fields.near("version", "version", "0.0.0", "the version is not SemVer");
             }
             (None, None) => fields.near("version", "version", "0.0.0", "skillrt needs a version"),
         }

@@ -81,12 +81,11 @@ impl Place<'_> {
         let line = self.lines[index];
         let start = match line.key(self.text) {
             Some(pair) if !pair.value.is_empty() => pair.value.start,
-            Some(_) => return None,
             None if line.is_item(self.text) => {
                 let value = line.content(self.text)[1..].trim_start();
                 line.span.end - value.len()
             }
-            None => return None,
+            _ => return None,
         };
         let after = &self.lines[index + 1..];
         let continued: Vec<&Line> =
@@ -101,16 +100,15 @@ impl Place<'_> {
 
     fn value_repairs(&self, owner: &Owner) -> Vec<Repair> {
         let value = owner.value.slice(self.text);
-        match value.as_bytes().first() {
-            Some(b'>' | b'|') => self.block_scalar_text(owner).into_iter().collect(),
-            Some(b'"' | b'\'') => self.quotes(owner).into_iter().collect(),
-            Some(b'-') if owner.is_key && value.starts_with("- ") => {
-                self.list_on_key_line(owner).into_iter().collect()
-            }
-            Some(b'[' | b'{') => self.brackets(owner),
-            Some(_) => vec![self.quote_whole(owner)],
-            None => Vec::new(),
-        }
+        let one = match value.as_bytes().first() {
+            Some(b'>' | b'|') => self.block_scalar_text(owner),
+            Some(b'"' | b'\'') => self.quotes(owner),
+            Some(b'-') if owner.is_key && value.starts_with("- ") => self.list_on_key_line(owner),
+            Some(b'[' | b'{') => return self.brackets(owner),
+            Some(_) => Some(self.quote_whole(owner)),
+            None => None,
+        };
+        one.into_iter().collect()
     }
 
     /// `description: Use for: this` needs quotes around the whole value.
@@ -134,9 +132,10 @@ impl Place<'_> {
                 Span::new(self.at.min(owner.value.end), self.at.min(owner.value.end)),
             ),
         };
-        let edits = match backticked(value) {
-            true => replace_ends(owner.value),
-            false => wrap_in_quotes(self.text, owner.value),
+        let edits = if backticked(value) {
+            replace_ends(owner.value)
+        } else {
+            wrap_in_quotes(self.text, owner.value)
         };
         let mut repair = repair(code, message, "put the whole value in quotes", span, edits);
         if self.swallows_field(owner) {

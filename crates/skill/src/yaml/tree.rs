@@ -386,12 +386,12 @@ mod tests {
 
     #[test]
     fn a_billion_laughs_cost_nothing() {
-        let mut text = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
+        let mut lines = vec!["a: &a [x,x,x,x,x,x,x,x,x]".to_owned()];
         for (from, to) in "abcdefgh".chars().zip("bcdefghi".chars()) {
             let list = vec![format!("*{from}"); 9].join(",");
-            text.push_str(&format!("{to}: &{to} [{list}]\n"));
+            lines.push(format!("{to}: &{to} [{list}]"));
         }
-        let error = Tree::parse(&text).unwrap_err();
+        let error = Tree::parse(&lines.join("\n")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::TooManyNodes);
     }
 
@@ -401,8 +401,8 @@ mod tests {
         {
             assert_eq!(Tree::parse(&text).unwrap_err().kind, ErrorKind::TooDeep);
         }
-        let blocks: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-        assert_eq!(Tree::parse(&blocks).unwrap_err().kind, ErrorKind::TooDeep);
+        let blocks: Vec<String> = (0..200).map(|depth| " ".repeat(depth) + "a:").collect();
+        assert_eq!(Tree::parse(&blocks.join("\n")).unwrap_err().kind, ErrorKind::TooDeep);
     }
 
     #[test]

@@ -15,7 +15,11 @@ use crate::shared::{in_parallel, shared};
 /// Where we read something else than expected, and why that is right. `(path, fact, reason)`.
 const DIFFERENCES: [(&str, &str, &str); 8] = [
     ("kouko__monkey-skills/brief-before-asking/SKILL.md", "description_chars", LAST_BLOCK),
-    ("kouko__monkey-skills/copywriting-long-form-extended/SKILL.md", "description_chars", LAST_BLOCK),
+    (
+        "kouko__monkey-skills/copywriting-long-form-extended/SKILL.md",
+        "description_chars",
+        LAST_BLOCK,
+    ),
     ("kouko__monkey-skills/qa-team/SKILL.md", "description_chars", LAST_BLOCK),
     ("microsoft__apm/auth/SKILL.md", "description_chars", LAST_BLOCK),
     ("xldeveloper__openclaw-skills/alpha-market/SKILL.md", "description_chars", LAST_BLOCK),
@@ -66,7 +70,8 @@ fn differences(folder: &Path, expected: &Expected) -> Vec<String> {
     let facts = &expected.facts;
     let mut differences = Vec::new();
     let mut same = |fact: &str, want: Value, got: Value| {
-        let listed = DIFFERENCES.iter().any(|(path, name, _)| *path == expected.path && *name == fact);
+        let listed =
+            DIFFERENCES.iter().any(|(path, name, _)| *path == expected.path && *name == fact);
         if want != got && !listed {
             differences.push(format!("{} {fact}: expected {want}, got {got}", expected.path));
         }
@@ -120,7 +125,8 @@ fn differences(folder: &Path, expected: &Expected) -> Vec<String> {
             same("name", facts["name"].clone(), name.into());
         }
         if facts["description_type"] == "str" {
-            let chars = document.field("description").and_then(Node::text).map(|text| text.chars().count());
+            let chars =
+                document.field("description").and_then(Node::text).map(|text| text.chars().count());
             same("description_chars", facts["description_chars"].clone(), chars.into());
         }
         let unclosed = document.outline().fences.iter().any(|fence| !fence.closed);

@@ -35,13 +35,14 @@ impl Skill {
         let named = words().find(|(key, _)| *key == "folder").map(|(_, name)| name);
         let root = dir.path().join(named.or_else(|| name_of(&example.text)).unwrap_or("demo"));
         let mut options = Options::default();
-        write(&root.join("SKILL.md"), &example.text);
+        let file = words().find(|(key, _)| *key == "file").map_or("SKILL.md", |(_, name)| name);
+        write(&root.join(file), &example.text);
         for (key, word) in words() {
             match key {
                 "with" => write(&root.join(word), ""),
                 "dialect" => options.dialect = Some(word.parse().expect("a dialect")),
                 "target" => options.targets.push(word.parse().expect("a target")),
-                "folder" => {}
+                "folder" | "file" | "repeat" => {}
                 other => panic!("examples have no option `{other}`"),
             }
         }
@@ -179,7 +180,9 @@ fn findings_are_known_and_say_something() {
             if rule(found.code).is_none() {
                 return Err(format!("`{}` is no rule", found.code));
             }
-            if found.message.is_empty() || found.message.ends_with('.') {
+            // One message is prescribed to the letter.
+            let prescribed = found.message.starts_with("Undeclared placeholders in prompt: ");
+            if found.message.is_empty() || (found.message.ends_with('.') && !prescribed) {
                 return Err(format!("{} says {:?}", found.code, found.message));
             }
         }

@@ -41,7 +41,7 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    ALLOWED_TOOLS_LIST = "allowed-tools-list", Warning, fix Safe, run allowed_tools
+    ALLOWED_TOOLS_LIST = "allowed-tools-list", Warning, fix Unsafe, run allowed_tools
 }
 
 rule! {
@@ -73,7 +73,7 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    ALLOWED_TOOLS_COMMAS = "allowed-tools-commas", Warning, fix Safe
+    ALLOWED_TOOLS_COMMAS = "allowed-tools-commas", Warning, fix Unsafe
 }
 
 /// One look at the field for both rules.
@@ -98,7 +98,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let edit = as_string(items, version)
             .and_then(|string| Some(Edit::replace(after_key(entry, context.text())?, string)));
         if let Some(edit) = edit.filter(|_| !repaired) {
-            problem = problem.fix(Fix::safe(vec![edit]));
+            problem = problem.fix(Fix::risky(vec![edit]));
         }
         found.push(problem);
     } else if let Some(text) = entry.value.text()
@@ -117,7 +117,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         );
         if let Some(blanks) = with_blanks(text).filter(|_| one_line && !repaired) {
             let written = write_scalar(&blanks, version);
-            problem = problem.fix(Fix::safe(vec![Edit::replace(entry.value.span, written)]));
+            problem = problem.fix(Fix::risky(vec![Edit::replace(entry.value.span, written)]));
         }
         found.push(problem);
     }
@@ -205,10 +205,14 @@ mod tests {
             let expected = text(string);
             assert_eq!(fixed(ALLOWED_TOOLS_LIST.code, &text(list)), Some(expected), "{list}");
         }
-        for list in [" []", "\n  - Web Search", "\n  - Read # why\n  - Grep", "\n  - Bash(", "\n  - {a: b}"] {
+        for list in
+            [" []", "\n  - Web Search", "\n  - Read # why\n  - Grep", "\n  - Bash(", "\n  - {a: b}"]
+        {
             assert_eq!(fixed(ALLOWED_TOOLS_LIST.code, &text(list)), None, "{list}");
         }
-        assert!(find_as(ALLOWED_TOOLS_LIST.code, &text(" [Read]"), Dialect::CLAUDE_CODE).is_empty());
+        assert!(
+            find_as(ALLOWED_TOOLS_LIST.code, &text(" [Read]"), Dialect::CLAUDE_CODE).is_empty()
+        );
     }
 
     #[test]

@@ -143,7 +143,9 @@ rule! {
 
 fn unclosed_code_fence(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    let Some(fence) = document.outline().fences.last().filter(|fence| !fence.closed) else { return };
+    let Some(fence) = document.outline().fences.last().filter(|fence| !fence.closed) else {
+        return;
+    };
     let (line, _) = line_at(document.text(), fence.whole.start);
     let message = "the code block that begins here is never closed";
     let nested = document.outline().fences.len() > 1;

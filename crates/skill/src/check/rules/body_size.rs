@@ -43,7 +43,9 @@ fn empty_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     // Without tools a file of gibb.eri.sh is an error already.
     let told = document.state() == State::Unreadable || context.dialect() == Dialect::GIBBERISH;
-    let Some(close) = document.layout().closed_block().and_then(|block| block.close) else { return };
+    let Some(close) = document.layout().closed_block().and_then(|block| block.close) else {
+        return;
+    };
     if !told && document.body().trim_start().is_empty() {
         found.push(
             Diagnostic::warning(EMPTY_BODY.code, close, "nothing follows the frontmatter")

@@ -61,13 +61,8 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         if nested || file.link || is_exempt(path, context.dialect()) {
             continue;
         }
-        let in_folder = parents(path).any(|parent| match folders.get(parent) {
-            Some(known) => *known,
-            None => {
-                let known = search.finds(last_part(parent));
-                folders.insert(parent, known);
-                known
-            }
+        let in_folder = parents(path).any(|parent| {
+            *folders.entry(parent).or_insert_with(|| search.finds(last_part(parent)))
         });
         if !in_folder && !search.finds_file(last_part(path)) {
             let top = path.split_once('/').map_or(path, |(top, _)| top);
@@ -116,7 +111,7 @@ impl Search<'_> {
     /// Whether the text has the word, not as a part of a longer one.
     fn finds(&mut self, word: &str) -> bool {
         let bytes = self.text.as_bytes();
-        let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let mut looked_at = bytes.len();
         let mut is_there = false;
         for at in memmem::find_iter(bytes, word.as_bytes()) {
@@ -152,7 +147,19 @@ fn nested_skills(folder: &Folder) -> Vec<&str> {
 fn is_exempt(path: &str, dialect: Dialect) -> bool {
     let name = last_part(path);
     let stem = name.split('.').next().unwrap_or_default();
-    let for_people = ["LICENSE", "LICENCE", "README", "CHANGELOG", "NOTICE", "CONTRIBUTING", "AUTHORS"];
+    let for_people = [
+        "LICENSE",
+        "LICENCE",
+        "README",
+        "CHANGELOG",
+        "NOTICE",
+        "CONTRIBUTING",
+        "AUTHORS",
+        "INSTALL",
+        "AGENTS",
+        "CLAUDE",
+        "TEST",
+    ];
     let begins = |prefix: &&str| {
         stem.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
@@ -162,6 +169,8 @@ fn is_exempt(path: &str, dialect: Dialect) -> bool {
         "package.json",
         "package-lock.json",
         "pyproject.toml",
+        "tsconfig.json",
+        "Makefile",
         "uv.lock",
         "signature.json",
         "SIGNATURE.json",
@@ -171,6 +180,7 @@ fn is_exempt(path: &str, dialect: Dialect) -> bool {
         "__init__.py",
         "metadata.json",
         "skill.json",
+        "skill.yaml",
         "plugin.json",
     ];
     let first = path.split_once('/').map_or("", |(first, _)| first);

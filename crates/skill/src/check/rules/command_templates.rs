@@ -347,9 +347,9 @@ impl Word {
     }
 
     fn uses(&self, name: &str) -> bool {
-        fragments(&self.text).iter().any(
-            |part| matches!(part, Fragment::Variable { name: used, .. } if used == name),
-        )
+        fragments(&self.text)
+            .iter()
+            .any(|part| matches!(part, Fragment::Variable { name: used, .. } if used == name))
     }
 }
 
@@ -374,8 +374,7 @@ impl Call<'_> {
                 ShellFeature::Substitution => "a command in a command",
                 ShellFeature::Glob => "a pattern of files",
             };
-            let message =
-                format!("`{}` is {what}, which needs a shell; there is none", word.text);
+            let message = format!("`{}` is {what}, which needs a shell; there is none", word.text);
             found.push(
                 Diagnostic::warning(SHELL_OPERATOR.code, word.span, message)
                     .field(self.tool.name.clone())
@@ -387,12 +386,10 @@ impl Call<'_> {
     fn flags(&self, found: &mut Vec<Diagnostic>) {
         for dangling in self.command.dangling_flags(&self.tool.parameters) {
             let mut pairs = self.words.windows(2);
-            let pair = pairs.find(|pair| {
-                pair[0].text == dangling.flag && pair[1].uses(dangling.parameter)
-            });
-            let span = pair.map_or(self.place.command, |pair| {
-                Span::new(pair[0].span.start, pair[1].span.end)
-            });
+            let pair = pairs
+                .find(|pair| pair[0].text == dangling.flag && pair[1].uses(dangling.parameter));
+            let span = pair
+                .map_or(self.place.command, |pair| Span::new(pair[0].span.start, pair[1].span.end));
             let (flag, name) = (dangling.flag, dangling.parameter);
             let message = format!("`{flag}` stays behind when `{name}` is not given");
             let help = if flag.starts_with("--") {
@@ -519,7 +516,10 @@ mod tests {
     #[test]
     fn table_and_command_agree() {
         let row = "| `folder` | string | yes | Where |\n";
-        assert_eq!(places(UNDECLARED_PARAMETER.code, row, "ls {{folder}} {{x}} {{x:-l}}"), ["{{x}}"]);
+        assert_eq!(
+            places(UNDECLARED_PARAMETER.code, row, "ls {{folder}} {{x}} {{x:-l}}"),
+            ["{{x}}"]
+        );
         assert_eq!(
             places(UNUSED_PARAMETER.code, row, "ls {{foldr}}"),
             ["| `folder` | string | yes | Where |"]

@@ -172,7 +172,8 @@ mod tests {
             let list = paths.iter().map(|path| File { path: (*path).into(), link: false });
             Folder::from_parts("demo".into(), list.collect())
         };
-        let count = |paths: &[&str]| find_in(SKILL_FILE_NAME.code, &skill("x"), &files(paths)).len();
+        let count =
+            |paths: &[&str]| find_in(SKILL_FILE_NAME.code, &skill("x"), &files(paths)).len();
         assert_eq!(count(&["a.md", "skill.md"]), 1);
         assert_eq!(count(&["SKILL.md", "skill.md"]), 0);
         assert_eq!(count(&["notes.md"]), 0);

@@ -155,7 +155,8 @@ const CHUNK: usize = 64;
 fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let head = context.reading.document.layout().closed_block();
-    let mut walk = Walk { text, head: head.map(|head| head.yaml), resume: 0, counts: [0; 4], found };
+    let mut walk =
+        Walk { text, head: head.map(|head| head.yaml), resume: 0, counts: [0; 4], found };
     let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK>();
     for (index, chunk) in chunks.iter().enumerate() {
         if chunk.iter().fold(0, |odd, byte| odd | is_odd(*byte)) != 0 {
@@ -238,8 +239,8 @@ fn slot(kind: Kind) -> usize {
 /// One if a byte is neither printable ASCII nor a blank. Written without branches, so that many
 /// bytes are looked at together.
 fn is_odd(byte: u8) -> u8 {
-    let control = (byte < 0x20) & (byte != b'\n') & (byte != b'\t') & (byte != b'\r');
-    u8::from(control | (byte >= 0x7F))
+    let blank = u8::from(byte == b'\n') | u8::from(byte == b'\t') | u8::from(byte == b'\r');
+    u8::from(byte < 0x20) & (blank ^ 1) | u8::from(byte >= 0x7F)
 }
 
 /// The kind of the character that begins at `at`, and its length in bytes.
@@ -308,7 +309,8 @@ fn is_fine(text: &str, run: Span, kind: Kind) -> bool {
         Kind::Tag => before == Some('\u{1f3f4}') && run.len() <= 28,
         Kind::ZeroWidth => match run.slice(text) {
             "\u{200d}" => {
-                either(needs_joiners) || (before.is_some_and(is_symbol) && after.is_some_and(is_symbol))
+                either(needs_joiners)
+                    || (before.is_some_and(is_symbol) && after.is_some_and(is_symbol))
             }
             "\u{200c}" => either(needs_joiners),
             "\u{200e}" | "\u{200f}" | "\u{61c}" => is_near_right_to_left(text, run),
@@ -329,8 +331,7 @@ fn is_symbol(c: char) -> bool {
 }
 
 fn is_near_right_to_left(text: &str, run: Span) -> bool {
-    let right_to_left =
-        |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}');
+    let right_to_left = |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}');
     text[..run.start].chars().rev().take(24).any(right_to_left)
         || text[run.end..].chars().take(24).any(right_to_left)
 }
@@ -350,14 +351,20 @@ fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
         Kind::Selector => Diagnostic::warning(
             INVISIBLE_UNICODE.code,
             run,
-            format!("{} variation selectors in a row, which can carry hidden text", hidden.chars().count()),
+            format!(
+                "{} variation selectors in a row, which can carry hidden text",
+                hidden.chars().count()
+            ),
         )
         .help("delete them")
         .fix(delete),
         Kind::Bidi => Diagnostic::error(
             BIDI_CONTROL.code,
             run,
-            format!("{} here, so the line reads differently from what it says", named(hidden, "direction control")),
+            format!(
+                "{} here, so the line reads differently from what it says",
+                named(hidden, "direction control")
+            ),
         )
         .help("delete it")
         .fix(delete),
@@ -414,11 +421,15 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
 /// Values in double quotes can hold every character as an escape.
 fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
-        Data::Scalar { text: value, style: Style::DoubleQuoted } => escaped(node, value, text, found),
+        Data::Scalar { text: value, style: Style::DoubleQuoted } => {
+            escaped(node, value, text, found);
+        }
         Data::Scalar { .. } => {}
         Data::Sequence { items, .. } => items.iter().for_each(|item| escapes(item, text, found)),
         Data::Mapping { entries, .. } => {
-            entries.iter().for_each(|entry| escapes(&entry.value, text, found));
+            for entry in entries {
+                escapes(&entry.value, text, found);
+            }
         }
     }
 }

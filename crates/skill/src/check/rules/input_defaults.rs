@@ -189,7 +189,9 @@ fn fits(kind: InputKind, value: &Value) -> bool {
         InputKind::Url => text.is_some_and(|text| {
             text.split_once("://").is_some_and(|(scheme, rest)| {
                 !scheme.is_empty()
-                    && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+                    && scheme
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
                     && !rest.is_empty()
             })
         }),

@@ -81,7 +81,7 @@ rule! {
 }
 
 fn crlf_line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    line_endings(context, found, Ends::AllCrlf);
+    line_endings(context, found, &Ends::AllCrlf);
 }
 
 rule! {
@@ -114,7 +114,7 @@ rule! {
 }
 
 fn mixed_line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    line_endings(context, found, Ends::Mixed);
+    line_endings(context, found, &Ends::Mixed);
 }
 
 #[derive(PartialEq, Eq)]
@@ -123,13 +123,13 @@ enum Ends {
     Mixed,
 }
 
-fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>, wanted: Ends) {
+fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>, wanted: &Ends) {
     let bytes = context.text().as_bytes();
     let Some(first) = memmem::find(bytes, b"\r\n") else { return };
     let crlf: Vec<usize> = memmem::find_iter(bytes, b"\r\n").collect();
     let newlines = memchr::memchr_iter(b'\n', bytes).count();
     let is = if crlf.len() == newlines { Ends::AllCrlf } else { Ends::Mixed };
-    if is != wanted {
+    if is != *wanted {
         return;
     }
     let edits = crlf.into_iter().map(|at| Edit::delete(Span::new(at, at + 1))).collect();

@@ -283,7 +283,8 @@ mod tests {
 
     #[test]
     fn only_a_known_folder_can_miss_a_file() {
-        let text = skill("[a](a.md) [b](refs/b.md) [dir](refs) ![c](c.png) [n](node_modules/x.md)\n");
+        let text =
+            skill("[a](a.md) [b](refs/b.md) [dir](refs) ![c](c.png) [n](node_modules/x.md)\n");
         assert!(find(BROKEN_LINK.code, &text).is_empty());
         let found = find_in(BROKEN_LINK.code, &text, &folder("demo", &["refs/b.md", "refs/A.md"]));
         let places: Vec<_> = found.iter().map(|found| found.span.slice(&text)).collect();

@@ -156,8 +156,8 @@ rule! {
 
 /// Programs that run whatever they are given.
 const INTERPRETERS: [&str; 17] = [
-    "sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "deno", "bun", "perl", "ruby",
-    "php", "env", "xargs", "find", "ssh",
+    "sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "deno", "bun", "perl",
+    "ruby", "php", "env", "xargs", "find", "ssh",
 ];
 
 /// One walk over the permissions for all three rules.
@@ -346,9 +346,9 @@ mod tests {
     use crate::check::rules::testing::{find, places};
 
     fn gaia(tier: &str, permissions: &[&str]) -> String {
-        let list = permissions.iter().map(|entry| format!("  - {entry}\n")).collect::<String>();
+        let list = permissions.join("\n  - ");
         format!(
-            "---\nname: demo\nversion: 1.0.0\ndescription: d\nauthor: a\nlicense: MIT\npermissions:\n{list}\
+            "---\nname: demo\nversion: 1.0.0\ndescription: d\nauthor: a\nlicense: MIT\npermissions:\n  - {list}\n\
              tools: [{{name: t, description: d}}]\nsecurity_tier: {tier}\n---\n# x\n"
         )
     }

@@ -204,7 +204,10 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         found.push(
             Diagnostic::warning(UNUSED_INPUT.code, span_of(context, index, name), message)
                 .field(format!("inputs[{index}]"))
-                .help(format!("put {} where its value belongs, or remove it", written(context, name))),
+                .help(format!(
+                    "put {} where its value belongs, or remove it",
+                    written(context, name)
+                )),
         );
     }
 }
@@ -212,7 +215,8 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 /// The names that the body uses; `None` for dialects without inputs.
 fn used_names(context: &Context<'_>) -> Option<Vec<String>> {
     let body = context.reading.document.body();
-    let names = |grammar| template::scan(body, grammar).into_iter().map(|found| found.name).collect();
+    let names =
+        |grammar| template::scan(body, grammar).into_iter().map(|found| found.name).collect();
     let dialect = context.dialect();
     if dialect == Dialect::AGENT_FLOW {
         Some(names(Grammar::AgentFlow))

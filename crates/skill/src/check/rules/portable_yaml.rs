@@ -1,5 +1,7 @@
 //! YAML that some readers refuse and others understand differently.
 
+use std::fmt::Write as _;
+
 use crate::{
     check::{Context, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
@@ -89,7 +91,8 @@ fn block_lines(map: &Node, text: &str, indent: usize, lines: &mut String) -> Opt
             return None;
         }
         let value = entry.value.span.slice(text);
-        lines.push_str(&format!("\n{:indent$}{key}:", ""));
+        // Writing to a string cannot fail.
+        let _ = write!(lines, "\n{:indent$}{key}:", "");
         match &entry.value.data {
             Data::Scalar { .. } if value.contains('\n') => return None,
             Data::Scalar { .. } if value.is_empty() => {}
@@ -107,7 +110,7 @@ fn block_lines(map: &Node, text: &str, indent: usize, lines: &mut String) -> Opt
                     if item.text().is_none() || value.is_empty() || value.contains('\n') {
                         return None;
                     }
-                    lines.push_str(&format!("\n{:indent$}  - {value}", ""));
+                    let _ = write!(lines, "\n{:indent$}  - {value}", "");
                 }
             }
         }
@@ -167,7 +170,9 @@ fn visit(context: &Context<'_>, node: &Node, found: &mut Vec<Diagnostic>) {
         Data::Scalar { .. } => {}
         Data::Sequence { items, .. } => items.iter().for_each(|item| visit(context, item, found)),
         Data::Mapping { entries, .. } => {
-            entries.iter().for_each(|entry| visit(context, &entry.value, found));
+            for entry in entries {
+                visit(context, &entry.value, found);
+            }
         }
     }
 }
@@ -243,7 +248,8 @@ mod tests {
         let code = YAML_VERSION_DIFFERENCE.code;
         assert_eq!(fixed(code, &text("\n  a: yes")), Some(text("\n  a: \"yes\"")));
         assert_eq!(fixed(code, &text("\n  a: 012")), Some(text("\n  a: \"012\"")));
-        for same in ["1.0", "true", "5", "yesterday", "'no'", "2024-01-01", "on time", "1.2.3", "~"] {
+        for same in ["1.0", "true", "5", "yesterday", "'no'", "2024-01-01", "on time", "1.2.3", "~"]
+        {
             assert!(find(code, &text(&format!("\n  a: {same}"))).is_empty(), "{same}");
         }
         let flow = "---\nname: x\nmodel: {temperature: 1}\ninputs:\n  - name: a\n    required: yes\n---\n{{a}}\n";

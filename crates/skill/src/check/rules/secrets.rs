@@ -98,8 +98,20 @@ const FORMS: [Form; 22] = [
 
 /// Words of examples.
 const PLACEHOLDERS: [&str; 14] = [
-    "example", "xxxx", "your", "placeholder", "dummy", "fake", "sample", "redacted", "changeme",
-    "12345", "abcde", "token", "secret", "replace",
+    "example",
+    "xxxx",
+    "your",
+    "placeholder",
+    "dummy",
+    "fake",
+    "sample",
+    "redacted",
+    "changeme",
+    "12345",
+    "abcde",
+    "token",
+    "secret",
+    "replace",
 ];
 
 fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -134,7 +146,7 @@ const BLOCK: usize = 8;
 
 /// Blanks, marks below the hyphen, and what is beyond ASCII.
 fn is_gap(byte: u8) -> bool {
-    byte < b'-' || byte >= 0x80
+    !(b'-'..0x80).contains(&byte)
 }
 
 /// The highest bit of each byte that is a gap, the first byte lowest.
@@ -164,7 +176,7 @@ fn runs(text: &str, stretch: Span, found: &mut Vec<Diagnostic>) {
 }
 
 fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() | (byte == b'_') | (byte == b'-')
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
 /// What the run is, and how much of it may be shown.
@@ -206,7 +218,7 @@ fn is_random(tail: &[u8]) -> bool {
     for byte in tail {
         counts[usize::from(byte & 0x7F)] += 1;
     }
-    let length = tail.len() as f32;
+    let length = f32::from(u8::try_from(tail.len()).unwrap_or(u8::MAX));
     let entropy: f32 = counts
         .iter()
         .filter(|count| **count > 0)
@@ -243,7 +255,9 @@ fn private_key(text: &str, key: usize, found: &mut Vec<Diagnostic>) {
     let after = &text.as_bytes()[(key + "PRIVATE KEY-----".len()).min(text.len())..];
     let coded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     // Line ends may be written as `\n` inside a string.
-    let body = after.iter().skip_while(|byte| matches!(byte, b'\\' | b'n' | b'r') || byte.is_ascii_whitespace());
+    let body = after
+        .iter()
+        .skip_while(|byte| matches!(byte, b'\\' | b'n' | b'r') || byte.is_ascii_whitespace());
     let body: Vec<u8> = body.take_while(|byte| coded(byte)).copied().take(64).collect();
     if body.len() >= 40 && is_random(&body) {
         let span = Span::new(begin, key + "PRIVATE KEY-----".len());
@@ -331,7 +345,9 @@ mod tests {
 
     #[test]
     fn gaps_of_a_block_are_those_of_its_bytes() {
-        for text in ["ab cd,ef", " bcdefgh", "abcdef\u{e9}", "a-_.:/zZ", ",-,-,---", "\0\n\t,-.~\x7f"] {
+        for text in
+            ["ab cd,ef", " bcdefgh", "abcdef\u{e9}", "a-_.:/zZ", ",-,-,---", "\0\n\t,-.~\x7f"]
+        {
             let block = *text.as_bytes().first_chunk().unwrap();
             let bits = gaps(block);
             for (at, byte) in block.iter().enumerate() {

@@ -60,7 +60,9 @@ fn visit(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
         Data::Scalar { .. } => {}
         Data::Sequence { items, .. } => items.iter().for_each(|item| visit(item, text, found)),
         Data::Mapping { entries, .. } => {
-            entries.iter().for_each(|entry| visit(&entry.value, text, found));
+            for entry in entries {
+                visit(&entry.value, text, found);
+            }
         }
     }
 }

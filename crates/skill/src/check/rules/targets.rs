@@ -135,7 +135,8 @@ const CLAW_INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
 /// All three rules, for each host that was named.
 fn targets(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for target in &context.options.targets {
-        let mut host = Host { target: *target, context, document: &context.reading.document, found };
+        let mut host =
+            Host { target: *target, context, document: &context.reading.document, found };
         match target {
             Target::AgentSkills => host.agentskills(),
             Target::ClaudeCode => host.claude_code(),
@@ -160,7 +161,7 @@ impl<'a> Host<'a, '_> {
         if layout.bom > 0 || !layout.blank.is_empty() || layout.block.is_none() {
             self.rejects(
                 head,
-                "the file does not begin with `---`".to_owned(),
+                "the file does not begin with `---`",
                 "put `---` first, without a byte order mark or a blank line before it",
             );
             return;
@@ -174,7 +175,7 @@ impl<'a> Host<'a, '_> {
         let metadata = self.node("metadata").and_then(Node::entries).unwrap_or_default();
         if let Some(entry) = metadata.iter().find(nested) {
             let message = format!("`metadata.{}` becomes text, its structure is lost", entry.key);
-            self.ignores(entry.key_span, message, "keep `metadata` a map from text to text");
+            self.ignores(entry.key_span, &message, "keep `metadata` a map from text to text");
         }
     }
 
@@ -182,7 +183,7 @@ impl<'a> Host<'a, '_> {
         if self.is_broken() {
             self.rejects(
                 self.document.head_span(),
-                "the frontmatter is not valid YAML, so the skill is missing from the catalog".to_owned(),
+                "the frontmatter is not valid YAML, so the skill is missing from the catalog",
                 "mend the YAML; `--fix` can do most of it",
             );
         }
@@ -194,14 +195,14 @@ impl<'a> Host<'a, '_> {
             let message = format!(
                 "the catalog shows {CLAUDE_DESCRIPTION} of {shown} characters of description and `when_to_use`"
             );
-            self.truncates(span, message, "put what matters first, or shorten them");
+            self.truncates(span, &message, "put what matters first, or shorten them");
         }
         let folder = self.context.folder.and_then(|folder| folder.name());
         if let (Some(folder), Some(name)) = (folder, self.text("name"))
             && name.trim() != folder
         {
             let message = format!("the command is `/{folder}`, after the folder, not `/{name}`");
-            self.ignores(self.span("name"), message, "give both the same name");
+            self.ignores(self.span("name"), &message, "give both the same name");
         }
     }
 
@@ -209,7 +210,7 @@ impl<'a> Host<'a, '_> {
         if self.is_broken() || self.document.fields().is_none() {
             self.rejects(
                 self.document.head_span(),
-                "the frontmatter is missing or not valid YAML".to_owned(),
+                "the frontmatter is missing or not valid YAML",
                 "begin the file with `---`, valid fields, and `---`",
             );
             return;
@@ -220,13 +221,13 @@ impl<'a> Host<'a, '_> {
             let lower = name.to_lowercase();
             if let Some(word) = ["anthropic", "claude"].iter().find(|word| lower.contains(*word)) {
                 let message = format!("the name has the reserved word `{word}`");
-                self.rejects(self.span("name"), message, "choose a name without it");
+                self.rejects(self.span("name"), &message, "choose a name without it");
             }
         }
         for key in ["name", "description"] {
             if let Some(tag) = self.text(key).and_then(xml_tag) {
                 let message = format!("`{key}` has the XML tag `{tag}`");
-                self.rejects(self.span(key), message, "write it without angle brackets");
+                self.rejects(self.span(key), &message, "write it without angle brackets");
             }
         }
     }
@@ -235,30 +236,36 @@ impl<'a> Host<'a, '_> {
         let head = self.document.head_span();
         if self.document.state() == State::Unreadable {
             let help = "mend the YAML; `--fix` can do most of it";
-            self.rejects(head, "the frontmatter cannot be read".to_owned(), help);
+            self.rejects(head, "the frontmatter cannot be read", help);
         }
         let description = self.text("description").unwrap_or_default();
         if description.trim().is_empty() {
             let help = "say what the skill does and when to use it";
-            self.rejects(head, "the description is missing".to_owned(), help);
+            self.rejects(head, "the description is missing", help);
         }
         let length = description.chars().count();
         if length > CODEX_DESCRIPTION {
-            let message =
-                format!("the catalog shows {CODEX_DESCRIPTION} of {length} characters of the description");
-            self.truncates(self.span("description"), message, "put what matters first, or shorten it");
+            let message = format!(
+                "the catalog shows {CODEX_DESCRIPTION} of {length} characters of the description"
+            );
+            self.truncates(
+                self.span("description"),
+                &message,
+                "put what matters first, or shorten it",
+            );
         }
         if let Some(name) = self.text("name")
             && name.chars().count() > name::MAX_NAME_CHARS
         {
             let message = format!("the name has more than {} characters", name::MAX_NAME_CHARS);
-            self.rejects(self.span("name"), message, "choose a shorter name");
+            self.rejects(self.span("name"), &message, "choose a shorter name");
         }
         for entry in self.document.entries() {
             let key = entry.key.as_str();
             if !matches!(key, "name" | "description") && !INFORMING.contains(&key) {
-                let help = "Codex reads name and description; policy belongs in `agents/openai.yaml`";
-                self.ignores(entry.key_span, format!("`{key}` is not read"), help);
+                let help =
+                    "Codex reads name and description; policy belongs in `agents/openai.yaml`";
+                self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
             }
         }
     }
@@ -267,16 +274,16 @@ impl<'a> Host<'a, '_> {
         let head = self.document.head_span();
         if self.is_broken() {
             let message = "the frontmatter is not valid YAML and is read line by line, so lists, maps and longer values are lost";
-            self.truncates(head, message.to_owned(), "mend the YAML; `--fix` can do most of it");
+            self.truncates(head, message, "mend the YAML; `--fix` can do most of it");
         }
         if self.text("description").is_none_or(|text| text.trim().is_empty()) {
             let help = "say what the skill does and when to use it";
-            self.rejects(head, "the description is missing".to_owned(), help);
+            self.rejects(head, "the description is missing", help);
         }
         self.unread_fields(Dialect::OPENCLAW);
         if self.document.field("allowed-tools").is_some() {
             let span = self.span("allowed-tools");
-            self.ignores(span, "`allowed-tools` limits nothing".to_owned(), "do not rely on it there");
+            self.ignores(span, "`allowed-tools` limits nothing", "do not rely on it there");
         }
         let blocks = ["metadata.openclaw", "metadata.clawdbot", "metadata.clawdis"];
         let Some(block) = blocks.iter().find_map(|path| self.node(path)) else { return };
@@ -287,7 +294,7 @@ impl<'a> Host<'a, '_> {
             let word = node.text().unwrap_or_default();
             if !CLAW_SYSTEMS.contains(&word) {
                 let message = format!("`{word}` is no operating system");
-                self.ignores(node.span, message, "use darwin, linux or win32");
+                self.ignores(node.span, &message, "use darwin, linux or win32");
             }
         }
         for node in block.get("install").and_then(Node::items).unwrap_or_default() {
@@ -295,7 +302,7 @@ impl<'a> Host<'a, '_> {
             let word = kind.text().unwrap_or_default();
             if !CLAW_INSTALLERS.contains(&word) {
                 let message = format!("an installer of kind `{word}` is dropped");
-                self.ignores(kind.span, message, "use brew, node, go, uv or download");
+                self.ignores(kind.span, &message, "use brew, node, go, uv or download");
             }
         }
     }
@@ -304,7 +311,7 @@ impl<'a> Host<'a, '_> {
     fn strict_yaml(&mut self) {
         if self.is_broken() {
             let help = "mend the YAML; `--fix` can do most of it";
-            self.rejects(self.document.head_span(), "the frontmatter is not valid YAML".to_owned(), help);
+            self.rejects(self.document.head_span(), "the frontmatter is not valid YAML", help);
             return;
         }
         for problem in self.document.problems() {
@@ -314,12 +321,16 @@ impl<'a> Host<'a, '_> {
                 "yaml-tag" => "a tag",
                 _ => continue,
             };
-            self.rejects(problem.span, format!("the frontmatter has {what}"), "write it out plainly");
+            self.rejects(
+                problem.span,
+                &format!("the frontmatter has {what}"),
+                "write it out plainly",
+            );
         }
         if let Some(flow) = self.document.fields().and_then(first_flow) {
             self.rejects(
                 flow.span,
-                "the frontmatter has a list or map in brackets".to_owned(),
+                "the frontmatter has a list or map in brackets",
                 "write it in block style, one entry to a line",
             );
         }
@@ -333,7 +344,7 @@ impl<'a> Host<'a, '_> {
             let start = block.yaml.start + at;
             self.truncates(
                 Span::new(start, start + 3),
-                "`---` inside a value ends the frontmatter, the rest is lost".to_owned(),
+                "`---` inside a value ends the frontmatter, the rest is lost",
                 "use a dash or other words",
             );
         }
@@ -350,7 +361,7 @@ impl<'a> Host<'a, '_> {
         let Some(first) = unknown.first() else { return };
         let names = unknown.iter().map(|entry| format!("`{}`", entry.key)).collect::<Vec<_>>();
         let message = format!("unexpected fields: {}", names.join(", "));
-        self.rejects(first.key_span, message, "remove them, or keep them under `metadata`");
+        self.rejects(first.key_span, &message, "remove them, or keep them under `metadata`");
     }
 
     fn base_values(&mut self) {
@@ -358,20 +369,22 @@ impl<'a> Host<'a, '_> {
         for key in ["name", "description"] {
             if self.text(key).is_none_or(|text| text.trim().is_empty()) {
                 let help = "add it; the base format requires a name and a description";
-                self.rejects(head, format!("the field `{key}` is missing or empty"), help);
+                self.rejects(head, &format!("the field `{key}` is missing or empty"), help);
             }
         }
         if let Some(name) = self.text("name").filter(|name| !name.trim().is_empty())
             && let Err(problem) = NameGrammar::AgentSkills.check(name)
         {
             let help = "use lower-case letters, digits and single hyphens, 64 at most";
-            self.rejects(self.span("name"), format!("the name is invalid: {problem}"), help);
+            self.rejects(self.span("name"), &format!("the name is invalid: {problem}"), help);
         }
-        for (key, most) in [("description", BASE_DESCRIPTION), ("compatibility", BASE_COMPATIBILITY)] {
+        for (key, most) in
+            [("description", BASE_DESCRIPTION), ("compatibility", BASE_COMPATIBILITY)]
+        {
             let length = self.text(key).map_or(0, |text| text.chars().count());
             if length > most {
                 let message = format!("`{key}` has {length} characters, the limit is {most}");
-                self.rejects(self.span(key), message, "shorten it; details belong in the body");
+                self.rejects(self.span(key), &message, "shorten it; details belong in the body");
             }
         }
     }
@@ -382,7 +395,7 @@ impl<'a> Host<'a, '_> {
             && name::canonical(name) != name::canonical(folder)
         {
             let message = format!("the folder `{folder}` has another name than the skill `{name}`");
-            self.rejects(self.span("name"), message, "give both the same name");
+            self.rejects(self.span("name"), &message, "give both the same name");
         }
     }
 
@@ -394,7 +407,7 @@ impl<'a> Host<'a, '_> {
             let read = fields.iter().any(|field| field.key == key) || INFORMING.contains(&key);
             if !read {
                 let help = "remove it, or keep it for other hosts";
-                self.ignores(entry.key_span, format!("`{key}` is not read"), help);
+                self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
             }
         }
     }
@@ -425,17 +438,17 @@ impl<'a> Host<'a, '_> {
         }
     }
 
-    fn rejects(&mut self, span: Span, message: String, help: &str) {
+    fn rejects(&mut self, span: Span, message: &str, help: &str) {
         let message = format!("{} refuses the skill: {message}", self.title());
         self.found.push(Diagnostic::error(TARGET_REJECTS.code, span, message).help(help));
     }
 
-    fn truncates(&mut self, span: Span, message: String, help: &str) {
+    fn truncates(&mut self, span: Span, message: &str, help: &str) {
         let message = format!("{} cuts a value: {message}", self.title());
         self.found.push(Diagnostic::warning(TARGET_TRUNCATES.code, span, message).help(help));
     }
 
-    fn ignores(&mut self, span: Span, message: String, help: &str) {
+    fn ignores(&mut self, span: Span, message: &str, help: &str) {
         let message = format!("{} passes over a part: {message}", self.title());
         self.found.push(Diagnostic::warning(TARGET_IGNORES.code, span, message).help(help));
     }
@@ -485,7 +498,9 @@ mod tests {
     }
 
     fn with(fields: &str) -> String {
-        format!("---\nname: demo\ndescription: Shows a rule. Use when learning.\n{fields}---\n# x\n")
+        format!(
+            "---\nname: demo\ndescription: Shows a rule. Use when learning.\n{fields}---\n# x\n"
+        )
     }
 
     #[test]
@@ -538,13 +553,18 @@ mod tests {
     #[test]
     fn codex_and_openclaw() {
         let codex = |text: &str| codes(Target::Codex, text);
-        assert_eq!(codex(&with("allowed-tools: Read\nmodel: x\nlicense: MIT\n")), [TARGET_IGNORES.code; 2]);
+        assert_eq!(
+            codex(&with("allowed-tools: Read\nmodel: x\nlicense: MIT\n")),
+            [TARGET_IGNORES.code; 2]
+        );
         assert_eq!(codex("# x\n"), [TARGET_REJECTS.code]);
         let long = format!("---\nname: demo\ndescription: {}\n---\n# x\n", "x".repeat(1025));
         assert_eq!(codex(&long), [TARGET_TRUNCATES.code]);
         let claw = |text: &str| codes(Target::OpenClaw, text);
         assert_eq!(
-            claw(&with("metadata: {openclaw: {os: [macos, linux], install: [{kind: apt}, {kind: brew}]}}\n")),
+            claw(&with(
+                "metadata: {openclaw: {os: [macos, linux], install: [{kind: apt}, {kind: brew}]}}\n"
+            )),
             [TARGET_IGNORES.code; 2]
         );
     }

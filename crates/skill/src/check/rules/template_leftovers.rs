@@ -46,7 +46,9 @@ fn unrendered_template(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             _ => line_of(document, key),
         };
         let Some(span) = span else { continue };
-        let Some(leftover) = leftover(span.slice(document.text())) else { continue };
+        let source = span.slice(document.text());
+        let braces = braces(source).filter(|braces| key == "name" || encloses(source, braces));
+        let Some(leftover) = braces.or_else(|| note(source)) else { continue };
         found.push(
             Diagnostic::warning(
                 UNRENDERED_TEMPLATE.code,
@@ -73,13 +75,19 @@ fn line_of(document: &Document, key: &str) -> Option<Span> {
     None
 }
 
-/// The first sign of a template.
-fn leftover(source: &str) -> Option<&str> {
-    braces(source).or_else(|| {
-        let start = source.trim_start_matches(['"', '\'', ' ', '>', '|', '\n', '-']);
-        let note = ["TODO:", "TODO "].iter().any(|mark| start.starts_with(mark));
-        source.find("[TODO").map(|at| &source[at..at + 5]).or_else(|| note.then(|| &start[..4]))
-    })
+/// A note of the author to himself.
+fn note(source: &str) -> Option<&str> {
+    if let Some(at) = source.find("[TODO") {
+        return source.get(at..at + 5);
+    }
+    let start = source.trim_start_matches(['"', '\'', ' ', '>', '|', '\n', '-']);
+    start.starts_with("TODO:").then(|| &start[..5])
+}
+
+/// Whether a text begins or ends with the braces; in between they may be what it is about.
+fn encloses(source: &str, braces: &str) -> bool {
+    let bare = source.trim_matches(['"', '\'', ' ', '>', '|', '\n', '-', '.']);
+    bare.starts_with(braces) || bare.ends_with(braces)
 }
 
 /// `{{ word }}`
@@ -100,19 +108,24 @@ mod tests {
 
     #[test]
     fn signs_of_a_template() {
-        for (source, expected) in [
-            ("{{project_name}}", Some("{{project_name}}")),
-            ("\"Works on {{ topic }}.\"", Some("{{ topic }}")),
-            ("[TODO: name]", Some("[TODO")),
-            ("TODO: write", Some("TODO")),
-            (">\n  TODO: write", Some("TODO")),
-            ("Finds TODO: comments", None),
-            ("TODOs of a project", None),
-            ("Renders {{ }} and {{ a b }}", None),
-            ("Object {{a: 1}}", None),
+        let count = |name: &str, description: &str| {
+            let text = format!("---\nname: {name}\ndescription: {description}\n---\n# x\n");
+            find(UNRENDERED_TEMPLATE.code, &text).len()
+        };
+        for (description, expected) in [
+            ("\"{{description}}\"", 1),
+            ("\"Works on {{ topic }}.\"", 1),
+            ("\"[TODO: what and when]\"", 1),
+            ("'TODO: write'", 1),
+            (">\n  TODO: write", 1),
+            ("Finds TODO: comments", 0),
+            ("TODOs of a project", 0),
+            ("\"Puts {{date}} into notes. Use when taking notes.\"", 0),
+            ("Renders {{ }} and {{ a b }}", 0),
         ] {
-            assert_eq!(leftover(source), expected, "{source}");
+            assert_eq!(count("demo", description), expected, "{description}");
         }
+        assert_eq!(count("\"my-{{name}}-x\"", "Shows a rule."), 1);
     }
 
     #[test]

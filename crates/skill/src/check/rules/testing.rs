@@ -59,32 +59,3 @@ pub(super) fn fixed(code: &str, text: &str) -> Option<String> {
     let fix = found[0].fix.as_ref()?;
     Some(crate::edit::apply(text, &fix.edits))
 }
-
-#[test]
-#[ignore]
-fn zz_time_rules() {
-    use crate::{check::{Context, rules::ALL}, read};
-    fn walk(p: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
-        for e in std::fs::read_dir(p).unwrap() { let p = e.unwrap().path();
-            if p.is_dir() { walk(&p, out) } else if p.file_name().unwrap() == "SKILL.md" { out.push(p) } }
-    }
-    let mut files = vec![]; walk(std::path::Path::new("/work/shared/corpus"), &mut files);
-    let options = Options::default();
-    let loaded: Vec<_> = files.iter().filter_map(|f| { let s = Source::from_bytes(std::fs::read(f).ok()?).ok()?; let folder = Folder::open(f.parent().unwrap()).unwrap(); Some((read(s, Some(&folder)), folder)) }).collect();
-    let mut total = 0.0;
-    let mut rows = vec![];
-    for rule in ALL { if let Some(run) = rule.run {
-        let mut best = f64::MAX;
-        for _ in 0..5 { let t = std::time::Instant::now();
-            for _ in 0..5 { for (r, f) in &loaded { let c = Context { reading: r, folder: Some(f), options: &options }; let mut v = vec![]; run(&c, &mut v); std::hint::black_box(v); } }
-            best = best.min(t.elapsed().as_secs_f64() / 5.0 / loaded.len() as f64 * 1e6); }
-        total += best; rows.push((best, rule.code));
-    } }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (b, c) in rows { println!("{b:8.3} us {c}"); }
-    println!("{total:.2} us total");
-    let mut best = [f64::MAX; 2];
-    for _ in 0..5 { let t = std::time::Instant::now(); for (r, _) in &loaded { std::hint::black_box(r.clone()); } best[0] = best[0].min(t.elapsed().as_secs_f64() / loaded.len() as f64 * 1e6);
-      let t = std::time::Instant::now(); for (r, _) in &loaded { let d = &r.document; std::hint::black_box(crate::markdown::Outline::new(d.text(), d.body_span())); } best[1] = best[1].min(t.elapsed().as_secs_f64() / loaded.len() as f64 * 1e6); }
-    println!("clone {:.2} outline {:.2}", best[0], best[1]);
-}

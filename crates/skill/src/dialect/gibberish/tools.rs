@@ -202,7 +202,7 @@ impl Section<'_> {
         };
         let mut parameters: Vec<Parameter> = Vec::new();
         for row in self.rows(part).into_iter().skip(2) {
-            if let Some(parameter) = self.parameter(&row, found) {
+            if let Some(parameter) = Self::parameter(&row, found) {
                 if parameters.iter().any(|known| known.name == parameter.name) {
                     let message = format!("the parameter `{}` stands twice", parameter.name);
                     let problem = Diagnostic::warning("duplicate-parameter", row.span, message);
@@ -229,7 +229,7 @@ impl Section<'_> {
         rows
     }
 
-    fn parameter(&self, row: &Row, found: &mut Vec<Diagnostic>) -> Option<Parameter> {
+    fn parameter(row: &Row, found: &mut Vec<Diagnostic>) -> Option<Parameter> {
         let cell = |index: usize| row.cells.get(index).map_or("", String::as_str);
         let name = cell(0).trim_matches('`').to_owned();
         if name.is_empty() {

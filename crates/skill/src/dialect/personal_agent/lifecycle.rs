@@ -88,9 +88,10 @@ mod tests {
 
     #[test]
     fn only_own_skills_grow_old() {
+        use Lifecycle::{Active, Archived, Stale};
+
         let own = Standing { provenance: Provenance::Authored, pinned: false };
         let states = [0, 29, 30, 89, 90, 400].map(|days| own.after(days));
-        use Lifecycle::{Active, Archived, Stale};
         assert_eq!(states, [Active, Active, Stale, Stale, Archived, Archived]);
         assert_eq!(Standing { pinned: true, ..own }.after(400), Active);
         assert_eq!(Standing { provenance: Provenance::Catalog, ..own }.after(400), Active);
