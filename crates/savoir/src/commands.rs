@@ -53,7 +53,7 @@ enum Command {
 
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     match cli.command {
-        Command::Check(args) => check::run(args),
+        Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Render(args) => render::run(args),
         Command::Convert(args) => convert::run(&args),
@@ -62,7 +62,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Schema(args) => schema::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Conformance(args) => conformance::run(&args),
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => Ok(completions::run(&args)),
         Command::Man(args) => man::run(&args),
     }
 }

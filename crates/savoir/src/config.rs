@@ -40,11 +40,6 @@ pub(crate) struct CheckConfig {
 struct File {
     #[serde(default)]
     check: CheckFile,
-    /// Other commands' tables; they are read where they are used.
-    #[serde(default, skip_serializing)]
-    skills: Option<toml::Value>,
-    #[serde(default, skip_serializing)]
-    agents: Option<toml::Value>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

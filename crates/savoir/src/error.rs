@@ -1,6 +1,6 @@
 //! What a command fails with: a kind that picks the exit code, a sentence, and hints.
 
-use std::{error::Error, fmt, process::ExitCode};
+use std::{fmt, process::ExitCode};
 
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
@@ -37,7 +37,6 @@ impl CommandError {
         self
     }
 
-    #[expect(clippy::print_stderr, reason = "this is the place where failures reach people")]
     pub(crate) fn report(&self) -> ExitCode {
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
@@ -69,15 +68,4 @@ impl From<serde_json::Error> for CommandError {
     fn from(error: serde_json::Error) -> Self {
         Self::input(error)
     }
-}
-
-/// An error and all that caused it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

@@ -27,7 +27,7 @@ pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, Comm
     let folder = folder_of(&file);
     let source = source(&file, file.parent()).map_err(|problem| {
         CommandError::input(format!("{}: {}", file.display(), problem.message))
-            .hint(problem.help.unwrap_or_default())
+            .hint(problem.help.clone().unwrap_or_default())
     })?;
     let reading = match dialect {
         Some(dialect) => read_as(source, dialect, folder.as_ref()),
@@ -68,23 +68,27 @@ fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
 
 /// The text of a file, or a finding that says why there is none. A link may lead anywhere below
 /// `root`, and nowhere else: what a stranger's repository links to is not ours to print.
-pub(crate) fn source(path: &Path, root: Option<&Path>) -> Result<Source, Diagnostic> {
+pub(crate) fn source(path: &Path, root: Option<&Path>) -> Result<Source, Box<Diagnostic>> {
     let unreadable =
         |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
     if path.is_symlink() {
         let inside = path.canonicalize().map_err(|_| {
-            unreadable("the link leads nowhere".to_owned()).help("remove it, or restore its target")
+            Box::new(
+                unreadable("the link leads nowhere".to_owned())
+                    .help("remove it, or restore its target"),
+            )
         })?;
         let root = root.filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if root.canonicalize().is_ok_and(|root| !inside.starts_with(root)) {
-            return Err(unreadable("the link leads out of the folder that is checked".to_owned())
-                .help("replace the link by the file"));
+            let found = unreadable("the link leads out of the folder that is checked".to_owned());
+            return Err(Box::new(found.help("replace the link by the file")));
         }
     }
-    let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+    let file = fs::File::open(path).map_err(|error| Box::new(unreadable(error.to_string())))?;
+    let metadata = file.metadata().map_err(|error| Box::new(unreadable(error.to_string())))?;
     if !metadata.is_file() {
-        return Err(unreadable("it is not a file".to_owned()).help("SKILL.md must be a text file"));
+        let found = unreadable("it is not a file".to_owned());
+        return Err(Box::new(found.help("SKILL.md must be a text file")));
     }
     if metadata.len() > limits::MAX_FILE_BYTES as u64 {
         return Err(refused(&SourceError::TooLarge { size: metadata.len() }));
@@ -92,18 +96,18 @@ pub(crate) fn source(path: &Path, root: Option<&Path>) -> Result<Source, Diagnos
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     file.take(limits::MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
+        .map_err(|error| Box::new(unreadable(error.to_string())))?;
     Source::from_bytes(bytes).map_err(|error| refused(&error))
 }
 
-fn refused(error: &SourceError) -> Diagnostic {
+fn refused(error: &SourceError) -> Box<Diagnostic> {
     let (code, help) = match error {
         SourceError::TooLarge { .. } => {
             ("file-too-large", "move data and reference text into files of the skill")
         }
         SourceError::NotUtf8 { .. } => ("not-utf8", "save the file as UTF-8"),
     };
-    Diagnostic::error(code, Span::default(), error.to_string()).help(help)
+    Box::new(Diagnostic::error(code, Span::default(), error.to_string()).help(help))
 }
 
 /// Refuses a skill that its dialect does not let a lenient reader use.

@@ -1,6 +1,6 @@
 //! Standard output, with colour only on a terminal.
 
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
@@ -16,11 +16,6 @@ pub(crate) fn stdout() -> BufWriter<AutoStream<StdoutLock<'static>>> {
 /// Whether colour makes sense on standard output.
 pub(crate) fn wants_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
-}
-
-/// Whether a person looks at standard output.
-pub(crate) fn is_terminal() -> bool {
-    io::stdout().is_terminal()
 }
 
 /// Prints a value as JSON, one line per field.

@@ -38,7 +38,7 @@ use thiserror::Error;
 
 use crate::{
     diagnostic::{Diagnostic, Edit, Safety},
-    dialect::{Dialect, NewFile},
+    dialect::{Dialect, NewFile, Strength},
     document::State,
     edit,
     folder::Folder,
@@ -92,14 +92,23 @@ impl ConvertError {
 
 /// Writes a skill for another system. Its own dialect gives the identical file.
 ///
-/// What a lenient reader may mend in the source is mended first.
+/// What a lenient reader may mend in the source is mended first. A file that was made from one of
+/// the target's dialect gives that one back, even if it looks like the target's dialect itself.
 pub fn convert(
     reading: &Reading,
     folder: Option<&Folder>,
     target: Dialect,
 ) -> Result<Conversion, ConvertError> {
     if reading.skill.dialect == target {
-        return Ok(unchanged(reading));
+        let original = (reading.detection.strength != Strength::Explicit)
+            .then(|| trace(reading, folder))
+            .flatten();
+        return Ok(match original {
+            Some(Trace::Same(original)) if original.skill.dialect == target => {
+                merge::restored(reading, &original)
+            }
+            _ => unchanged(reading),
+        });
     }
     let reading = mended(reading, folder)?;
     carry(&reading, folder, target, MAX_ORIGINALS)

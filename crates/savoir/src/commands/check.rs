@@ -1,13 +1,14 @@
 use std::{
     collections::BTreeMap,
-    io::Write as _,
+    io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Mutex, mpsc},
     thread,
+    time::{Duration, Instant},
 };
 
-use anstream::eprintln;
+use anstream::{eprint, eprintln};
 use savoir_skill::{
     Diagnostic, Dialect, Safety, Source, Span,
     check::{
@@ -25,6 +26,7 @@ use crate::{
 
 /// Check skills, and mend them
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 #[command(after_help = "\
 Examples:
   savoir check                           every skill below this folder
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long)]
     fix: bool,
     /// With --fix or --diff: fixes that a person should look at, too
-    #[arg(long, name = "unsafe")]
+    #[arg(long = "unsafe")]
     risky: bool,
     /// Show what the fixes would change, and change nothing
     #[arg(long)]
@@ -127,9 +129,9 @@ struct Outcome {
     input_error: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
-    let plan = Plan::new(&args, &config)?;
+    let plan = Plan::new(args, &config)?;
     let mut report = Report::new(&plan);
     report.start()?;
     let single = matches!(args.paths.as_slice(), [path] if path.is_file());
@@ -212,7 +214,7 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
     match candidate {
         Candidate::Skill { path, folder, root } => match load::source(&path, Some(&root)) {
             Ok(source) => check_one(&path, folder.as_ref(), source, plan),
-            Err(problem) => failed(&path, problem, false),
+            Err(problem) => failed(&path, *problem, false),
         },
         Candidate::Unreadable { path, problem } => {
             let found = Diagnostic::error("unreadable-file", Span::default(), problem);
@@ -306,6 +308,7 @@ struct Report<'a> {
     summary: Summary,
     fixed: (usize, usize),
     input_error: bool,
+    progress: Progress,
 }
 
 impl<'a> Report<'a> {
@@ -319,6 +322,7 @@ impl<'a> Report<'a> {
             summary: Summary::default(),
             fixed: (0, 0),
             input_error: false,
+            progress: Progress::new(),
         }
     }
 
@@ -332,6 +336,7 @@ impl<'a> Report<'a> {
     fn file(&mut self, outcome: Outcome) -> Result<(), CommandError> {
         let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
         self.summary.files += 1;
+        self.progress.tick(self.summary.files);
         self.summary.errors += errors;
         self.summary.warnings += outcome.diagnostics.len() - errors;
         self.input_error |= outcome.input_error;
@@ -355,11 +360,11 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    #[expect(clippy::print_stderr, reason = "progress goes beside the findings, not into them")]
     fn finish(mut self) -> Result<ExitCode, CommandError> {
         if !self.plan.diff {
             self.renderer.finish(&mut self.out, &self.summary)?;
         }
+        self.progress.clear();
         output::flush(&mut self.out)?;
         let (count, files) = self.fixed;
         if count > 0 {
@@ -377,4 +382,35 @@ impl<'a> Report<'a> {
 
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A line on the terminal that counts, once the work takes longer than a moment.
+struct Progress {
+    terminal: bool,
+    next: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    const PAUSE: Duration = Duration::from_millis(200);
+
+    fn new() -> Self {
+        // Between findings on the same terminal a counter would only be in the way.
+        let terminal = io::stderr().is_terminal() && !io::stdout().is_terminal();
+        Self { terminal, next: Instant::now() + Self::PAUSE, shown: false }
+    }
+
+    fn tick(&mut self, count: usize) {
+        if self.terminal && count.is_multiple_of(64) && Instant::now() >= self.next {
+            self.next = Instant::now() + Self::PAUSE;
+            self.shown = true;
+            eprint!("\rchecked {count} skills");
+        }
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            eprint!("\r{:30}\r", "");
+        }
+    }
 }

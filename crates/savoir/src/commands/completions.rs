@@ -3,8 +3,6 @@ use std::{io, process::ExitCode};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::error::CommandError;
-
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
 #[command(
@@ -14,7 +12,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(args: &Args) -> ExitCode {
     clap_complete::generate(args.shell, &mut super::Cli::command(), "savoir", &mut io::stdout());
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }

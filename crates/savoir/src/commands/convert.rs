@@ -6,7 +6,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use savoir_skill::{
-    Dialect,
+    Dialect, Folder,
     convert::{self, Conversion, FieldReport, How},
     folder::is_skill_file,
 };
@@ -76,7 +76,7 @@ fn write_folder(
 ) -> Result<(), CommandError> {
     write::new_folder(folder, |staging| {
         let written = |path: &str| conversion.files.iter().any(|file| file.path == path);
-        for file in loaded.folder.iter().flat_map(|folder| folder.files()) {
+        for file in loaded.folder.iter().flat_map(Folder::files) {
             if written(&file.path) || is_skill_file(&file.path) || file.link {
                 continue;
             }
@@ -131,6 +131,5 @@ fn text(report: &[FieldReport]) -> String {
         text.push_str(&output::harmless(&format!("{how:12}  {place}{why}\n")));
     }
     let word = if kept == 1 { "field" } else { "fields" };
-    text.push_str(&format!("{kept} {word} kept as they are\n"));
-    text
+    text + &format!("{kept} {word} kept as they are\n")
 }

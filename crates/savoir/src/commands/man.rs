@@ -14,17 +14,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let command = super::Cli::command();
-    match &args.output {
-        Some(folder) => {
-            let failed = |error| CommandError::input(format!("{}: {error}", folder.display()));
-            fs::create_dir_all(folder).map_err(failed)?;
-            clap_mangen::generate_to(command, folder).map_err(failed)?;
-        }
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(command).render(&mut page)?;
-            output::text(&String::from_utf8_lossy(&page))?;
-        }
+    if let Some(folder) = &args.output {
+        let failed = |error| CommandError::input(format!("{}: {error}", folder.display()));
+        fs::create_dir_all(folder).map_err(failed)?;
+        clap_mangen::generate_to(command, folder).map_err(failed)?;
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page)?;
+        output::text(&String::from_utf8_lossy(&page))?;
     }
     Ok(ExitCode::SUCCESS)
 }

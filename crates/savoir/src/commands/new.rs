@@ -29,7 +29,6 @@ pub(crate) struct Args {
     path: PathBuf,
 }
 
-#[expect(clippy::print_stdout, reason = "the command tells what it made")]
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     NameGrammar::Published.check(&args.name).map_err(|problem| {
         let error = CommandError::input(format!(

@@ -41,7 +41,7 @@ fn our_own_vectors_hold() {
 #[test]
 fn the_shared_vectors_hold() {
     let Some(file) = load("../shared/conformance/vectors.json") else {
-        eprintln!("note: the shared vectors are not beside the repository");
+        anstream::eprintln!("note: the shared vectors are not beside the repository");
         return;
     };
     let outcome = run(&file);

@@ -50,14 +50,15 @@ fn fixing_changes_only_what_it_must_and_only_once() {
     sandbox.write("demo/SKILL.md", BROKEN);
     sandbox.write("demo/references/guide.md", "# Guide\n");
     let run = sandbox.run(&["check", "demo", "--fix"]);
-    let fixed =
-        BROKEN.replace("Use for: demos", "\"Use for: demos\"").replace("Read, Grep", "Read Grep");
+    let fixed = BROKEN.replace("Use for: demos", "\"Use for: demos\"");
     assert_eq!(sandbox.read("demo/SKILL.md"), fixed, "{run}");
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("fixed 2 findings in 1 file"), "{run}");
+    assert!(run.stderr.contains("fixed 1 finding in 1 file"), "{run}");
     let again = sandbox.run(&["check", "demo", "--fix"]);
     assert_eq!(sandbox.read("demo/SKILL.md"), fixed);
     assert_eq!(again.stderr, "");
+    sandbox.run(&["check", "demo", "--fix", "--unsafe"]);
+    assert_eq!(sandbox.read("demo/SKILL.md"), fixed.replace("Read, Grep", "Read Grep"));
 }
 
 #[test]

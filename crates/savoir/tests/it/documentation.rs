@@ -22,7 +22,7 @@ fn steps(page: &str) -> Vec<Step> {
             (true, "```") => inside = false,
             (true, line) => match (line.strip_prefix("$ "), steps.last_mut()) {
                 (Some(command), _) => {
-                    steps.push(Step { command: command.into(), expected: Vec::new() })
+                    steps.push(Step { command: command.into(), expected: Vec::new() });
                 }
                 (None, Some(step)) => step.expected.push(line.to_owned()),
                 (None, None) => panic!("output before a command: {line}"),

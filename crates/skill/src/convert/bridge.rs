@@ -85,8 +85,7 @@ impl<'a> Bridge<'a> {
     fn check_settled(&self) -> Result<(), ConvertError> {
         let lost = self.in_file().find(|written| {
             let tidied = matches!(written.path.as_str(), "name" | "description");
-            !tidied
-                && find(&self.settled, &written.path).map(|own| &own.value) != Some(&written.value)
+            !tidied && self.settled(&written.path) != Some(&written.value)
         });
         lost.map_or(Ok(()), |lost| Err(ConvertError::unfaithful(&lost.path, self.target)))
     }
@@ -112,8 +111,7 @@ impl<'a> Bridge<'a> {
     pub(super) fn lost(&self, result: &Skill) -> Option<&str> {
         let read = write(self.target, result).written;
         let same = |written: &&Written| {
-            find(&read, &written.path).map(|read| &read.value)
-                == find(&self.settled, &written.path).map(|settled| &settled.value)
+            find(&read, &written.path).map(|read| &read.value) == self.settled(&written.path)
         };
         self.in_file().find(|written| !same(written)).map(|written| written.path.as_str())
     }
@@ -150,7 +148,7 @@ impl<'a> Bridge<'a> {
     fn fate(&self, piece: &Piece, images: &[Written]) -> Fate {
         let written = top_keys(&self.fields.written).contains(&piece.key.as_str());
         if piece.key == "metadata" {
-            return Fate::Extended;
+            return if self.welcomes(piece) { Fate::Extended } else { Fate::Stashed };
         }
         if !images.is_empty() {
             let here = images.iter().all(|image| top(&image.path) == piece.key);
@@ -194,21 +192,37 @@ impl<'a> Bridge<'a> {
             .is_some_and(|skill| write(self.target, &skill).written == self.own_nothing)
     }
 
-    /// Whether the target has a place for `metadata`.
-    pub(super) fn takes_metadata(&self) -> bool {
-        self.target.language().others() == Others::Open || declares(self.target, "metadata")
+    /// Whether the target has a place for `metadata` and reads its own fields beside it.
+    fn welcomes(&self, metadata: &Piece) -> bool {
+        let open = self.target.language().others() == Others::Open;
+        let mut lines: String = top_keys(&self.fields.written)
+            .iter()
+            .filter(|key| **key != "metadata")
+            .map(|key| write_entry(key, &value_of(&self.fields.written, key), 0))
+            .collect();
+        lines.push_str(&metadata.text);
+        let Some(read) = probe(self.target, &lines) else { return false };
+        let read = write(self.target, &read).written;
+        let own = self.in_file().filter(|written| top(&written.path) != "metadata");
+        (open || declares(self.target, "metadata"))
+            && own.into_iter().all(|written| {
+                find(&read, &written.path).map(|read| &read.value) == self.settled(&written.path)
+            })
+    }
+
+    fn settled(&self, path: &str) -> Option<&Value> {
+        find(&self.settled, path).map(|settled| &settled.value)
     }
 
     /// What must be added to `metadata`, as path below it and value.
-    pub(super) fn metadata_additions(&self, piece: Option<&Piece>) -> Vec<(&str, &Value)> {
-        let read = piece
-            .filter(|_| self.takes_metadata())
+    pub(super) fn metadata_additions(&self, at_home: Option<&Piece>) -> Vec<(&str, &Value)> {
+        let read = at_home
             .and_then(|piece| probe(self.target, &piece.text))
             .map(|skill| write(self.target, &skill).written)
             .unwrap_or_default();
         let missing = |written: &&Written| {
             let there = find(&read, &written.path).map(|read| &read.value);
-            there.is_none() || there != find(&self.settled, &written.path).map(|own| &own.value)
+            there.is_none() || there != self.settled(&written.path)
         };
         self.in_file()
             .filter(missing)

@@ -216,7 +216,9 @@ impl<'b, 'a> Build<'b, 'a> {
         build.missing_fields();
         let translation = body::translate(document.body(), &reading.skill, bridge.target);
         build.metadata(&translation);
-        if build.changed && memory == Memory::Unneeded {
+        // A file that remembers another must not be mistaken for what that one became.
+        let remembers = Stash::find(document).is_some();
+        if memory == Memory::Unneeded && (build.changed || remembers) {
             return None;
         }
         build.side_files();
@@ -234,6 +236,10 @@ impl<'b, 'a> Build<'b, 'a> {
     fn fields(&mut self) {
         for field in &self.head.fields {
             let piece = &field.piece;
+            if piece.key == "metadata" {
+                self.lines.push((piece.key.clone(), String::new()));
+                continue;
+            }
             match field.fate {
                 Fate::Stays => self.lines.push((piece.key.clone(), piece.text.clone())),
                 Fate::Spelled => {
@@ -245,11 +251,7 @@ impl<'b, 'a> Build<'b, 'a> {
                     self.write_images(field);
                     self.keep(piece);
                 }
-                Fate::Stashed => self.keep(piece),
-                Fate::Extended => {
-                    self.lines.push((piece.key.clone(), String::new()));
-                    continue;
-                }
+                Fate::Stashed | Fate::Extended => self.keep(piece),
             }
             self.tell(field);
         }
@@ -317,11 +319,11 @@ impl<'b, 'a> Build<'b, 'a> {
         let (bridge, head) = (self.bridge, self.head);
         let field = head.get("metadata");
         let piece = field.map(|field| &field.piece);
-        let additions = bridge.metadata_additions(piece);
+        let at_home = field.is_some_and(|field| field.fate == Fate::Extended);
+        let homeless = field.is_some() && !at_home;
+        let additions = bridge.metadata_additions(piece.filter(|_| at_home));
         let rewritten = matches!(translation, Translation::Rewritten { .. });
-        let homeless = piece.is_some() && !self.bridge.takes_metadata();
         self.changed |= !additions.is_empty() || rewritten || homeless;
-        let at_home = !homeless;
         let lines = match piece {
             Some(piece) if !self.changed => piece.text.clone(),
             Some(piece) => {

@@ -56,7 +56,9 @@ pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion>
     if dialect == Dialect::PROSE {
         return Some(restored(reading, original));
     }
-    original.document.layout().closed_block()?;
+    if target == Dialect::PROSE || original.document.layout().closed_block().is_none() {
+        return None;
+    }
     let made = forward(original, dialect).ok()?;
     let made = read_as(Source::new(made.text), dialect, None);
     let bridge = Bridge::new(&reading.skill, target).ok()?;
@@ -345,5 +347,24 @@ fn removed(key: &str) -> FieldReport {
     FieldReport {
         to: None,
         ..FieldReport::new(key, key, How::Dropped, "taken out since the conversion")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn edits_leave_the_rest_alone() {
+        let original = json!([{"name": "a", "type": "url", "default": 1}, {"name": "b"}]);
+        let made = json!([{"name": "a", "type": "text"}, {"name": "b", "type": "text"}]);
+        let now = json!([{"name": "c"}, {"name": "a", "type": "text", "label": "A"}]);
+        let expected = json!([
+            {"name": "c"},
+            {"name": "a", "type": "url", "label": "A", "default": 1}
+        ]);
+        assert_eq!(three_way(&original, &made, now), expected);
     }
 }

@@ -127,3 +127,41 @@ fn grouped<'a>(additions: &Additions<'a>) -> Vec<(&'a str, Value)> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{convert::stash::Head, dialect::Dialect};
+
+    fn stash() -> Stash {
+        let head = Head::Lines { keep: String::new(), order: vec!["metadata".into()] };
+        Stash { from: Dialect::GAIA, body: None, head }
+    }
+
+    #[test]
+    fn entries_go_after_the_last_one() {
+        let text = "metadata:\n    a:\n        b: \"# c\"\n    # end\n\n";
+        let piece = Piece::read(text).unwrap();
+        let version = json!("1.0");
+        let appended = appended(&piece, &[("x.version", &version)], &stash(), "\n").unwrap();
+        assert_eq!(
+            appended,
+            "metadata:\n    a:\n        b: \"# c\"\n    x:\n      version: '1.0'\n    \
+             savoir-from: gaia\n    savoir-order: metadata\n    # end\n\n"
+        );
+    }
+
+    #[test]
+    fn a_block_is_needed_to_append() {
+        for text in ["metadata: {a: 1}\n", "metadata: x\n", "metadata:\n", "metadata: {}\n"] {
+            let piece = Piece::read(text).unwrap();
+            assert_eq!(appended(&piece, &[], &stash(), "\n"), None, "{text}");
+        }
+        let piece = Piece::read("metadata:\n  a: 1\n").unwrap();
+        assert_eq!(appended(&piece, &[("a", &json!(2))], &stash(), "\n"), None);
+        assert_eq!(rewritten(Some(&piece), &[("a", &json!(2))], None), "metadata:\n  a: 2\n");
+        assert_eq!(rewritten(None, &[], None), "");
+    }
+}

@@ -173,3 +173,35 @@ fn dashed(lines: &str, indent: usize) -> String {
 fn is_spelled(text: &str, node: &Node) -> bool {
     node.tag.is_none() && !text.contains('\n')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_lines() {
+        let yaml = "# top\n\nname: a\n# about b\nb:\n  - x\n\nc: |\n  # text\n# end\n";
+        let pieces = Pieces::cut(yaml).unwrap();
+        let texts: Vec<&str> = pieces.fields.iter().map(|piece| piece.text.as_str()).collect();
+        assert_eq!(pieces.preamble, "# top\n\n");
+        assert_eq!(texts, ["name: a\n", "# about b\nb:\n  - x\n\n", "c: |\n  # text\n"]);
+        assert_eq!(pieces.tail, "# end\n");
+    }
+
+    #[test]
+    fn what_hangs_together_is_not_cut() {
+        for yaml in ["{a: 1}\n", "a: &x 1\nb: *x\n", "a: 1\na: 2\n"] {
+            assert!(Pieces::cut(yaml).is_none(), "{yaml}");
+        }
+    }
+
+    #[test]
+    fn plain_scalars_keep_their_spelling() {
+        let yaml = "a: {b: 1.10, c: [2024-01-31, 'x: y', {d: }], e: }\n";
+        let piece = Piece::read(yaml).unwrap();
+        let text = entry_text(&piece.key, &piece.value, 0);
+        let expected = "a:\n  b: 1.10\n  c:\n    - 2024-01-31\n    - 'x: y'\n    - d:\n  e:\n";
+        assert_eq!(text, expected);
+        assert!(same(&Piece::read(&text).unwrap().value, &piece.value));
+    }
+}

@@ -60,3 +60,30 @@ pub(super) fn original(document: &Document) -> Option<Original> {
     };
     Some(Original { dialect, text: format!("{}{before}{after}", comment.head) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    fn document(text: &str) -> Document {
+        Document::parse(Source::new(text.to_owned()))
+    }
+
+    #[test]
+    fn the_comment_cannot_end_early() {
+        let text = "---\nname: \"--> <b>\"\n---\nBody";
+        let prose = write(&document(text), Dialect::GAIA).unwrap();
+        assert_eq!(prose.matches("-->").count(), 1);
+        assert!(prose.starts_with("Body\n<!-- savoir: "));
+        assert_eq!(original(&document(&prose)).unwrap().text, text);
+    }
+
+    #[test]
+    fn a_body_that_begins_with_a_rule_comes_second() {
+        let text = "---\nname: x\n---\n\n---\nnot: fields\n---\n";
+        let prose = write(&document(text), Dialect::GAIA).unwrap();
+        assert!(prose.starts_with("<!-- savoir: "));
+        assert_eq!(original(&document(&prose)).unwrap().text, text);
+    }
+}

@@ -188,3 +188,24 @@ pub(super) fn without_own(metadata: &Piece) -> Option<String> {
     let before = Span::new(block.start, start).slice(text);
     Some(format!("{before}{}", Span::new(end, block.end).slice(text)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_keys_make_the_order_a_list() {
+        for keys in [vec!["a", "b-c"], vec!["a,b", "c"], vec!["[a"], vec![""]] {
+            let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
+            assert_eq!(order_of(&order_text(&keys)), Some(keys));
+        }
+        assert_eq!(order_text(&["a".into(), "b".into()]), "a,b");
+    }
+
+    #[test]
+    fn our_lines_can_be_taken_out() {
+        let text = "metadata:\n  a: 1\n  savoir-from: gaia\n  savoir-order: metadata\n  # end\n";
+        let piece = Piece::read(text).unwrap();
+        assert_eq!(without_own(&piece).unwrap(), "metadata:\n  a: 1\n  # end\n");
+    }
+}

@@ -1,5 +1,7 @@
 //! Behaviour of the crate as a whole.
 
+#![expect(clippy::print_stderr, reason = "tests tell which file of the shared data failed")]
+
 mod convert;
 mod corpus;
 mod fixpairs;

@@ -1,6 +1,6 @@
 //! Conversions that were edited or converted again before they went back.
 
-use savoir_skill::Dialect;
+use savoir_skill::{Dialect, Source, convert::convert, read};
 
 use super::{CLAUDE, FLOW, reading, text, to, told};
 
@@ -13,6 +13,16 @@ fn a_conversion_of_a_conversion_starts_at_the_original() {
     assert_eq!(text(&codex, Dialect::CODEX, Dialect::CLAUDE_CODE), claude);
     // Its file does not tell that it is for Codex.
     assert_eq!(text(&codex, Dialect::AGENTSKILLS, Dialect::AGENT_FLOW), FLOW);
+}
+
+#[test]
+fn a_conversion_that_looks_like_its_original_goes_back_too() {
+    let base = "---\nname: x\ndescription: Does x.\nteam: docs\n---\nDo x.\n";
+    let codex = text(base, Dialect::AGENTSKILLS, Dialect::CODEX);
+    assert_ne!(codex, base);
+    let found = read(Source::from_bytes(codex.into()).unwrap(), None);
+    assert_eq!(found.detection.dialect, Dialect::AGENTSKILLS);
+    assert_eq!(convert(&found, None, Dialect::AGENTSKILLS).unwrap().files[0].text, base);
 }
 
 #[test]
