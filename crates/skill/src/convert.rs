@@ -110,8 +110,7 @@ pub fn convert(
             _ => unchanged(reading),
         });
     }
-    let reading = mended(reading, folder)?;
-    carry(&reading, folder, target, MAX_ORIGINALS)
+    carry(reading, folder, target, MAX_ORIGINALS)
 }
 
 fn unchanged(reading: &Reading) -> Conversion {
@@ -124,7 +123,7 @@ fn unchanged(reading: &Reading) -> Conversion {
     }
 }
 
-/// Converts a readable file, or the file that it was made from when it was not edited since.
+/// Converts a file, or the file that it was made from when it was not edited since.
 fn carry(
     reading: &Reading,
     folder: Option<&Folder>,
@@ -143,7 +142,8 @@ fn carry(
         }
         _ => {}
     }
-    let draft = forward::forward(reading, target)?;
+    let reading = mended(reading, folder)?;
+    let draft = forward::forward(&reading, target)?;
     let mut files = vec![NewFile::new("SKILL.md", draft.text)];
     files.extend(draft.files.into_iter().filter_map(|file| side::merged(file, folder)));
     Ok(Conversion { files, report: draft.report })
@@ -158,18 +158,36 @@ enum Trace {
 }
 
 fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<Trace> {
+    let text = reading.document.text();
+    if !text.contains(stash::PREFIX) {
+        return None;
+    }
+    let edited = original_of(reading, folder);
+    if let Some(original) = edited.as_ref().filter(|original| made(original, reading)) {
+        return Some(Trace::Same(original.clone()));
+    }
+    // Some dialects cannot be told apart by their files, so the file may be for another.
+    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != reading.skill.dialect);
+    for dialect in others {
+        let other = read_as(Source::new(text.to_owned()), dialect, folder);
+        if let Some(original) = original_of(&other, folder).filter(|found| made(found, &other)) {
+            return Some(Trace::Same(original));
+        }
+    }
+    edited.filter(|_| obstacle(reading).is_none()).map(Trace::Edited)
+}
+
+/// What a file says it was made from, if that reads.
+fn original_of(reading: &Reading, folder: Option<&Folder>) -> Option<Reading> {
     let original = stash::original(reading)?;
     let original = read_as(Source::new(original.text), original.dialect, folder);
-    obstacle(&original).is_none().then_some(())?;
-    let text = reading.document.text();
-    let own = reading.skill.dialect;
-    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != own);
-    // Some dialects cannot be told apart by their files.
-    let same = std::iter::once(own)
-        .chain(others)
-        .filter(|dialect| *dialect != original.skill.dialect)
-        .any(|dialect| forward::makes(&original, dialect, text));
-    Some(if same { Trace::Same(original) } else { Trace::Edited(original) })
+    obstacle(&original).is_none().then_some(original)
+}
+
+/// Whether a file is exactly what the conversion of another gives.
+fn made(original: &Reading, reading: &Reading) -> bool {
+    let (from, target) = (original.skill.dialect, reading.skill.dialect);
+    from != target && forward::makes(original, target, reading.document.text())
 }
 
 /// Applies the safe fixes of what does not read, where the dialect lets a reader do that.

@@ -5,6 +5,7 @@ pub mod resolve;
 pub mod write;
 
 mod node;
+mod plain;
 mod tree;
 
 pub use node::{Data, Entry, Node, Style};

@@ -12,6 +12,9 @@ use crate::{
     dialect::Dialect, document::Document, reading::Reading, source::Span, yaml::write::write_entry,
 };
 
+/// What a file with a stash, or with the comment of prose, has somewhere.
+pub(super) const PREFIX: &str = "savoir";
+
 /// The dialect of the original.
 const FROM: &str = "savoir-from";
 /// Form of the placeholders in the original body, when they were rewritten.

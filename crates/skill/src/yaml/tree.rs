@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::{
     YamlVersion,
     node::{Data, Entry, Node, Style},
+    plain,
 };
 use crate::{limits, source::Span};
 
@@ -81,6 +82,11 @@ pub struct Tree {
 impl Tree {
     /// Parses `text`. Time and memory are bounded by the length of the text and by [`limits`].
     pub fn parse(text: &str) -> Result<Self, YamlError> {
+        plain::parse(text).map_or_else(|| Self::scan(text), Ok)
+    }
+
+    /// Parses with the full scanner.
+    pub(super) fn scan(text: &str) -> Result<Self, YamlError> {
         let options = granit_parser::options! {
             emit_unresolved_aliases: true,
             flow_nesting_limit: limits::MAX_YAML_DEPTH,

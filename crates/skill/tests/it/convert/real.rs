@@ -1,4 +1,4 @@
-//! Every real skill, to every dialect and back.
+//! Every real skill, to every dialect and back, without a word about which dialect it is in.
 
 use std::{
     fs,
@@ -30,7 +30,8 @@ fn problems(reading: &Reading) -> Vec<String> {
                 continue;
             }
         };
-        let there = reading_of(&there.files[0].text, target);
+        let there = there.files[0].text.clone();
+        let there = read(Source::from_bytes(there.into()).expect("it was just written"), None);
         let back = match convert(&there, None, from) {
             Ok(back) => back,
             Err(error) => {
