@@ -324,9 +324,11 @@ impl Document {
                 let block = self.layout.block.map_or(0, |block| block.yaml.start);
                 let start = text[block..span.start].rfind('\n').map_or(block, |at| block + at + 1);
                 let value_end = twin.value.span.end.max(span.end);
-                let end = match twin.value.style() {
-                    Some(Style::Literal | Style::Folded) => value_end,
-                    _ => text[value_end..].find('\n').map_or(text.len(), |at| value_end + at + 1),
+                // A block scalar ends with its line end, wherever in the value it stands.
+                let end = if text[..value_end].ends_with('\n') {
+                    value_end
+                } else {
+                    text[value_end..].find('\n').map_or(text.len(), |at| value_end + at + 1)
                 };
                 problem.fix(Fix::safe(vec![Edit::delete(Span::new(start, end))]))
             }
@@ -463,6 +465,20 @@ mod tests {
         let document = document(text);
         let fix = document.problems()[0].fix.clone().unwrap();
         assert_eq!(crate::edit::apply(text, &fix.edits), "---\na: 1\nb: 2\n---\n");
+    }
+
+    #[test]
+    fn a_duplicate_that_ends_in_a_block_leaves_the_fence_alone() {
+        let text = "---\nm:\n  k: |\n    v\nm:\n  k: |\n    v\n---\nb\n";
+        let document = document(text);
+        let fix = document.problems()[0].fix.clone().unwrap();
+        assert_eq!(crate::edit::apply(text, &fix.edits), "---\nm:\n  k: |\n    v\n---\nb\n");
+    }
+
+    #[test]
+    fn a_wrapped_file_has_no_fence_in_its_body() {
+        let document = document("```skill\n---\nname: a\n---\nbody\n```\n");
+        assert_eq!(document.body(), "body\n");
     }
 
     #[test]

@@ -68,7 +68,25 @@ impl Applied {
 
     pub(crate) fn original_span(&self, span: Span) -> Span {
         let start = self.original(span.start);
-        Span::new(start, self.original(span.end).max(start))
+        let end = if span.is_empty() { start } else { self.original_end(span.end) };
+        Span::new(start, end.max(start))
+    }
+
+    /// The original offset of an end: what was taken out behind it is not part of it.
+    fn original_end(&self, at: usize) -> usize {
+        let mut removed = 0usize;
+        let mut added = 0usize;
+        for (start, edit) in &self.moves {
+            if at <= *start {
+                break;
+            }
+            if at <= start + edit.text.len() {
+                return edit.span.end;
+            }
+            removed += edit.span.len();
+            added += edit.text.len();
+        }
+        (at + removed).saturating_sub(added)
     }
 }
 
@@ -93,6 +111,13 @@ mod tests {
         assert_eq!(applied.original(5), 4);
         assert_eq!(applied.original(10), 8);
         assert_eq!(applied.original_span(Span::new(5, 8)), Span::new(4, 7));
+    }
+
+    #[test]
+    fn what_was_deleted_behind_a_span_is_not_part_of_it() {
+        let applied = Applied::new("ab cd", &[Edit::delete(Span::new(2, 5))]);
+        assert_eq!(applied.original_span(Span::new(0, 2)), Span::new(0, 2));
+        assert_eq!(applied.original(2), 5);
     }
 
     #[test]
