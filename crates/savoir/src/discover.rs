@@ -22,8 +22,8 @@ pub(crate) enum Candidate {
     Skill {
         path: PathBuf,
         folder: Option<Folder>,
-        /// Links may lead anywhere below this folder, and nowhere else.
-        root: PathBuf,
+        /// For a link: it may lead anywhere below this folder, and nowhere else.
+        root: Option<PathBuf>,
     },
     /// A path that cannot be read.
     Unreadable { path: PathBuf, problem: String },
@@ -80,7 +80,7 @@ impl Walk<'_> {
             .map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let folder =
             parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
-        let root = parent.unwrap_or(path).to_owned();
+        let root = path.is_symlink().then(|| parent.unwrap_or(path).to_owned());
         self.give(Candidate::Skill { path: path.to_owned(), folder, root });
     }
 
@@ -125,6 +125,7 @@ impl Walk<'_> {
             (Some(skill), _) => {
                 let path = dir.join(&skill.name);
                 let is_dir = skill.is_dir;
+                let root = skill.is_link.then(|| self.root.clone());
                 let mut files = Vec::new();
                 self.entries(dir, &entries, rules, depth, Some((&mut files, "")));
                 if is_dir {
@@ -133,7 +134,7 @@ impl Walk<'_> {
                 } else {
                     files.sort_by(|a, b| a.path.cmp(&b.path));
                     let folder = Some(Folder::from_parts(dir.to_owned(), files));
-                    self.give(Candidate::Skill { path, folder, root: self.root.clone() });
+                    self.give(Candidate::Skill { path, folder, root });
                 }
             }
             (None, outer) => self.entries(dir, &entries, rules, depth, outer),

@@ -25,7 +25,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, CommandError> {
     let file = skill_file(path)?;
     let folder = folder_of(&file);
-    let source = source(&file, file.parent()).map_err(|problem| {
+    let source = source(&file, file.parent().filter(|_| file.is_symlink())).map_err(|problem| {
         CommandError::input(format!("{}: {}", file.display(), problem.message))
             .hint(problem.help.clone().unwrap_or_default())
     })?;
@@ -66,19 +66,18 @@ fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
         })
 }
 
-/// The text of a file, or a finding that says why there is none. A link may lead anywhere below
-/// `root`, and nowhere else: what a stranger's repository links to is not ours to print.
-pub(crate) fn source(path: &Path, root: Option<&Path>) -> Result<Source, Box<Diagnostic>> {
+/// The text of a file, or a finding that says why there is none. A link, which has a `link_root`,
+/// may lead anywhere below that and nowhere else: what a stranger's repository links to is not ours
+/// to print.
+pub(crate) fn source(path: &Path, link_root: Option<&Path>) -> Result<Source, Box<Diagnostic>> {
     let unreadable =
         |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
-    if path.is_symlink() {
+    if let Some(root) = link_root {
         let inside = path.canonicalize().map_err(|_| {
-            Box::new(
-                unreadable("the link leads nowhere".to_owned())
-                    .help("remove it, or restore its target"),
-            )
+            let found = unreadable("the link leads nowhere".to_owned());
+            Box::new(found.help("remove it, or restore its target"))
         })?;
-        let root = root.filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         if root.canonicalize().is_ok_and(|root| !inside.starts_with(root)) {
             let found = unreadable("the link leads out of the folder that is checked".to_owned());
             return Err(Box::new(found.help("replace the link by the file")));

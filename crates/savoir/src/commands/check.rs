@@ -212,7 +212,7 @@ fn walk_in_batches(paths: &[PathBuf], queue: &mpsc::SyncSender<(usize, Vec<Candi
 
 fn work(candidate: Candidate, plan: &Plan) -> Outcome {
     match candidate {
-        Candidate::Skill { path, folder, root } => match load::source(&path, Some(&root)) {
+        Candidate::Skill { path, folder, root } => match load::source(&path, root.as_deref()) {
             Ok(source) => check_one(&path, folder.as_ref(), source, plan),
             Err(problem) => failed(&path, *problem, false),
         },

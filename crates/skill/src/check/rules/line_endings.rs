@@ -77,11 +77,27 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    CRLF_LINE_ENDINGS = "crlf-line-endings", Warning, fix Safe, run crlf_line_endings
+    CRLF_LINE_ENDINGS = "crlf-line-endings", Warning, fix Safe, run line_endings
 }
 
-fn crlf_line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    line_endings(context, found, &Ends::AllCrlf);
+/// One look at the line ends serves both rules.
+fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let bytes = context.text().as_bytes();
+    let Some(first) = memchr::memchr(b'\r', bytes) else { return };
+    let crlf: Vec<usize> =
+        memmem::find_iter(&bytes[first..], b"\r\n").map(|at| first + at).collect();
+    let Some(first) = crlf.first().copied() else { return };
+    let (code, message) = if memchr::memchr_iter(b'\n', bytes).count() == crlf.len() {
+        (CRLF_LINE_ENDINGS.code, "lines end with CRLF")
+    } else {
+        (MIXED_LINE_ENDINGS.code, "some lines end with CRLF, others with LF")
+    };
+    let edits = crlf.into_iter().map(|at| Edit::delete(Span::new(at, at + 1))).collect();
+    found.push(
+        Diagnostic::warning(code, Span::new(first, first + 1), message)
+            .help("end every line with a line feed only")
+            .fix(Fix::safe(edits)),
+    );
 }
 
 rule! {
@@ -110,36 +126,5 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    MIXED_LINE_ENDINGS = "mixed-line-endings", Warning, fix Safe, run mixed_line_endings
-}
-
-fn mixed_line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    line_endings(context, found, &Ends::Mixed);
-}
-
-#[derive(PartialEq, Eq)]
-enum Ends {
-    AllCrlf,
-    Mixed,
-}
-
-fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>, wanted: &Ends) {
-    let bytes = context.text().as_bytes();
-    let Some(first) = memmem::find(bytes, b"\r\n") else { return };
-    let crlf: Vec<usize> = memmem::find_iter(bytes, b"\r\n").collect();
-    let newlines = memchr::memchr_iter(b'\n', bytes).count();
-    let is = if crlf.len() == newlines { Ends::AllCrlf } else { Ends::Mixed };
-    if is != *wanted {
-        return;
-    }
-    let edits = crlf.into_iter().map(|at| Edit::delete(Span::new(at, at + 1))).collect();
-    let (code, message) = match wanted {
-        Ends::AllCrlf => (CRLF_LINE_ENDINGS.code, "lines end with CRLF"),
-        Ends::Mixed => (MIXED_LINE_ENDINGS.code, "some lines end with CRLF, others with LF"),
-    };
-    found.push(
-        Diagnostic::warning(code, Span::new(first, first + 1), message)
-            .help("end every line with a line feed only")
-            .fix(Fix::safe(edits)),
-    );
+    MIXED_LINE_ENDINGS = "mixed-line-endings", Warning, fix Safe
 }
