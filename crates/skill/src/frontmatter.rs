@@ -83,6 +83,15 @@ impl Layout {
         Self { bom, blank, block: Some(block), body: whole }
     }
 
+    /// Whether every dialect would find the same parts: the file begins with `---`, and a line
+    /// `---` ends the block.
+    pub(crate) fn is_exact(&self) -> bool {
+        let exact = |block: Block| {
+            block.open.len() == 3 && block.close.is_some_and(|close| close.len() == 3)
+        };
+        self.blank.is_empty() && self.block.is_some_and(exact)
+    }
+
     /// The block, when both fences are there.
     pub fn closed_block(&self) -> Option<Block> {
         self.block.filter(|block| block.close.is_some())

@@ -110,6 +110,9 @@ fn prose(document: &Document, dialect: Dialect) -> bool {
 
 /// Reads again when the dialect would find other parts than the lenient rules did.
 fn by_rules_of(document: Document, dialect: Dialect) -> Document {
+    if document.layout().is_exact() {
+        return document;
+    }
     let fences = dialect.fences();
     let layout = Layout::new(document.text(), fences);
     let unclosed = layout.block.is_some_and(|block| block.close.is_none());

@@ -5,5 +5,6 @@
 mod convert;
 mod corpus;
 mod fixpairs;
+mod properties;
 mod rules;
 mod shared;
