@@ -6,6 +6,7 @@ use savoir_skill::{
     Document, Safety, Source, SourceError, State,
     check::{Options, check, fix},
     edit,
+    name::NameGrammar,
     yaml::{Data, Node, YamlVersion},
 };
 use serde_json::Value;
@@ -13,7 +14,12 @@ use serde_json::Value;
 use crate::shared::{in_parallel, shared};
 
 /// Where we read something else than expected, and why that is right. `(path, fact, reason)`.
-const DIFFERENCES: [(&str, &str, &str); 8] = [
+const DIFFERENCES: [(&str, &str, &str); 13] = [
+    ("xldeveloper__openclaw-skills/daily-tech-broadcast/SKILL.md", "name_valid", ANY_SCRIPT),
+    ("xldeveloper__openclaw-skills/minimax-audio/SKILL.md", "name_valid", ANY_SCRIPT),
+    ("xldeveloper__openclaw-skills/upload-image/SKILL.md", "name_valid", ANY_SCRIPT),
+    ("anthropics__claude-plugins-official/claude-md-improver/SKILL.md", "relative_links", IN_CODE),
+    ("secondsky__claude-skills/technical-specification/SKILL.md", "relative_links", IN_CODE),
     ("kouko__monkey-skills/brief-before-asking/SKILL.md", "description_chars", LAST_BLOCK),
     (
         "kouko__monkey-skills/copywriting-long-form-extended/SKILL.md",
@@ -31,6 +37,12 @@ const DIFFERENCES: [(&str, &str, &str); 8] = [
         "fences that are indented by four blanks are text of a list item, not fences",
     ),
 ];
+
+/// The base format takes letters and digits of any script.
+const ANY_SCRIPT: &str = "the name is written in another script than Latin";
+
+/// A code fence that is not closed runs to the end of the file.
+const IN_CODE: &str = "a code fence opens before the link and is never closed";
 
 /// The line feed before the closing fence belongs to the text of a block scalar.
 const LAST_BLOCK: &str = "the block scalar is the last field and ends with a line feed";
@@ -51,6 +63,15 @@ fn expected(folder: &Path) -> Vec<Expected> {
             Expected { path: facts["path"].as_str().expect("path").to_owned(), facts }
         })
         .collect()
+}
+
+fn depth(node: &Node) -> usize {
+    let below = match &node.data {
+        Data::Scalar { .. } => return 0,
+        Data::Sequence { items, .. } => items.iter().map(depth).max(),
+        Data::Mapping { entries, .. } => entries.iter().map(|entry| depth(&entry.value)).max(),
+    };
+    1 + below.unwrap_or(0)
 }
 
 fn type_of(node: &Node) -> &'static str {
@@ -129,6 +150,25 @@ fn differences(folder: &Path, expected: &Expected) -> Vec<String> {
                 document.field("description").and_then(Node::text).map(|text| text.chars().count());
             same("description_chars", facts["description_chars"].clone(), chars.into());
         }
+        let name = document.field("name").and_then(Node::text).unwrap_or_default();
+        if facts["name_type"] == "str" {
+            let valid = NameGrammar::AgentSkills.check(name).is_ok();
+            same("name_valid", facts["name_valid"].clone(), valid.into());
+            let folder = expected.path.rsplit('/').nth(1).unwrap_or_default();
+            same("name_eq_dir", facts["name_eq_dir"].clone(), (name == folder).into());
+        }
+        let depth = document.field("metadata").filter(|node| node.entries().is_some()).map(depth);
+        same("metadata_depth", facts["metadata_depth"].clone(), depth.into());
+        // They count what follows the last line feed, too, even when it is nothing.
+        let lines = document.body().split('\n').count();
+        same("body_lines", facts["body_lines"].clone(), lines.into());
+        let links = document.outline().links(document.text(), document.body_span());
+        let mut links: Vec<&str> =
+            links.iter().map(|link| link.target.slice(document.text())).collect();
+        links.retain(|link| {
+            !link.contains("://") && !link.starts_with(['#', '/', '<']) && !link.contains(':')
+        });
+        same("relative_links", facts["relative_links"].clone(), links.into());
         let unclosed = document.outline().fences.iter().any(|fence| !fence.closed);
         same("unclosed_code_fence", facts["unclosed_code_fence"].clone(), unclosed.into());
     }
