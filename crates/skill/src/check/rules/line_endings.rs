@@ -92,7 +92,8 @@ fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     } else {
         (MIXED_LINE_ENDINGS.code, "some lines end with CRLF, others with LF")
     };
-    let edits = crlf.into_iter().map(|at| Edit::delete(Span::new(at, at + 1))).collect();
+    let edits =
+        crlf.into_iter().map(|at| Edit::delete(Span::new(run_start(bytes, at), at + 1))).collect();
     found.push(
         Diagnostic::warning(code, Span::new(first, first + 1), message)
             .help("end every line with a line feed only")
@@ -127,4 +128,25 @@ rule! {
     /// # Demo
     /// ````
     MIXED_LINE_ENDINGS = "mixed-line-endings", Warning, fix Safe
+}
+
+/// The start of the carriage returns that end at `at`: `\r\r\n` is one broken line end.
+fn run_start(bytes: &[u8], at: usize) -> usize {
+    let run = bytes[..at].iter().rev().take_while(|byte| **byte == b'\r').count();
+    at - run
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        check::{Options, fix},
+        diagnostic::Safety,
+    };
+
+    #[test]
+    fn many_carriage_returns_go_at_once() {
+        let text = format!("---\nname: a\n---\nb{}\nc\n", "\r".repeat(40));
+        let fixed = fix(&text, None, &Options::default(), Safety::Safe);
+        assert_eq!(fixed.text, "---\nname: a\n---\nb\nc\n");
+    }
 }
