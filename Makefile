@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := test
 
-# The suite holds real skills against itself where they lie beside the repository.
+# Another cargo, or another place for what it builds: make CARGO=… CARGO_TARGET_DIR=…
 CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: test setup lint unit docs generated bench soak fuzz clean
 
@@ -16,11 +17,13 @@ setup:
 
 lint:
 	$(CARGO) fmt --all --check
+	rustfmt --check fuzz/fuzz_targets/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --workspace --locked; \
+		set -x; $(CARGO) nextest run --workspace --locked $(if $(CI),--profile ci); \
 	else \
 		set -x; $(CARGO) test --workspace --locked --lib --bins --tests; \
 	fi
@@ -31,11 +34,9 @@ docs:
 
 # Files that are generated from the code; tests hold them equal.
 generated:
-	$(CARGO) build --quiet --package savoir
-	target/debug/savoir rules --markdown > docs/rules.md
-	@for dialect in agentskills claude-code codex openclaw agent-flow gibberish gaia skillrt personal-agent; do \
-		target/debug/savoir schema $$dialect > schemas/$$dialect.json; \
-	done
+	$(CARGO) build --quiet --locked --package savoir
+	$(TARGET)/debug/savoir rules --markdown > docs/rules.md
+	$(TARGET)/debug/savoir schema --all schemas
 
 # Speed and memory beside the peers, as ratios of one run. Needs python3.
 bench:

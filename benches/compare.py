@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures `savoir check` beside its peers in one run and prints Markdown tables of ratios.
 
-    python3 benches/compare.py                      10,000 skills, with the Python peers
+    python3 benches/compare.py                      10,000 skills, 1,000 for the slow peers
     python3 benches/compare.py --no-peers           without them
     python3 benches/compare.py --skills 1000,10000,100000 --no-peers
 
@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import resource
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -22,7 +23,9 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RELEASE = ROOT / "target" / "release"
+RELEASE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release"
+PEERS = Path(tempfile.gettempdir()) / "savoir-bench-peers"
+SLOW_PEERS_SKILLS = 1000
 WORDS = (
     "skill agent report invoice weather commit branch deploy review summary table column filter "
     "search index token model prompt answer question file folder path link image chart value "
@@ -101,15 +104,21 @@ def median(command, runs, **options):
     return statistics.median(r[0] for r in results), statistics.median(r[1] for r in results)
 
 
-def python_peers(folder):
-    """Peers from PyPI in an environment of their own, as (name, command)."""
-    home = Path(tempfile.gettempdir()) / "savoir-bench-peers"
-    python = home / "bin" / "python"
+def installed(package):
+    """Whether a package from PyPI is there, in an environment of our own."""
+    python = PEERS / "bin" / "python"
     if not python.exists():
-        venv.create(home, with_pip=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "skills-ref"]
-    if subprocess.run(pip, capture_output=True).returncode != 0:
-        print("(skills-ref could not be installed; it is left out)\n")
+        venv.create(PEERS, with_pip=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
+    done = subprocess.run(pip, capture_output=True).returncode == 0
+    if not done:
+        print(f"({package} could not be installed; it is left out)\n")
+    return done
+
+
+def python_loop(folder):
+    """The library skills-ref, called for each skill in one process, as (name, command)."""
+    if not installed("skills-ref"):
         return []
     loop = (
         "import sys, pathlib\n"
@@ -117,18 +126,28 @@ def python_peers(folder):
         "for skill in pathlib.Path(sys.argv[1]).rglob('SKILL.md'):\n"
         "    validate(skill.parent)\n"
     )
-    return [("skills-ref in a Python loop", [str(python), "-c", loop, str(folder)])]
+    return [("skills-ref in a Python loop", [str(PEERS / "bin" / "python"), "-c", loop, str(folder)])]
 
 
-def compare(folder, count, with_peers, runs):
+def slow_peers(folder):
+    """Peers with a command of their own, as (name, command)."""
+    commands = {"skillport": ["validate", str(folder)], "skillsaw": ["lint", str(folder)]}
+    return [
+        (" ".join([name, arguments[0]]), [str(PEERS / "bin" / name), *arguments])
+        for name, arguments in commands.items()
+        if installed(name)
+    ]
+
+
+def compare(folder, count, peers, runs):
     savoir = [str(RELEASE / "savoir"), "check", str(folder)]
+    find = f"find {shlex.quote(str(folder))} -name SKILL.md -exec cat {{}} +"
     rows = [
         ("Rust program that walks and reads", median([str(RELEASE / "peer-walk-read"), str(folder)], runs)),
         ("savoir check", median(savoir, runs)),
-        ("find and cat", median(["sh", "-c", f"find {folder} -name SKILL.md -exec cat {{}} +"], runs)),
+        ("find and cat", median(["sh", "-c", find], runs)),
     ]
-    if with_peers:
-        rows += [(name, median(command, 1)) for name, command in python_peers(folder)]
+    rows += [(name, median(command, 1)) for name, command in peers]
     base = rows[0][1][0]
     print(f"### {count:,} skills\n")
     print("| program | CPU s | wall s | CPU against walk-and-read |")
@@ -166,13 +185,16 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, {sys.platform}\n")
-    for index, count in enumerate(int(count) for count in options.skills.split(",")):
+    tables = [(int(count), python_loop) for count in options.skills.split(",")]
+    if not options.no_peers:
+        tables.append((SLOW_PEERS_SKILLS, slow_peers))
+    for index, (count, peers) in enumerate(tables):
         folder = Path(tempfile.mkdtemp(prefix="savoir-bench-"))
         try:
             make_skills(folder, count)
             if index == 0:
                 start_up(folder)
-            compare(folder, count, not options.no_peers, options.runs)
+            compare(folder, count, [] if options.no_peers else peers(folder), options.runs)
         finally:
             shutil.rmtree(folder)
 

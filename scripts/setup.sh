@@ -4,7 +4,7 @@
 set -euo pipefail
 
 missing=()
-command -v cc >/dev/null 2>&1 || missing+=(build-essential)
+{ command -v cc && command -v c++; } >/dev/null 2>&1 || missing+=(build-essential)
 command -v git >/dev/null 2>&1 || missing+=(git)
 
 if [ "${#missing[@]}" -gt 0 ]; then
@@ -17,13 +17,24 @@ if [ "${#missing[@]}" -gt 0 ]; then
 	fi
 fi
 
+needed=1.95
 if ! command -v cargo >/dev/null 2>&1; then
-	echo "please install Rust 1.95 or newer with rustfmt and clippy, for example with rustup" >&2
+	echo "please install Rust $needed or newer with rustfmt and clippy, for example with rustup" >&2
 	exit 1
 fi
-for component in fmt clippy; do
-	if ! cargo "$component" --version >/dev/null 2>&1; then
-		echo "please install cargo $component (rustup component add rustfmt clippy)" >&2
-		exit 1
-	fi
-done
+version="$(rustc --version | cut -d ' ' -f 2)"
+if [ "$(printf '%s\n' "$needed" "$version" | sort -V | head -n 1)" != "$needed" ]; then
+	echo "Rust $version is too old; please install $needed or newer (rustup update stable)" >&2
+	exit 1
+fi
+
+components_are_there() {
+	cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1
+}
+if ! components_are_there && command -v rustup >/dev/null 2>&1; then
+	rustup component add rustfmt clippy
+fi
+if ! components_are_there; then
+	echo "please install rustfmt and clippy for Rust $version" >&2
+	exit 1
+fi

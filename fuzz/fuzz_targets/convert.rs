@@ -10,7 +10,9 @@ fuzz_target!(|text: &str| {
     let home = from.detection.dialect;
     for target in Dialect::ALL {
         let Ok(there) = convert(&from, None, target) else { continue };
-        let Ok(source) = Source::from_bytes(there.files[0].text.clone().into_bytes()) else { continue };
+        let Ok(source) = Source::from_bytes(there.files[0].text.clone().into_bytes()) else {
+            continue;
+        };
         let back = convert(&read_as(source, target, None), None, home).expect("the way back");
         let source = Source::from_bytes(back.files[0].text.clone().into_bytes()).expect("text");
         let again = read_as(source, home, None);

@@ -14,7 +14,10 @@ mod show;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use savoir_skill::Dialect;
 
 use crate::error::CommandError;
@@ -62,12 +65,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Schema(args) => schema::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Conformance(args) => conformance::run(&args),
-        Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
 }
 
-/// Reads a dialect from the command line.
-fn dialect(word: &str) -> Result<Dialect, String> {
-    word.parse().map_err(|error: savoir_skill::dialect::UnknownDialect| error.to_string())
+/// The dialects as values of an argument, so that help and completions list them.
+fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    let values =
+        Dialect::ALL.map(|dialect| PossibleValue::new(dialect.id()).aliases(dialect.aliases()));
+    PossibleValuesParser::new(values).try_map(|word| word.parse::<Dialect>())
 }

@@ -10,6 +10,7 @@ use savoir_skill::{
     check::{self, Target},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::CommandError;
 
@@ -21,7 +22,7 @@ const PROJECT_FILE: &str = "savoir.toml";
 pub(crate) struct Config {
     pub(crate) check: CheckConfig,
     /// Where each setting came from, by dotted name.
-    pub(crate) origins: Vec<(String, serde_json::Value, String)>,
+    origins: Vec<(String, Value, String)>,
 }
 
 /// Settings of `savoir check`.
@@ -71,57 +72,71 @@ impl Config {
         Ok(config)
     }
 
+    /// Every setting with its value and where that came from.
+    pub(crate) fn effective(&self) -> Vec<(String, Value, String)> {
+        let defaults = [
+            ("check.dialect", Value::Null),
+            ("check.ignore", json!([])),
+            ("check.select", json!([])),
+            ("check.strict", json!(false)),
+            ("check.target", json!([])),
+        ];
+        let set = |name: &str| self.origins.iter().find(|(known, ..)| known == name).cloned();
+        defaults
+            .into_iter()
+            .map(|(name, value)| {
+                set(name).unwrap_or_else(|| (name.into(), value, "default".into()))
+            })
+            .collect()
+    }
+
     fn file(&mut self, path: &Path) -> Result<(), CommandError> {
         let shown = path.display();
         let text = fs::read_to_string(path)
             .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
         let file: File = toml::from_str(&text).map_err(|error| {
             CommandError::input(format!("{shown}: {}", error.to_string().trim_end()))
-                .hint("docs/configuration.md lists every setting")
+                .hint("`[check]` has select, ignore, strict, target and dialect; `savoir config` shows them")
         })?;
         self.layer(file.check, &shown.to_string())
     }
 
     fn environment(&mut self) -> Result<(), CommandError> {
-        let list = |name: &str| {
-            let text = env::var(name).ok()?;
-            Some(
-                text.split(',')
-                    .map(|word| word.trim().to_owned())
-                    .filter(|word| !word.is_empty())
-                    .collect(),
-            )
-        };
-        let strict = match env::var("SAVOIR_CHECK_STRICT").ok().as_deref() {
-            None => None,
-            Some("1" | "true" | "yes") => Some(true),
-            Some("" | "0" | "false" | "no") => Some(false),
-            Some(other) => {
-                let message = format!("SAVOIR_CHECK_STRICT is `{other}`, it must be true or false");
-                return Err(CommandError::input(message));
+        for (name, value) in env::vars() {
+            let Some(setting) = name.strip_prefix("SAVOIR_CHECK_") else { continue };
+            let words = || {
+                let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+                Some(words.map(str::to_owned).collect())
+            };
+            let mut file = CheckFile::default();
+            match setting {
+                "SELECT" => file.select = words(),
+                "IGNORE" => file.ignore = words(),
+                "TARGET" => file.target = words(),
+                "DIALECT" => file.dialect = Some(value).filter(|word| !word.is_empty()),
+                "STRICT" => file.strict = Some(boolean(&name, &value)?),
+                _ => {
+                    return Err(CommandError::input(format!("there is no setting `{name}`")).hint(
+                        "SAVOIR_CHECK_ is followed by SELECT, IGNORE, STRICT, TARGET or DIALECT",
+                    ));
+                }
             }
-        };
-        let file = CheckFile {
-            select: list("SAVOIR_CHECK_SELECT"),
-            ignore: list("SAVOIR_CHECK_IGNORE"),
-            strict,
-            target: list("SAVOIR_CHECK_TARGET"),
-            dialect: env::var("SAVOIR_CHECK_DIALECT").ok().filter(|word| !word.is_empty()),
-        };
-        self.layer(file, "the environment")
+            self.layer(file, &name)?;
+        }
+        Ok(())
     }
 
     fn layer(&mut self, file: CheckFile, origin: &str) -> Result<(), CommandError> {
         let wrong =
             |problem: &dyn std::fmt::Display| CommandError::input(format!("{origin}: {problem}"));
-        if let Ok(serde_json::Value::Object(set)) = serde_json::to_value(&file) {
+        if let Ok(Value::Object(set)) = serde_json::to_value(&file) {
             for (key, value) in set {
                 let name = format!("check.{key}");
                 self.origins.retain(|(known, ..)| *known != name);
                 self.origins.push((name, value, origin.to_owned()));
             }
         }
-        known_codes(file.select.iter().flatten().chain(file.ignore.iter().flatten()))?;
+        known_codes(origin, file.select.iter().flatten().chain(file.ignore.iter().flatten()))?;
         if let Some(select) = file.select {
             self.check.select = select;
         }
@@ -142,12 +157,26 @@ impl Config {
     }
 }
 
+fn boolean(name: &str, value: &str) -> Result<bool, CommandError> {
+    match value {
+        "1" | "true" | "yes" => Ok(true),
+        "" | "0" | "false" | "no" => Ok(false),
+        other => Err(CommandError::input(format!("{name} is `{other}`, it must be true or false"))),
+    }
+}
+
 /// Refuses codes that no rule has: a typing error must not switch a check off.
-pub(crate) fn known_codes<'a>(codes: impl Iterator<Item = &'a String>) -> Result<(), CommandError> {
+pub(crate) fn known_codes<'a>(
+    origin: &str,
+    codes: impl Iterator<Item = &'a String>,
+) -> Result<(), CommandError> {
     for code in codes {
         if check::rule(code).is_none() {
-            return Err(CommandError::input(format!("there is no rule `{code}`"))
-                .hint("`savoir rules` lists them all"));
+            let error = CommandError::input(format!("{origin}: there is no rule `{code}`"));
+            return Err(match check::nearest_rule(code) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint("`savoir rules` lists them all"),
+            });
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Conformance vectors: pairs of an input and what must become of it, answered by the library.
 //!
-//! Nothing here knows a rule of a dialect. Each operation calls the function of `savoir-skill` that
+//! Nothing here knows a rule of a dialect. Each operation calls `savoir-skill`, often a function
 //! the commands call, too, and writes its result as JSON; [`compare`] holds that against what was
 //! expected.
 

@@ -24,6 +24,8 @@ pub(crate) enum Candidate {
         folder: Option<Folder>,
         /// For a link: it may lead anywhere below this folder, and nowhere else.
         root: Option<PathBuf>,
+        /// Whether someone named this very path.
+        named: bool,
     },
     /// A path that cannot be read.
     Unreadable { path: PathBuf, problem: String },
@@ -81,7 +83,7 @@ impl Walk<'_> {
         let folder =
             parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
         let root = path.is_symlink().then(|| parent.unwrap_or(path).to_owned());
-        self.give(Candidate::Skill { path: path.to_owned(), folder, root });
+        self.give(Candidate::Skill { path: path.to_owned(), folder, root, named: true });
     }
 
     fn give(&mut self, candidate: Candidate) {
@@ -134,7 +136,7 @@ impl Walk<'_> {
                 } else {
                     files.sort_by(|a, b| a.path.cmp(&b.path));
                     let folder = Some(Folder::from_parts(dir.to_owned(), files));
-                    self.give(Candidate::Skill { path, folder, root });
+                    self.give(Candidate::Skill { path, folder, root, named: false });
                 }
             }
             (None, outer) => self.entries(dir, &entries, rules, depth, outer),

@@ -1,9 +1,15 @@
 //! What a command fails with: a kind that picks the exit code, a sentence, and hints.
 
-use std::{fmt, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
-use anstream::eprintln;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+
+use crate::output;
 
 /// Which exit code a failure gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +18,8 @@ pub(crate) enum Kind {
     Findings,
     /// Wrong usage, or input that cannot be read.
     Input,
+    /// The reader of the output went away (`| head`): nothing is wrong, and nobody listens.
+    Closed,
 }
 
 /// A failure with hints.
@@ -38,15 +46,21 @@ impl CommandError {
     }
 
     pub(crate) fn report(&self) -> ExitCode {
+        if self.kind == Kind::Closed {
+            return ExitCode::SUCCESS;
+        }
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
-        eprintln!("{red}error{red:#}: {}", self.message);
+        let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
+        // Nobody is left to tell when standard error is closed, too.
+        let _ = writeln!(err, "{red}error{red:#}: {}", output::harmless(&self.message));
         for hint in &self.hints {
-            eprintln!("{cyan}help{cyan:#}: {hint}");
+            let _ = writeln!(err, "{cyan}help{cyan:#}: {}", output::harmless(hint));
         }
         ExitCode::from(match self.kind {
             Kind::Findings => 1,
             Kind::Input => 2,
+            Kind::Closed => 0,
         })
     }
 }
@@ -57,15 +71,19 @@ impl fmt::Display for CommandError {
     }
 }
 
-impl From<std::io::Error> for CommandError {
+impl From<io::Error> for CommandError {
     /// Files have their own errors with a path; what is left is standard output.
-    fn from(error: std::io::Error) -> Self {
-        Self::input(format!("the output cannot be written: {error}"))
+    fn from(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::BrokenPipe => Kind::Closed,
+            _ => Kind::Input,
+        };
+        Self { kind, ..Self::input(format!("the output cannot be written: {error}")) }
     }
 }
 
 impl From<serde_json::Error> for CommandError {
     fn from(error: serde_json::Error) -> Self {
-        Self::input(error)
+        io::Error::from(error).into()
     }
 }

@@ -2,13 +2,15 @@
 
 use std::{
     fs,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Reading, Source, SourceError, Span, folder::is_skill_file, limits,
-    read, read_as,
+    Diagnostic, Dialect, Folder, Reading, Source, SourceError, Span,
+    check::{Options, check},
+    folder::is_skill_file,
+    limits, read, read_as,
 };
 
 use crate::error::CommandError;
@@ -25,7 +27,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, CommandError> {
     let file = skill_file(path)?;
     let folder = folder_of(&file);
-    let source = source(&file, file.parent().filter(|_| file.is_symlink())).map_err(|problem| {
+    let source = source(&file, origin_of(&file)).map_err(|problem| {
         CommandError::input(format!("{}: {}", file.display(), problem.message))
             .hint(problem.help.clone().unwrap_or_default())
     })?;
@@ -48,55 +50,95 @@ fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|error| {
         let problem = match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+            io::ErrorKind::NotFound if path.is_symlink() => "the link leads nowhere".to_owned(),
+            io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
             _ => error.to_string(),
         };
-        CommandError::input(format!("{shown}: {problem}"))
+        CommandError::input(format!("{shown}: {problem}")).hint("name a skill's folder, or a file")
     })?;
     if !metadata.is_dir() {
         return Ok(path.to_owned());
     }
-    ["SKILL.md", "skill.md", "Skill.md"]
-        .iter()
-        .map(|name| path.join(name))
-        .find(|file| file.is_file())
-        .ok_or_else(|| {
-            CommandError::input(format!("{shown}: the folder has no SKILL.md"))
-                .hint("name a skill's folder, or a file; `savoir new NAME` makes one")
-        })
+    let entries = fs::read_dir(path)
+        .map_err(|error| CommandError::input(format!("{shown} cannot be listed: {error}")))?;
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| is_skill_file(name));
+    names.sort();
+    names.first().map(|name| path.join(name)).ok_or_else(|| {
+        CommandError::input(format!("{shown}: the folder has no SKILL.md"))
+            .hint("name a skill's folder, or a file; `savoir new NAME` makes one")
+    })
 }
 
-/// The text of a file, or a finding that says why there is none. A link, which has a `link_root`,
-/// may lead anywhere below that and nowhere else: what a stranger's repository links to is not ours
-/// to print.
-pub(crate) fn source(path: &Path, link_root: Option<&Path>) -> Result<Source, Box<Diagnostic>> {
-    let unreadable =
-        |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
-    if let Some(root) = link_root {
+/// A named file, which may be a link; its own folder is as far as a link may lead.
+pub(crate) fn origin_of(file: &Path) -> Origin<'_> {
+    if file.is_symlink() {
+        Origin::Link(file.parent().unwrap_or(Path::new(".")))
+    } else {
+        Origin::Named
+    }
+}
+
+/// How a path was come by, which decides what must be asked before it is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    /// The walk saw a regular file.
+    Walked,
+    /// Someone named it, so it may be anything.
+    Named,
+    /// It is a link, which may lead anywhere below this folder and nowhere else: what a stranger's
+    /// repository links to is not ours to print.
+    Link(&'a Path),
+}
+
+/// The text of a file, or a finding that says why there is none.
+pub(crate) fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diagnostic>> {
+    let found = |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
+    let unreadable = |message: String| Box::new(found(message));
+    if let Origin::Link(root) = origin {
         let inside = path.canonicalize().map_err(|_| {
-            let found = unreadable("the link leads nowhere".to_owned());
+            let found = found("the link leads nowhere".to_owned());
             Box::new(found.help("remove it, or restore its target"))
         })?;
         let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         if root.canonicalize().is_ok_and(|root| !inside.starts_with(root)) {
-            let found = unreadable("the link leads out of the folder that is checked".to_owned());
+            let found = found("the link leads out of the folder that is checked".to_owned());
             return Err(Box::new(found.help("replace the link by the file")));
         }
     }
-    let file = fs::File::open(path).map_err(|error| Box::new(unreadable(error.to_string())))?;
-    let metadata = file.metadata().map_err(|error| Box::new(unreadable(error.to_string())))?;
-    if !metadata.is_file() {
-        let found = unreadable("it is not a file".to_owned());
-        return Err(Box::new(found.help("SKILL.md must be a text file")));
+    if !matches!(origin, Origin::Walked) {
+        // Opening a pipe would wait for someone to write into it.
+        let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        if !metadata.is_file() {
+            let what =
+                if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a file" };
+            return Err(Box::new(found(what.to_owned()).help("SKILL.md must be a text file")));
+        }
     }
+    let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
     if metadata.len() > limits::MAX_FILE_BYTES as u64 {
         return Err(refused(&SourceError::TooLarge { size: metadata.len() }));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     file.take(limits::MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Box::new(unreadable(error.to_string())))?;
-    Source::from_bytes(bytes).map_err(|error| refused(&error))
+        .map_err(|error| unreadable(error.to_string()))?;
+    Source::from_bytes(bytes).map_err(|error| refused_at(path, &error))
+}
+
+/// Refuses a text, with line and column of the first byte that is no UTF-8.
+fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
+    let mut found = refused(error);
+    if let (SourceError::NotUtf8 { offset, .. }, Ok(bytes)) = (error, fs::read(path)) {
+        let before = &bytes[..(*offset).min(bytes.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        found.message = format!("line {line}, column {column}: {}", found.message);
+    }
+    found
 }
 
 fn refused(error: &SourceError) -> Box<Diagnostic> {
@@ -117,9 +159,12 @@ pub(crate) fn require_usable(loaded: &Loaded) -> Result<(), CommandError> {
     Err(refusal(loaded, loaded.reading.error()))
 }
 
-/// Refuses a skill with any finding of its reading.
+/// Refuses a skill with any finding at all.
 pub(crate) fn require_clean(loaded: &Loaded) -> Result<(), CommandError> {
-    match loaded.reading.diagnostics.first() {
+    let options = Options { dialect: Some(loaded.reading.detection.dialect), ..Options::default() };
+    let source = loaded.reading.document.source().clone();
+    let found = check(source, loaded.folder.as_ref(), &options).diagnostics;
+    match loaded.reading.diagnostics.first().or(found.first()) {
         None => Ok(()),
         found => Err(refusal(loaded, found)),
     }

@@ -1,8 +1,9 @@
 //! Standard output, with colour only on a terminal.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use savoir_skill::check::render::visible;
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -26,33 +27,42 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
     flush(out)
 }
 
-/// Prints text.
+/// Prints text that this program made.
 pub(crate) fn text(text: &str) -> Result<(), CommandError> {
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
     flush(out)
 }
 
-/// Ends the output. A reader that went away (`| head`) is no failure.
-pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
-    match out.flush() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
+/// Prints text out of a file: byte for byte for a program, harmless for a person.
+pub(crate) fn content(content: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(harmless(content).as_bytes())?;
+    } else {
+        out.write_all(content.as_bytes())?;
     }
+    flush(out)
 }
 
-/// Text from a file made harmless for a terminal: control and bidirectional characters are shown,
-/// not obeyed.
+/// Ends the output.
+pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
+    Ok(out.flush()?)
+}
+
+/// Text from a file made harmless for a terminal: what would act is shown instead. Line ends and
+/// tabs stay.
 pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        let dangerous = c.is_control() && c != '\n' && c != '\t'
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-        if dangerous {
-            safe.extend(c.escape_unicode());
-        } else {
-            safe.push(c);
-        }
+    for piece in text.split_inclusive(['\n', '\t']) {
+        let content = piece.trim_end_matches(['\n', '\t']);
+        safe.push_str(&visible(content));
+        safe.push_str(&piece[content.len()..]);
     }
     safe
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -15,12 +15,16 @@ pub use rule::{Example, Rule};
 pub use rules::undeclared_placeholders;
 pub use target::{Target, UnknownTarget};
 
+use std::collections::HashMap;
+
 use crate::{
     diagnostic::Diagnostic,
-    dialect::Dialect,
+    dialect::{Dialect, Habits},
+    document::State,
     folder::Folder,
     limits,
     reading::{Reading, read, read_as},
+    render::Placeholders,
     source::Source,
 };
 
@@ -61,6 +65,14 @@ impl<'a> Context<'a> {
     pub(crate) fn dialect(&self) -> Dialect {
         self.reading.detection.dialect
     }
+
+    pub(crate) fn habits(&self) -> Habits {
+        self.dialect().language().habits()
+    }
+
+    pub(crate) fn placeholders(&self) -> Placeholders {
+        self.dialect().language().placeholders()
+    }
 }
 
 /// Every rule, sorted by code.
@@ -73,6 +85,11 @@ pub fn rule(code: &str) -> Option<&'static Rule> {
     rules::ALL.binary_search_by(|rule| rule.code.cmp(code)).ok().map(|index| rules::ALL[index])
 }
 
+/// The code of the rule that `code` may have meant.
+pub fn nearest_rule(code: &str) -> Option<&'static str> {
+    crate::shape::nearest(code, rules::ALL.iter().map(|rule| rule.code))
+}
+
 /// A checked file.
 #[derive(Debug, Clone)]
 pub struct Checked {
@@ -80,14 +97,6 @@ pub struct Checked {
     pub reading: Reading,
     /// What was found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-}
-
-impl Checked {
-    /// Number of errors and of warnings.
-    pub fn counts(&self) -> (usize, usize) {
-        let errors = self.diagnostics.iter().filter(|found| found.is_error()).count();
-        (errors, self.diagnostics.len() - errors)
-    }
 }
 
 /// Reads and checks one file.
@@ -115,10 +124,28 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
             diagnostics.truncate(before + limits::MAX_FINDINGS_PER_RULE);
         }
     }
+    if reading.document.state() == State::Repaired {
+        let own = reading.diagnostics.len();
+        diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
+    }
+    cap_per_code(&mut diagnostics);
     diagnostics.retain(|found| options.wants(found.code));
     diagnostics.sort_by(|a, b| {
         (a.span.start, a.code, a.span.end).cmp(&(b.span.start, b.code, b.span.end))
     });
     diagnostics.dedup();
     Checked { reading, diagnostics }
+}
+
+/// Keeps the first findings of each code, so that a hostile file cannot flood a report.
+fn cap_per_code(diagnostics: &mut Vec<Diagnostic>) {
+    if diagnostics.len() <= limits::MAX_FINDINGS_PER_RULE {
+        return;
+    }
+    let mut seen: HashMap<&'static str, usize> = HashMap::new();
+    diagnostics.retain(|found| {
+        let count = seen.entry(found.code).or_default();
+        *count += 1;
+        *count <= limits::MAX_FINDINGS_PER_RULE
+    });
 }

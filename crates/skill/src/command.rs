@@ -13,7 +13,8 @@ use thiserror::Error;
 mod parameter;
 mod token;
 
-pub use parameter::{default_in_description, parse_yes_no, says_none};
+pub use parameter::default_in_description;
+pub(crate) use parameter::parse_yes_no;
 pub use token::{Quoting, ShellFeature, ShellOperator, Token, shell_operators, tokenize};
 
 use crate::{

@@ -14,13 +14,17 @@ pub mod personal_agent;
 mod prose;
 pub mod skillrt;
 
+mod habits;
 mod reader;
 mod scaffold;
+
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
@@ -29,14 +33,17 @@ use crate::{
     document::Document,
     folder::Folder,
     frontmatter::Fences,
+    name::NameGrammar,
+    permission::Permission,
     render::Placeholders,
-    shape::{self, Field, Others},
+    shape::{self, Field, Others, Shape},
     skill::Skill,
+    source::Span,
     yaml::YamlVersion,
 };
 
-pub use agent_flow::{DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES, parse_at_skill};
 pub(crate) use gibberish::tools as command_tools;
+pub(crate) use habits::{BodyUse, FolderName, Habits, Strictness};
 pub(crate) use reader::Reader;
 pub use scaffold::NewFile;
 
@@ -85,6 +92,11 @@ impl Dialect {
         self.0.id()
     }
 
+    /// Other words for it.
+    pub fn aliases(self) -> &'static [&'static str] {
+        self.0.aliases()
+    }
+
     /// The name of the system.
     pub fn title(self) -> &'static str {
         self.0.title()
@@ -100,18 +112,44 @@ impl Dialect {
         self.0.fences()
     }
 
+    /// Whether a file of this dialect can have fields.
+    pub(crate) fn has_frontmatter(self) -> bool {
+        !self.0.shapes().is_empty()
+    }
+
     /// The JSON Schema of the frontmatter.
     pub fn schema(self) -> Value {
-        let mut schema = shape::record_schema(self.0.fields(None), Others::Open);
+        let shapes = self.0.shapes();
+        let mut records: Vec<Value> =
+            shapes.iter().map(|fields| shape::record_schema(fields, Others::Open)).collect();
+        let mut schema = match records.len() {
+            0 => shape::record_schema(&[], Others::Closed),
+            1 => records.remove(0),
+            _ => json!({"type": "object", "anyOf": records}),
+        };
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
         schema["title"] = format!("{} frontmatter", self.title()).into();
-        schema["description"] = self.0.about().into();
+        schema["description"] = if shapes.is_empty() {
+            format!("{} There is no frontmatter.", self.0.about()).into()
+        } else {
+            self.0.about().into()
+        };
         schema
     }
 
     /// The files of a new skill, which pass a strict check.
     pub fn scaffold(self, name: &str, description: &str) -> Vec<NewFile> {
         self.0.scaffold(name, description)
+    }
+
+    /// Which names a file of this dialect may have.
+    pub(crate) fn name_grammar(self, document: &Document) -> NameGrammar {
+        let fields = self.0.fields(Some(document)).iter();
+        let mut grammars = fields.filter_map(|field| match field.shape {
+            Shape::Name(grammar, _) if field.key == "name" => Some(grammar),
+            _ => None,
+        });
+        grammars.next().unwrap_or(NameGrammar::Any)
     }
 
     pub(crate) fn language(self) -> &'static dyn Language {
@@ -197,6 +235,12 @@ pub(crate) trait Language: Sync {
     /// The fields of the frontmatter; the GAIA shapes differ by what the file holds.
     fn fields(&self, document: Option<&Document>) -> &'static [Field];
 
+    /// Every form of the frontmatter that the schema is to accept; none where there is no
+    /// frontmatter.
+    fn shapes(&self) -> Vec<&'static [Field]> {
+        vec![self.fields(None)]
+    }
+
     /// What this dialect says about top-level fields that it does not define.
     fn others(&self) -> Others {
         Others::Open
@@ -211,12 +255,33 @@ pub(crate) trait Language: Sync {
     /// Writes the model as fields of this dialect.
     fn write(&self, skill: &Skill, fields: &mut Fields);
 
+    /// The permissions that the file grants, each with its place.
+    fn grants(&self, _document: &Document) -> Vec<Grant> {
+        Vec::new()
+    }
+
+    /// What the rules ask of a skill of this dialect.
+    fn habits(&self) -> Habits {
+        Habits::COMMON
+    }
+
     /// Longest description that this system keeps, in characters.
     fn description_limit(&self) -> Option<usize> {
         None
     }
 
     fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile>;
+}
+
+/// An entry of a file that grants permissions.
+#[derive(Clone, Debug)]
+pub(crate) struct Grant {
+    /// What it grants, at least one.
+    pub(crate) permissions: Vec<Permission>,
+    /// The entry as people write it.
+    pub(crate) written: String,
+    /// Where it stands.
+    pub(crate) span: Span,
 }
 
 /// How sure a detection is.

@@ -110,6 +110,10 @@ fn list(root: &Path, prefix: &str, depth: usize, files: &mut Vec<File>) -> io::R
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
         let kind = entry.file_type()?;
+        // Pipes, sockets and devices are never part of a skill, and opening one may block.
+        if !kind.is_dir() && !kind.is_file() && !kind.is_symlink() {
+            continue;
+        }
         if !kind.is_dir() {
             files.push(File { path, link: kind.is_symlink() });
         } else if depth < limits::MAX_FOLDER_DEPTH && !IGNORED_FOLDERS.contains(&name.as_str()) {

@@ -13,6 +13,9 @@ pub const MAX_YAML_DEPTH: usize = 32;
 /// Most YAML nodes after aliases are expanded, so that an alias bomb costs no more than a long list.
 pub const MAX_YAML_NODES: usize = 10_000;
 
+/// Most bytes of text that aliases may repeat: four times the largest frontmatter.
+pub const MAX_REPEATED_BYTES: usize = 4 * MAX_FRONTMATTER_BYTES;
+
 /// Most repairs that are tried on one frontmatter before it is given up as unreadable. Each repair
 /// parses again, so this bounds the time that a hostile file can take.
 pub const MAX_REPAIRS: usize = 24;

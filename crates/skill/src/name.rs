@@ -9,10 +9,10 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 pub const MAX_NAME_CHARS: usize = 64;
 
 /// Longest name of a gibberish tool, in characters.
-pub const MAX_TOOL_NAME_CHARS: usize = 32;
+const MAX_TOOL_NAME_CHARS: usize = 32;
 
 /// Name prefixes that only their owners may publish under.
-pub const RESERVED_PREFIXES: [&str; 3] = ["amd-", "gaia-", "mcp-"];
+const RESERVED_PREFIXES: [&str; 3] = ["amd-", "gaia-", "mcp-"];
 
 /// Which names a dialect, or an act such as publishing, accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -174,11 +174,6 @@ impl Permission {
         Self { domain, level, scope: None }
     }
 
-    /// A permission for some resources of the domain.
-    pub fn scoped(domain: Domain, level: Level, scope: impl Into<String>) -> Self {
-        Self { domain, level, scope: Some(scope.into()) }
-    }
-
     /// Reads `domain:level[:scope]`; only the first two colons separate.
     pub fn parse(text: &str) -> Result<Self, PermissionError> {
         let text = text.trim();
@@ -204,6 +199,15 @@ impl Permission {
         }
         scope::problem(self.domain, scope)
     }
+}
+
+/// The regular expression of `domain:level[:scope]`, for the JSON Schema.
+pub(crate) fn pattern() -> String {
+    let domains = Domain::ALL.map(|domain| {
+        let levels: Vec<_> = domain.levels().iter().map(|level| level.as_str()).collect();
+        format!("{domain}:({})", levels.join("|"))
+    });
+    format!("^({})(:.*)?$", domains.join("|"))
 }
 
 fn find_domain(text: &str) -> Result<Domain, PermissionError> {
@@ -284,6 +288,17 @@ mod tests {
 
     fn code(text: &str) -> &'static str {
         Permission::parse(text).unwrap_err().code()
+    }
+
+    #[test]
+    fn the_pattern_lists_what_parses() {
+        let pattern = pattern();
+        assert!(pattern.starts_with("^(filesystem:("), "{pattern}");
+        assert!(pattern.ends_with("))(:.*)?$"), "{pattern}");
+        for domain in Domain::ALL {
+            let levels: Vec<_> = domain.levels().iter().map(|level| level.as_str()).collect();
+            assert!(pattern.contains(&format!("{domain}:({})", levels.join("|"))), "{pattern}");
+        }
     }
 
     #[test]

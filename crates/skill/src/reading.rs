@@ -1,14 +1,15 @@
 //! From text to [`Skill`]: find the dialect, read by its rules, say what is wrong.
 
 use crate::{
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Safety, Severity},
     dialect::{self, Detection, Dialect, Reader, Strength},
     document::{Document, State},
     folder::Folder,
-    frontmatter::{Layout, Unclosed},
+    frontmatter::{Fences, Layout, Unclosed},
     shape,
     skill::{Mode, Skill},
     source::Source,
+    yaml::YamlVersion,
 };
 
 /// Everything that reading a file gives.
@@ -41,7 +42,8 @@ impl Reading {
         let lenient = self.detection.dialect.language().repairs();
         self.document.state() != State::Unreadable
             && self.diagnostics.iter().filter(|found| found.is_error()).all(|found| {
-                lenient && self.document.problems().contains(found) && found.fix.is_some()
+                let safe = found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
+                lenient && safe && self.document.problems().contains(found)
             })
     }
 }
@@ -61,6 +63,7 @@ impl Reading {
 pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = Document::parse(source);
     let detection = dialect::detect(&document).unwrap_or_else(unknown);
+    let document = by_rules_of(document, detection.dialect);
     read_document(document, detection, folder)
 }
 
@@ -82,7 +85,6 @@ fn unknown() -> Detection {
 
 fn read_document(document: Document, detection: Detection, folder: Option<&Folder>) -> Reading {
     let dialect = detection.dialect;
-    let document = by_rules_of(document, dialect);
     let language = dialect.language();
     let mut diagnostics = document.problems().to_vec();
     let mut skill = Skill::new(dialect);
@@ -100,6 +102,7 @@ fn read_document(document: Document, detection: Detection, folder: Option<&Folde
     {
         language.check(&reader, &skill, &mut diagnostics);
     }
+    weigh(&mut diagnostics, &document, dialect);
     Reading { document, skill, detection, diagnostics }
 }
 
@@ -108,12 +111,13 @@ fn prose(document: &Document, dialect: Dialect) -> bool {
     document.state() == State::Absent && dialect.fences().optional
 }
 
-/// Reads again when the dialect would find other parts than the lenient rules did.
+/// Reads again when the dialect would find other parts than the lenient rules did. Blanks after a
+/// fence are no reason: they would take away the fields that told the dialect.
 fn by_rules_of(document: Document, dialect: Dialect) -> Document {
     if document.layout().is_exact() {
         return document;
     }
-    let fences = dialect.fences();
+    let fences = Fences { exact: false, ..dialect.fences() };
     let layout = Layout::new(document.text(), fences);
     let unclosed = layout.block.is_some_and(|block| block.close.is_none());
     let whole_is_body = unclosed && fences.unclosed == Unclosed::Body;
@@ -121,6 +125,26 @@ fn by_rules_of(document: Document, dialect: Dialect) -> Document {
         return document;
     }
     Document::parse_with(document.into_source(), fences)
+}
+
+/// Weighs what the document found as this dialect does.
+fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) {
+    for found in diagnostics.iter_mut() {
+        match found.code {
+            // Not a fence at all where it must be exact.
+            "fence-trailing-blank" if dialect.fences().exact => found.severity = Severity::Error,
+            // The readers of YAML 1.1 take such a value as it is.
+            "quoted-indentation" if dialect.yaml() == YamlVersion::V1_1 => {
+                found.severity = Severity::Warning;
+            }
+            _ => {}
+        }
+    }
+    if document.state() == State::Repaired {
+        // Only the repair itself is offered; what else can be mended comes once the text reads.
+        let own = document.problems().len();
+        diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
+    }
 }
 
 fn read_fields(

@@ -43,6 +43,32 @@ pub(crate) enum Placeholders {
     BaseDir,
 }
 
+impl Placeholders {
+    /// The field of the frontmatter that declares the inputs.
+    pub(crate) fn field(self) -> &'static str {
+        if self == Self::Claude { "arguments" } else { "inputs" }
+    }
+
+    /// An input as the body writes it.
+    pub(crate) fn write(self, name: &str) -> String {
+        match self {
+            Self::Claude => format!("${name}"),
+            Self::Skillrt => format!("{{{{ {name} }}}}"),
+            Self::AgentFlow | Self::BaseDir | Self::None => format!("{{{{{name}}}}}"),
+        }
+    }
+
+    /// Whether a run without the value of a required input fails even when it has a default.
+    pub(crate) fn required_beats_default(self) -> bool {
+        self == Self::AgentFlow
+    }
+
+    /// Whether values, and so defaults, are held against the type of their input.
+    pub(crate) fn have_types(self) -> bool {
+        self == Self::Skillrt
+    }
+}
+
 /// Why a prompt cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RenderError {
@@ -141,7 +167,7 @@ pub fn fill(
 }
 
 /// The inputs that a skill takes, in its order.
-pub fn input_names(skill: &Skill) -> Vec<String> {
+fn input_names(skill: &Skill) -> Vec<String> {
     match skill.dialect.language().placeholders() {
         Placeholders::None | Placeholders::BaseDir => Vec::new(),
         Placeholders::AgentFlow | Placeholders::Skillrt => {

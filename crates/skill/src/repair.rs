@@ -58,7 +58,7 @@ pub(crate) fn mend(yaml: &str, error: &YamlError) -> Option<Mended> {
         current = Applied::new(yaml, &edits);
         match outcome {
             Ok(tree) => {
-                let lost = lines::lost_key(&current.text, &tree);
+                let lost = lines::lost_key(yaml, &tree);
                 if lost {
                     for repair in &mut repairs {
                         repair.safety = Safety::Unsafe;

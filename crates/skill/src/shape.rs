@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     diagnostic::{Diagnostic, Edit, Fix, Severity},
     name::{self, NameGrammar},
+    permission,
     source::Span,
     version,
     yaml::{Data, Node, YamlVersion, write},
@@ -56,6 +57,9 @@ pub(crate) enum Shape {
     Version,
     /// An SPDX licence expression.
     Licence,
+    /// A permission as `domain:level[:scope]`; reading takes any scalar, the dialect says what is
+    /// wrong with it.
+    Permission,
     /// `true` or `false`.
     Bool,
     /// A whole number in a range.
@@ -210,6 +214,7 @@ impl Checker<'_> {
                 Some(text) => self.text(text, node, limits, path),
                 None => self.wrong_type(node, shape, path),
             },
+            Shape::Permission if node.text().is_none() => self.wrong_type(node, shape, path),
             Shape::Name(grammar, severity) => self.name(node, *grammar, *severity, path),
             Shape::Version => self.version_text(node, path),
             Shape::Licence => self.licence(node, path),
@@ -244,7 +249,7 @@ impl Checker<'_> {
                 None => self.wrong_type(node, shape, path),
             },
             Shape::Map if node.entries().is_none() => self.wrong_type(node, shape, path),
-            Shape::Bool | Shape::Map | Shape::Any => {}
+            Shape::Permission | Shape::Bool | Shape::Map | Shape::Any => {}
         }
     }
 
@@ -388,7 +393,7 @@ impl Checker<'_> {
             Shape::Text(_) | Shape::Name(..) | Shape::Version | Shape::Licence => {
                 node.string(self.version).is_some()
             }
-            Shape::Scalar(_) | Shape::Choice(_) => node.text().is_some(),
+            Shape::Scalar(_) | Shape::Permission | Shape::Choice(_) => node.text().is_some(),
             Shape::Bool => node.boolean(self.version).is_some(),
             Shape::Integer(..) => node.to_value(self.version).is_i64(),
             Shape::Number(..) => node.to_value(self.version).is_number(),
@@ -490,7 +495,7 @@ impl Shape {
     fn describe(&self) -> String {
         match self {
             Self::Text(_) | Self::Name(..) | Self::Version | Self::Licence => "a string".into(),
-            Self::Scalar(_) => "text".into(),
+            Self::Scalar(_) | Self::Permission => "text".into(),
             Self::Choice(words) => format!("one of {}", list(words)),
             Self::Bool => "`true` or `false`".into(),
             Self::Integer(..) => "a whole number".into(),
@@ -515,6 +520,9 @@ impl Shape {
             Self::Name(grammar, _) => grammar.schema(),
             Self::Version => json!({"type": "string", "pattern": version::SEMVER_PATTERN}),
             Self::Licence => json!({"type": "string", "minLength": 1}),
+            Self::Permission => {
+                json!({"type": "string", "pattern": permission::pattern()})
+            }
             Self::Bool => json!({"type": "boolean"}),
             Self::Integer(min, max) => {
                 json!({"type": "integer", "minimum": min, "maximum": max})

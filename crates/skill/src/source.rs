@@ -117,11 +117,6 @@ impl Source {
         &self.text
     }
 
-    /// Gives the text back.
-    pub fn into_text(self) -> String {
-        self.text
-    }
-
     /// Line and column of a byte offset; an offset past the end is the end.
     pub fn position(&self, offset: usize) -> Position {
         let lines = self.line_starts();

@@ -123,7 +123,7 @@ impl Partial {
     }
 
     /// The version with zeros for the missing numbers, without build metadata.
-    pub fn floor(&self) -> Version {
+    fn floor(&self) -> Version {
         Version {
             pre: self.pre.clone(),
             ..Version::new(self.major, self.minor.unwrap_or(0), self.patch.unwrap_or(0))
@@ -225,7 +225,7 @@ impl Clause {
     }
 
     /// Whether the clause allows the version, pre-release or not.
-    pub fn admits(&self, version: &Version) -> bool {
+    fn admits(&self, version: &Version) -> bool {
         let (start, end) = self.bounds();
         let inside = starts_before(&start, version) && ends_after(&end, version);
         inside != (self.op == Op::NotEqual)
@@ -295,7 +295,7 @@ impl VersionRange {
     }
 
     /// Whether a clause names a pre-release, which lets pre-releases match.
-    pub fn names_pre_release(&self) -> bool {
+    fn names_pre_release(&self) -> bool {
         self.clauses.iter().any(|clause| !clause.version.pre.is_empty())
     }
 
@@ -305,7 +305,7 @@ impl VersionRange {
     }
 
     /// Whether all clauses hold, with pre-releases admitted: what the resolver falls back to.
-    pub fn admits(&self, version: &Version) -> bool {
+    fn admits(&self, version: &Version) -> bool {
         self.clauses.iter().all(|clause| clause.admits(version))
     }
 

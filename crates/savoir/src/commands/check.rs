@@ -1,3 +1,5 @@
+//! `savoir check`.
+
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal as _, Write as _},
@@ -9,6 +11,7 @@ use std::{
 };
 
 use anstream::{eprint, eprintln};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use savoir_skill::{
     Diagnostic, Dialect, Safety, Source, Span,
     check::{
@@ -21,7 +24,8 @@ use crate::{
     config::{self, Config},
     discover::{self, Candidate},
     error::CommandError,
-    load, output, write,
+    load::{self, Origin},
+    output, write,
 };
 
 /// Check skills, and mend them
@@ -39,7 +43,7 @@ pub(crate) struct Args {
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
     /// How to print findings
-    #[arg(long, value_name = "FORMAT", value_parser = format, default_value = "text", help = "How to print findings [text, json, sarif, github]")]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), default_value = "text")]
     format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
@@ -51,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long = "unsafe")]
     risky: bool,
     /// Show what the fixes would change, and change nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["fix", "json", "format"])]
     diff: bool,
     /// Warnings fail, too
     #[arg(long)]
@@ -62,20 +66,20 @@ pub(crate) struct Args {
     /// Not these rules
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Also what this host rejects, truncates or ignores [agentskills, claude-code, claude-ai, codex, openclaw]
-    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = target)]
+    /// Also what this host rejects, truncates or ignores
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = targets())]
     target: Vec<Target>,
     /// Read every file in this dialect instead of finding out
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
 
-fn format(word: &str) -> Result<Format, String> {
-    word.parse().map_err(|error: render::UnknownFormat| error.to_string())
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::id)).try_map(|word| word.parse::<Format>())
 }
 
-fn target(word: &str) -> Result<Target, String> {
-    word.parse().map_err(|error: check::UnknownTarget| error.to_string())
+fn targets() -> impl TypedValueParser<Value = Target> {
+    PossibleValuesParser::new(Target::ALL.map(Target::id)).try_map(|word| word.parse::<Target>())
 }
 
 /// What was typed, together with what the configuration says.
@@ -91,7 +95,8 @@ impl Plan {
     fn new(args: &Args, config: &Config) -> Result<Self, CommandError> {
         let most = if args.risky { Safety::Unsafe } else { Safety::Safe };
         if args.risky && !args.fix && !args.diff {
-            return Err(CommandError::input("--unsafe needs --fix or --diff"));
+            return Err(CommandError::input("--unsafe says how much to fix, but nothing is fixed")
+                .hint("add --fix, or --diff to see what would change"));
         }
         let or = |own: &[String], other: &[String]| {
             if own.is_empty() { other.to_vec() } else { own.to_vec() }
@@ -106,7 +111,7 @@ impl Plan {
                 args.target.clone()
             },
         };
-        config::known_codes(options.select.iter().chain(&options.ignore))?;
+        config::known_codes("--select and --ignore", options.select.iter().chain(&options.ignore))?;
         Ok(Self {
             format: if args.json { Format::Json } else { args.format },
             fixes: (args.fix || args.diff).then_some(most),
@@ -153,69 +158,73 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 /// Candidates that travel together, so that threads meet rarely.
 const BATCH: usize = 32;
 
-/// One thread walks, some work, and this one prints in the order of the walk. Only a bounded
-/// number of batches is under way, so memory does not grow with the number of skills.
+/// A batch on its way to a worker, and where its outcomes are awaited.
+type Job = (Vec<Candidate>, mpsc::Sender<Vec<Outcome>>);
+
+/// One thread walks, some work, and this one prints in the order of the walk. The walker may be
+/// only some batches ahead of what is printed, so memory does not grow with the number of skills;
+/// when printing fails, its queue closes and everybody goes home.
 fn in_parallel(
     paths: &[PathBuf],
     plan: &Plan,
     report: &mut Report<'_>,
 ) -> Result<(), CommandError> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    let (to_work, work_queue) = mpsc::sync_channel::<(usize, Vec<Candidate>)>(workers * 4);
-    let (to_print, print_queue) = mpsc::sync_channel::<(usize, Vec<Outcome>)>(workers * 8);
-    let work_queue = Mutex::new(work_queue);
+    let (to_work, jobs) = mpsc::channel::<Job>();
+    let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<Outcome>>>(workers * 8);
+    let jobs = Mutex::new(jobs);
     thread::scope(|scope| {
-        scope.spawn(move || walk_in_batches(paths, &to_work));
+        scope.spawn(move || walk_in_batches(paths, &to_work, &to_print));
         for _ in 0..workers {
-            let (to_print, work_queue) = (to_print.clone(), &work_queue);
-            scope.spawn(move || {
+            scope.spawn(|| {
                 loop {
-                    let next = work_queue.lock().map(|queue| queue.recv());
-                    let Ok(Ok((index, batch))) = next else { return };
+                    let next = jobs.lock().map(|jobs| jobs.recv());
+                    let Ok(Ok((batch, outcomes))) = next else { return };
                     let done = batch.into_iter().map(|candidate| work(candidate, plan)).collect();
-                    if to_print.send((index, done)).is_err() {
-                        return;
-                    }
+                    // Nobody waits for it any more when printing failed.
+                    let _ = outcomes.send(done);
                 }
             });
         }
-        drop(to_print);
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        for (index, outcomes) in print_queue {
-            waiting.insert(index, outcomes);
-            while let Some(outcomes) = waiting.remove(&next) {
-                for outcome in outcomes {
-                    report.file(outcome)?;
-                }
-                next += 1;
+        for outcomes in in_order {
+            for outcome in outcomes.recv().unwrap_or_default() {
+                report.file(outcome)?;
             }
         }
         Ok(())
     })
 }
 
-fn walk_in_batches(paths: &[PathBuf], queue: &mpsc::SyncSender<(usize, Vec<Candidate>)>) {
+fn walk_in_batches(
+    paths: &[PathBuf],
+    to_work: &mpsc::Sender<Job>,
+    to_print: &mpsc::SyncSender<mpsc::Receiver<Vec<Outcome>>>,
+) {
+    let send = |batch: Vec<Candidate>| {
+        let (done, outcomes) = mpsc::channel();
+        to_print.send(outcomes).is_ok() && to_work.send((batch, done)).is_ok()
+    };
     let mut batch = Vec::with_capacity(BATCH);
-    let mut index = 0;
     discover::walk(paths, &mut |candidate| {
         batch.push(candidate);
-        if batch.len() < BATCH {
-            return true;
-        }
-        index += 1;
-        queue.send((index - 1, std::mem::take(&mut batch))).is_ok()
+        batch.len() < BATCH || send(std::mem::take(&mut batch))
     });
-    // Nobody listens any more when printing failed.
-    let _ = queue.send((index, batch));
+    send(batch);
 }
 
 fn work(candidate: Candidate, plan: &Plan) -> Outcome {
     match candidate {
-        Candidate::Skill { path, folder, root } => match load::source(&path, root.as_deref()) {
-            Ok(source) => check_one(&path, folder.as_ref(), source, plan),
-            Err(problem) => failed(&path, *problem, false),
-        },
+        Candidate::Skill { path, folder, root, named } => {
+            let origin = match (&root, named) {
+                (Some(root), _) => Origin::Link(root),
+                (None, true) => Origin::Named,
+                (None, false) => Origin::Walked,
+            };
+            match load::source(&path, origin) {
+                Ok(source) => check_one(&path, folder.as_ref(), source, plan),
+                Err(problem) => failed(&path, *problem, false),
+            }
+        }
         Candidate::Unreadable { path, problem } => {
             let found = Diagnostic::error("unreadable-file", Span::default(), problem);
             failed(&path, found, true)
@@ -264,12 +273,12 @@ fn check_one(
             outcome.fixed = fixed.fixed.len();
             if plan.diff {
                 outcome.diff = Some(diff(&outcome.path, &before, &fixed.text));
-            } else if let Err(error) = write::replace(path, &fixed.text) {
-                return failed(
-                    path,
-                    Diagnostic::error("unreadable-file", Span::default(), error.to_string()),
-                    true,
-                );
+            } else if let Err(reason) = write::replace(path, &fixed.text) {
+                outcome.fixed = 0;
+                let message = format!("the fixed text cannot be written: {reason}");
+                let found = Diagnostic::error("unwritable-file", Span::default(), message)
+                    .help("check the permissions of the file and its folder, and the space left");
+                checked.diagnostics.insert(0, found);
             } else if let Ok(source) = Source::from_bytes(fixed.text.into_bytes()) {
                 checked = check::check(source, folder, &plan.options);
             }
@@ -369,19 +378,20 @@ impl<'a> Report<'a> {
         let (count, files) = self.fixed;
         if count > 0 {
             let verb = if self.plan.diff { "would fix" } else { "fixed" };
-            eprintln!("{verb} {} in {}", plural(count, "finding"), plural(files, "file"));
+            eprintln!(
+                "{verb} {} in {}",
+                output::plural(count, "finding"),
+                output::plural(files, "file")
+            );
         }
+        let changes = self.plan.diff && count > 0;
         let stops = self.summary.errors > 0 || self.plan.strict && self.summary.warnings > 0;
-        Ok(ExitCode::from(match (self.input_error, stops && !self.plan.diff) {
+        Ok(ExitCode::from(match (self.input_error, stops || changes) {
             (true, _) => 2,
             (false, true) => 1,
             (false, false) => 0,
         }))
     }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// A line on the terminal that counts, once the work takes longer than a moment.

@@ -1,7 +1,11 @@
-use std::{io, process::ExitCode};
+//! `savoir completions`.
+
+use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+
+use crate::{error::CommandError, output};
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -12,7 +16,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "savoir", &mut io::stdout());
-    ExitCode::SUCCESS
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::Cli::command(), "savoir", &mut script);
+    output::text(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
 }

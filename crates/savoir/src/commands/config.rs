@@ -1,3 +1,5 @@
+//! `savoir config`.
+
 use std::{io::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
@@ -6,6 +8,7 @@ use crate::{config::Config, error::CommandError, output};
 
 /// Show the effective settings and where each came from
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  savoir config --json")]
 pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
@@ -14,24 +17,18 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
+    let settings = config.effective();
     if args.json {
-        let settings: serde_json::Map<_, _> = config
-            .origins
-            .iter()
-            .map(|(name, value, origin)| (name.clone(), json!({"value": value, "from": origin})))
+        let settings: serde_json::Map<_, _> = settings
+            .into_iter()
+            .map(|(name, value, origin)| (name, json!({"value": value, "from": origin})))
             .collect();
         output::json(&settings)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = output::stdout();
-    if config.origins.is_empty() {
-        writeln!(
-            out,
-            "nothing is set; `savoir.toml` can set `[check]` select, ignore, strict, target, dialect"
-        )?;
-    }
-    for (name, value, origin) in &config.origins {
-        writeln!(out, "{name} = {value}  # {origin}")?;
+    for (name, value, origin) in settings {
+        writeln!(out, "{name} = {value}  # {}", output::harmless(&origin))?;
     }
     output::flush(out)?;
     Ok(ExitCode::SUCCESS)

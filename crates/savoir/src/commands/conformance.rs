@@ -1,3 +1,5 @@
+//! `savoir conformance`.
+
 use std::{fs, io::Write as _, path::PathBuf, process::ExitCode};
 
 use crate::{conformance, error::CommandError, output};

@@ -1,4 +1,7 @@
+//! `savoir convert`.
+
 use std::{
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -6,9 +9,8 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use savoir_skill::{
-    Dialect, Folder,
+    Dialect,
     convert::{self, Conversion, FieldReport, How},
-    folder::is_skill_file,
 };
 
 use crate::{error::CommandError, load, output, write};
@@ -26,7 +28,7 @@ pub(crate) struct Args {
     /// A skill's folder or file
     path: PathBuf,
     /// The dialect to write
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     to: Dialect,
     /// Write the whole skill folder here instead of printing SKILL.md
     #[arg(short, long, value_name = "DIR")]
@@ -34,15 +36,21 @@ pub(crate) struct Args {
     /// How to report what happened to each field
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json", "none"])]
     report: String,
+    /// Refuse a skill with any finding
+    #[arg(long)]
+    strict: bool,
     /// Read the file in this dialect instead of finding out
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let loaded = load::load(&args.path, args.dialect)?;
-    let conversion =
-        convert::convert(&loaded.reading, loaded.folder.as_ref(), args.to).map_err(|error| {
+    if args.strict {
+        load::require_clean(&loaded)?;
+    }
+    let mut conversion = convert::convert(&loaded.reading, loaded.folder.as_ref(), args.to)
+        .map_err(|error| {
             CommandError::findings(format!(
                 "{} cannot be converted: {error}",
                 loaded.path.display()
@@ -51,7 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         })?;
     match &args.output {
         Some(folder) => {
-            write_folder(folder, &loaded, &conversion)?;
+            let left_out = write_folder(folder, &loaded, &conversion)?;
+            conversion.report.extend(left_out);
             report(args, &conversion.report, true)?;
         }
         None => {
@@ -60,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 report(args, &conversion.report, true)?;
             } else {
                 let text = conversion.files.first().map_or("", |file| file.text.as_str());
-                output::text(text)?;
+                output::content(text)?;
                 report(args, &conversion.report, false)?;
             }
         }
@@ -68,30 +77,38 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The converted files, and every other file of the skill as it is.
+/// Writes the converted files and every other file of the skill as it is; gives back what could
+/// not be copied.
 fn write_folder(
     folder: &Path,
     loaded: &load::Loaded,
     conversion: &Conversion,
-) -> Result<(), CommandError> {
+) -> Result<Vec<FieldReport>, CommandError> {
+    let mut left_out = Vec::new();
     write::new_folder(folder, |staging| {
-        let written = |path: &str| conversion.files.iter().any(|file| file.path == path);
-        for file in loaded.folder.iter().flat_map(Folder::files) {
-            if written(&file.path) || is_skill_file(&file.path) || file.link {
-                continue;
-            }
-            let bytes =
-                loaded.folder.as_ref().map_or_else(|| Ok(Vec::new()), |from| from.read(&file.path));
-            let bytes = bytes.map_err(|error| {
-                CommandError::input(format!("{} cannot be read: {error}", file.path))
-            })?;
-            write::file_in(staging, &file.path, &bytes)?;
+        if let Some(from) = &loaded.folder {
+            left_out = write::copy_tree(from.root(), staging)?;
+        }
+        if let Some(name) = loaded.path.file_name().filter(|name| *name != "SKILL.md") {
+            // `skill.md` becomes SKILL.md; both would be two skills.
+            let _ = fs::remove_file(staging.join(name));
         }
         for file in &conversion.files {
             write::file_in(staging, &file.path, file.text.as_bytes())?;
         }
         Ok(())
-    })
+    })?;
+    Ok(left_out.into_iter().map(|(path, why)| not_copied(path, why)).collect())
+}
+
+fn not_copied(path: String, why: &str) -> FieldReport {
+    FieldReport {
+        field: "file".into(),
+        from: Some(path),
+        to: None,
+        how: How::Dropped,
+        why: why.into(),
+    }
 }
 
 fn report(args: &Args, report: &[FieldReport], to_stdout: bool) -> Result<(), CommandError> {
@@ -130,6 +147,5 @@ fn text(report: &[FieldReport]) -> String {
         let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
         text.push_str(&output::harmless(&format!("{how:12}  {place}{why}\n")));
     }
-    let word = if kept == 1 { "field" } else { "fields" };
-    text + &format!("{kept} {word} kept as they are\n")
+    text + &format!("{} kept\n", output::plural(kept, "field"))
 }

@@ -1,3 +1,5 @@
+//! `savoir man`.
+
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use clap::CommandFactory as _;
@@ -6,6 +8,9 @@ use crate::{error::CommandError, output};
 
 /// Print the manual page, or write one page per command
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  savoir man | man -l -\n  savoir man -o ~/.local/share/man/man1"
+)]
 pub(crate) struct Args {
     /// Write every page into this folder
     #[arg(short, long, value_name = "DIR")]

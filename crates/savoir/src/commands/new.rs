@@ -1,12 +1,14 @@
+//! `savoir new`.
+
 use std::{
+    fmt::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use anstream::println;
 use savoir_skill::{Dialect, name::NameGrammar};
 
-use crate::{error::CommandError, write};
+use crate::{error::CommandError, output, write};
 
 /// Begin a skill
 #[derive(Debug, clap::Args)]
@@ -19,7 +21,7 @@ pub(crate) struct Args {
     /// Its name: lower-case letters, digits and single hyphens
     name: String,
     /// The system it is for
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect, default_value = "agentskills")]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects(), default_value = "agentskills")]
     dialect: Dialect,
     /// What it does and when to use it
     #[arg(long)]
@@ -54,9 +56,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
         Ok(())
     })?;
+    let mut told = String::new();
     for file in &files {
-        println!("created {}", folder.join(&file.path).display());
+        let _ = writeln!(told, "created {}", folder.join(&file.path).display());
     }
-    println!("check it with: savoir check {}", folder.display());
+    let _ = writeln!(told, "check it with: savoir check {}", folder.display());
+    output::text(&output::harmless(&told))?;
     Ok(ExitCode::SUCCESS)
 }

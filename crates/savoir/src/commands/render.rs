@@ -1,3 +1,5 @@
+//! `savoir render`.
+
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use savoir_skill::{Dialect, render};
@@ -23,14 +25,20 @@ pub(crate) struct Args {
     /// A JSON file with values
     #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
+    /// Refuse a skill with any finding
+    #[arg(long)]
+    strict: bool,
     /// Read the file in this dialect instead of finding out
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     let loaded = load::load(&args.path, args.dialect)?;
     load::require_usable(&loaded)?;
+    if args.strict {
+        load::require_clean(&loaded)?;
+    }
     let mut values = match &args.inputs {
         Some(file) => from_file(file)?,
         None => Map::new(),
@@ -44,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     let directory = loaded.folder.as_ref().map(|folder| folder.root().to_string_lossy());
     let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
-    output::text(&prompt)?;
+    output::content(&prompt)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,3 +1,5 @@
+//! `savoir rules`.
+
 use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_skill::{
@@ -46,13 +48,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn unknown(code: &str) -> CommandError {
+/// The error for a code that no rule has.
+pub(crate) fn unknown(code: &str) -> CommandError {
     let error = CommandError::input(format!("there is no rule `{code}`"));
-    let near = check::all_rules()
-        .iter()
-        .map(|rule| rule.code)
-        .find(|known| known.contains(code) || code.contains(known));
-    match near {
+    match check::nearest_rule(code) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("`savoir rules` lists them all"),
     }

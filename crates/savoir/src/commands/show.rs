@@ -1,3 +1,5 @@
+//! `savoir show`.
+
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use savoir_skill::{
@@ -28,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     /// Read the file in this dialect instead of finding out
-    #[arg(long, value_name = "DIALECT", value_parser = super::dialect)]
+    #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
 
@@ -94,15 +96,14 @@ fn page(loaded: &Loaded) -> String {
     page.value("policy", &serde_json::to_value(&skill.policy).unwrap_or_default());
     page.list("files", skill.resources.iter().cloned());
     page.value("other fields", &Value::Object(skill.extra.clone()));
-    let lines = skill.body.lines().count();
-    page.field("body", &format!("{lines} lines, {} bytes", skill.body.len()));
+    let lines = output::plural(skill.body.lines().count(), "line");
+    page.field("body", &format!("{lines}, {}", output::plural(skill.body.len(), "byte")));
     let errors = reading.diagnostics.iter().filter(|found| found.is_error()).count();
     let warnings = reading.diagnostics.len() - errors;
     if errors + warnings > 0 {
-        let hint = format!(
-            "{errors} errors, {warnings} warnings; see: savoir check {}",
-            loaded.path.display()
-        );
+        let counts =
+            format!("{}, {}", output::plural(errors, "error"), output::plural(warnings, "warning"));
+        let hint = format!("{counts}; see: savoir check {}", loaded.path.display());
         page.field("findings", &hint);
     }
     page.text

@@ -1,8 +1,28 @@
 //! Any bytes at all get a finding, never a panic, and the other files are still checked.
 
-use std::fs::{self, File};
+use std::{
+    fs::{self, File},
+    io::Read as _,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::support::{GOOD, Sandbox};
+
+/// Waits for the end of a process that may hang, and ends it then.
+fn wait(child: &mut Child) -> Option<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("the child that hangs");
+    child.wait().expect("the child that was ended");
+    None
+}
 
 /// Checks `bytes` as one of two skills; the other must still be seen.
 fn codes_of(bytes: &[u8]) -> Vec<String> {
@@ -133,5 +153,83 @@ fn a_terminal_is_never_given_what_a_skill_wants_it_to_do() {
             assert!(!run.stdout.contains(forbidden), "{args:?} {:?}", run.stdout);
             assert!(!run.stderr.contains(forbidden), "{args:?} {:?}", run.stderr);
         }
+    }
+}
+
+#[test]
+fn nobody_reads_to_the_end() {
+    let sandbox = Sandbox::new();
+    let bad = "---\nname: Bad Name\ndescription: Use for: demos\n---\nx\n";
+    for number in 0..1500 {
+        sandbox.write(&format!("skills/s{number}/SKILL.md"), bad);
+    }
+    for args in [&["check", "skills"][..], &["check", "skills", "--json"]] {
+        let mut child = sandbox
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("savoir runs");
+        let mut some = [0; 64];
+        let mut stdout = child.stdout.take().expect("standard output");
+        stdout.read_exact(&mut some).expect("some output");
+        drop(stdout);
+        // A pipe that is full would keep it from ending, too.
+        let mut stderr = child.stderr.take().expect("standard error");
+        let errors = thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).map(|_| text)
+        });
+        let ended = wait(&mut child);
+        let errors = errors.join().expect("a reader").expect("text");
+        assert!(ended.is_some(), "{args:?} does not end when nobody reads its output");
+        assert!(!errors.contains("panicked"), "{args:?}: {errors}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_the_file() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("skills/odd")).expect("folder");
+    let pipe = sandbox.path("skills/odd/SKILL.md");
+    let made = Command::new("mkfifo").arg(pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    for args in [
+        ["check", "skills"],
+        ["check", "skills/odd"],
+        ["check", "skills/odd/SKILL.md"],
+        ["show", "skills/odd"],
+        ["show", "skills/odd/SKILL.md"],
+    ] {
+        let mut child = sandbox
+            .command(&args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("savoir runs");
+        let ended = wait(&mut child);
+        let ended = ended.unwrap_or_else(|| panic!("{args:?} waits for a pipe"));
+        assert!(matches!(ended.code(), Some(1 | 2)), "{args:?}: {ended}");
+    }
+}
+
+#[test]
+fn an_input_from_the_command_line_is_not_printed_raw() {
+    let sandbox = Sandbox::with_examples();
+    let args = ["render", "examples/article-summary", "--input", "\u{1b}[2Jodd=x"];
+    // Colours are escape sequences of our own; what was typed must not become one.
+    for forced in [false, true] {
+        let mut command = sandbox.command(&args);
+        if forced {
+            command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
+        }
+        let output = command.output().expect("savoir runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr:?}");
+        assert!(stderr.contains("odd"), "{stderr:?}");
+        assert!(!stderr.contains("\u{1b}[2J"), "{stderr:?}");
+        assert!(forced || !stderr.contains('\u{1b}'), "{stderr:?}");
     }
 }

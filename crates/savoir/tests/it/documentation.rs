@@ -1,12 +1,16 @@
 //! The examples in the documentation do what they say.
 //!
 //! A block ```` ```console ```` holds commands after `$ ` and what they print. The commands of one
-//! page run in order in one folder that begins with a copy of `examples/`. A line `...` stands for
-//! any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are run.
+//! page run in order in one folder that begins with a copy of `examples/` and of `docs/samples/`. A
+//! line `...` stands for any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are
+//! run.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use crate::support::{Sandbox, repository};
+use crate::support::{Sandbox, copy, repository};
 
 struct Step {
     command: String,
@@ -73,18 +77,24 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
     }
 }
 
-#[test]
-fn every_transcript_is_true() {
-    let mut pages = vec![repository().join("README.md")];
+/// The pages in `docs/`, and these of the root.
+fn pages(root: &[&str]) -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = root.iter().map(|name| repository().join(name)).collect();
     for entry in fs::read_dir(repository().join("docs")).expect("docs") {
         let path = entry.expect("entry").path();
         if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path);
         }
     }
+    pages
+}
+
+#[test]
+fn every_transcript_is_true() {
     let mut count = 0;
-    for page in pages {
+    for page in pages(&["README.md"]) {
         let sandbox = Sandbox::with_examples();
+        copy(&repository().join("docs/samples"), &sandbox.path("samples"));
         for step in steps(&fs::read_to_string(&page).expect("a page")) {
             count += 1;
             let got = run(&sandbox, &step.command);
@@ -98,5 +108,71 @@ fn every_transcript_is_true() {
             );
         }
     }
-    assert!(count >= 10, "only {count} commands are shown in the documentation");
+    assert!(count >= 20, "only {count} commands are shown in the documentation");
+}
+
+/// The lines of a page that are not code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut fence: Option<&str> = None;
+    page.lines().filter(move |line| {
+        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(open) if line.trim_end() == open => fence = None,
+            None if ticks.len() >= 3 => fence = Some(ticks),
+            None => return true,
+            Some(_) => {}
+        }
+        false
+    })
+}
+
+/// The targets of the links and pictures in a line, apart from those in code.
+fn targets(line: &str) -> Vec<String> {
+    let text: String = line.split('`').step_by(2).collect();
+    let links = text.split("](").skip(1);
+    links.filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())).collect()
+}
+
+/// The anchors of a page, made from its headings as forges make them.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+            title.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+        })
+        .collect()
+}
+
+/// Why a link of a page leads nowhere, if it does.
+fn broken(page: &Path, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let path =
+        if file.is_empty() { page.to_owned() } else { page.parent().expect("docs").join(file) };
+    if !path.exists() {
+        return Some(format!("{}: {target} does not exist", page.display()));
+    }
+    if anchor.is_empty() {
+        return None;
+    }
+    let known = fs::read_to_string(&path).is_ok_and(|text| anchors(&text).contains(&anchor.into()));
+    (!known).then(|| format!("{}: {target} has no such heading", page.display()))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut count = 0;
+    let mut problems = Vec::new();
+    for page in pages(&["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
+        let text = fs::read_to_string(&page).expect("a page");
+        for target in prose(&text).flat_map(targets) {
+            count += 1;
+            problems.extend(broken(&page, &target));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(count >= 20, "only {count} links were found");
 }

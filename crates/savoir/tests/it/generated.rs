@@ -1,6 +1,6 @@
 //! Files that are generated from the code are what the code would generate.
 
-use std::fs;
+use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::support::{Sandbox, repository};
 
@@ -11,22 +11,27 @@ fn the_page_of_rules_is_up_to_date() {
     assert!(page == now, "docs/rules.md is stale: run `make generated`");
 }
 
+/// The files of a folder by their names.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let text = fs::read_to_string(entry.path()).expect("a file");
+            (entry.file_name().to_string_lossy().into_owned(), text)
+        })
+        .collect()
+}
+
 #[test]
 fn the_schemas_are_up_to_date() {
-    for dialect in [
-        "agentskills",
-        "claude-code",
-        "codex",
-        "openclaw",
-        "agent-flow",
-        "gibberish",
-        "gaia",
-        "skillrt",
-        "personal-agent",
-    ] {
-        let path = repository().join(format!("schemas/{dialect}.json"));
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        let now = Sandbox::new().run(&["schema", dialect]).stdout;
-        assert!(kept == now, "schemas/{dialect}.json is stale: run `make generated`");
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["schema", "--all", "schemas"]);
+    assert_eq!(run.code, 0, "{run}");
+    let (kept, now) = (files(&repository().join("schemas")), files(&sandbox.path("schemas")));
+    let (names, wanted): (Vec<_>, Vec<_>) = (kept.keys().collect(), now.keys().collect());
+    assert_eq!(names, wanted, "schemas/ is stale: run `make generated`");
+    for (name, text) in now {
+        assert!(kept[&name] == text, "schemas/{name} is stale: run `make generated`");
     }
 }

@@ -1,7 +1,7 @@
 //! Running the program in a folder of its own.
 
 use std::{
-    fmt, fs,
+    env, fmt, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -64,16 +64,25 @@ impl Sandbox {
         fs::read_to_string(self.path(relative)).expect(relative)
     }
 
-    /// Runs `savoir` here, without the settings of the person who runs the tests.
-    pub(crate) fn run(&self, args: &[&str]) -> Transcript {
-        let output = Command::new(env!("CARGO_BIN_EXE_savoir"))
+    /// `savoir`, to be run here without the settings of the person who runs the tests.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_savoir"));
+        let settings = env::vars_os().map(|(name, _)| name);
+        for name in settings.filter(|name| name.to_string_lossy().starts_with("SAVOIR_")) {
+            command.env_remove(name);
+        }
+        command
             .args(args)
             .current_dir(self.dir.path())
             .env("XDG_CONFIG_HOME", self.path(".config"))
-            .env_remove("SAVOIR_CHECK_STRICT")
             .env("NO_COLOR", "1")
-            .output()
-            .expect("savoir runs");
+            .env_remove("CLICOLOR_FORCE");
+        command
+    }
+
+    /// What `savoir` prints here, without colour.
+    pub(crate) fn run(&self, args: &[&str]) -> Transcript {
+        let output = self.command(args).output().expect("savoir runs");
         Transcript {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Options, check};
+use super::{Checked, Options, check};
 use crate::{
     diagnostic::{Diagnostic, Edit, Safety},
     document::State,
@@ -42,19 +42,37 @@ pub fn fix(text: &str, folder: Option<&Folder>, options: &Options, most: Safety)
         if edits.is_empty() {
             break;
         }
-        let next = edit::apply(&text, &edits);
-        let after = check(Source::new(next.clone()), folder, options);
-        let worse = after.reading.document.state() == State::Unreadable
-            && checked.reading.document.state() != State::Unreadable;
-        // A fix that changes nothing, makes the file too large or unreadable is no fix.
-        if next == text || worse || next.len() > limits::MAX_FILE_BYTES {
-            break;
-        }
+        let attempt = |edits: &[Edit]| apply_if_better(&text, &checked, edits, folder, options);
+        // Together, or else the first that does good alone.
+        let step = attempt(&edits).map(|step| (step, codes)).or_else(|| {
+            let single = |found: &Diagnostic| compatible_edits(std::slice::from_ref(found), most);
+            let mut singles = checked.diagnostics.iter().map(single);
+            singles.find_map(|(edits, codes)| Some((attempt(&edits)?, codes)))
+        });
+        let Some(((next, after), codes)) = step else { break };
         text = next;
         fixed.extend(codes);
         checked = after;
     }
     Fixed { text, fixed, remaining: checked.diagnostics }
+}
+
+/// The text after some edits, unless they change nothing, make it too large or unreadable.
+fn apply_if_better(
+    text: &str,
+    before: &Checked,
+    edits: &[Edit],
+    folder: Option<&Folder>,
+    options: &Options,
+) -> Option<(String, Checked)> {
+    let next = edit::apply(text, edits);
+    if next == text || next.len() > limits::MAX_FILE_BYTES {
+        return None;
+    }
+    let after = check(Source::new(next.clone()), folder, options);
+    let state = |checked: &Checked| checked.reading.document.state();
+    let worse = state(&after) == State::Unreadable && state(before) != State::Unreadable;
+    (!worse).then_some((next, after))
 }
 
 /// The edits of all fixes that do not get in each other's way; a fix goes whole or not at all.

@@ -31,6 +31,8 @@ mod sarif;
 mod tests;
 mod text;
 mod visible;
+
+pub use visible::visible;
 mod window;
 
 use std::{

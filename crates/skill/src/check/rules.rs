@@ -147,6 +147,7 @@ pub(super) static ALL: &[&Rule] = &[
     &template_leftovers::UNRENDERED_TEMPLATE,
     &placeholders::UNUSED_INPUT,
     &command_templates::UNUSED_PARAMETER,
+    &files::UNWRITABLE_FILE,
     &fields::WRONG_TYPE,
     &yaml_features::YAML_ALIAS,
     &yaml_features::YAML_KEY,

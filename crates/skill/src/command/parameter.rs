@@ -45,17 +45,12 @@ impl ParameterKind {
 }
 
 /// Reads the cell that says whether a parameter is required: yes, no, true or false in any case.
-pub fn parse_yes_no(cell: &str) -> Option<bool> {
+pub(crate) fn parse_yes_no(cell: &str) -> Option<bool> {
     match cell.trim().to_ascii_lowercase().as_str() {
         "yes" | "true" => Some(true),
         "no" | "false" => Some(false),
         _ => None,
     }
-}
-
-/// Whether the section says that there are no parameters.
-pub fn says_none(section: &str) -> bool {
-    matches!(section.trim(), "None" | "None." | "(None)")
 }
 
 /// The `X` of `(default: X)` in a description, read as the type of the parameter.
@@ -147,14 +142,6 @@ mod tests {
         assert_eq!(parse_yes_no(" Yes "), Some(true));
         assert_eq!(parse_yes_no("FALSE"), Some(false));
         assert_eq!(parse_yes_no("maybe"), None);
-    }
-
-    #[test]
-    fn none_only_counts_alone() {
-        for section in ["None", "\nNone.\n", "(None)"] {
-            assert!(says_none(section));
-        }
-        assert!(!says_none("None of these") && !says_none(""));
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Commands from template to words.
+
 use serde_json::json;
 
 use super::*;

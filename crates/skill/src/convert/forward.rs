@@ -48,7 +48,7 @@ enum Memory {
 /// Writes a skill for another system. What comes out is read again, and the original is restored
 /// from it, before anyone sees it.
 pub(super) fn forward(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
-    if target == Dialect::PROSE {
+    if !target.has_frontmatter() {
         return into_prose(reading);
     }
     let bridge = Bridge::new(&reading.skill, target)?;
@@ -68,7 +68,7 @@ pub(super) fn forward(reading: &Reading, target: Dialect) -> Result<Draft, Conve
 
 /// Whether a skill converted to another dialect is exactly this text.
 pub(super) fn makes(reading: &Reading, target: Dialect, text: &str) -> bool {
-    if target == Dialect::PROSE {
+    if !target.has_frontmatter() {
         return prose::write(&reading.document, reading.skill.dialect).as_deref() == Some(text);
     }
     let Ok(bridge) = Bridge::new(&reading.skill, target) else { return false };

@@ -16,7 +16,7 @@ use super::{
     stash::{Head, Stash, is_own, newline, with_newlines},
 };
 use crate::{
-    dialect::{Dialect, NewFile},
+    dialect::NewFile,
     document::{Document, State},
     reading::{Reading, read_as},
     source::Source,
@@ -53,10 +53,10 @@ fn pieces(document: &Document) -> Pieces {
 /// The original with the edits that its conversion got since. `None` when that does not work out.
 pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion> {
     let (dialect, target) = (reading.skill.dialect, original.skill.dialect);
-    if dialect == Dialect::PROSE {
+    if !dialect.has_frontmatter() {
         return Some(restored(reading, original));
     }
-    if target == Dialect::PROSE || original.document.layout().closed_block().is_none() {
+    if !target.has_frontmatter() || original.document.layout().closed_block().is_none() {
         return None;
     }
     let made = forward(original, dialect).ok()?;

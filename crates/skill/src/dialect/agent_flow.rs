@@ -5,7 +5,7 @@ mod contract;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader,
+    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
     agentskills::{tools_text, write_base},
     scaffold::title,
 };
@@ -179,6 +179,16 @@ impl Language for AgentFlow {
         for node in reader.node("inputs").and_then(Node::items).unwrap_or_default() {
             unknown_kind(node, found);
         }
+    }
+
+    fn habits(&self) -> Habits {
+        // The sentence of its API.
+        let message = |name: &str, folder: &str| {
+            format!(
+                "Skill name mismatch: folder name '{folder}' does not match frontmatter name '{name}'"
+            )
+        };
+        Habits { folder_name: Some(FolderName { message, ..FolderName::EQUAL }), ..Habits::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -1,13 +1,15 @@
 //! The agentskills.io base format: six fields, every value read as text.
 
-use super::{Clues, Evidence, Language, NewFile, Reader, scaffold::title};
+use super::{
+    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Strictness, scaffold::title,
+};
 use crate::{
     convert::Fields,
     diagnostic::{Diagnostic, Severity},
-    document::Document,
+    document::{Document, State},
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
-    name::NameGrammar,
+    name::{self, NameGrammar},
     shape::{Field, Limit, Others, Shape},
     skill::Skill,
     yaml::write::write_scalar,
@@ -77,6 +79,12 @@ impl Language for AgentSkills {
         if entries.is_empty() {
             return None;
         }
+        if clues.document.state() == State::Unreadable {
+            return Some(Evidence::weak(
+                14,
+                "its frontmatter does not read; only single lines of it do",
+            ));
+        }
         match entries.iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
             None => Some(Evidence::strong(12, "all its fields are fields of the base format")),
             Some(other) => (clues.has("name") || clues.has("description")).then(|| {
@@ -113,6 +121,14 @@ impl Language for AgentSkills {
                         "the base format maps text to text; other readers turn this into a string",
                     ),
             );
+        }
+    }
+
+    fn habits(&self) -> Habits {
+        Habits {
+            folder_name: Some(FolderName { form: name::canonical, ..FolderName::EQUAL }),
+            strictness: Strictness::TextOnly,
+            ..Habits::COMMON
         }
     }
 

@@ -1,7 +1,7 @@
 //! Claude Code: the base format with fields for starting, forking and limiting a skill.
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader,
+    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
     agentskills::{FENCES, TOOLS, tools_text, write_base},
     scaffold::title,
 };
@@ -10,7 +10,7 @@ use crate::{
     diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::Fences,
-    name::NameGrammar,
+    name::{self, NameGrammar},
     render::Placeholders,
     shape::{Field, Limit, Shape},
     skill::{Input, InputKind, Skill},
@@ -174,6 +174,12 @@ impl Language for ClaudeCode {
             );
         }
         argument_hint(reader, found);
+    }
+
+    fn habits(&self) -> Habits {
+        let folder_name =
+            FolderName { severity: Severity::Warning, form: name::canonical, ..FolderName::EQUAL };
+        Habits { folder_name: Some(folder_name), ..Habits::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader, agentskills::tools_text, scaffold::title,
-    skillrt::skill_references,
+    Clues, Evidence, FolderName, Grant, Habits, Language, NewFile, Reader, agentskills::tools_text,
+    scaffold::title, skillrt::skill_references,
 };
 use crate::{
     convert::Fields,
@@ -48,6 +48,7 @@ impl ManifestShape {
 
 const TIERS: &[&str] = &["verified", "community", "experimental"];
 const WORDS: Shape = Shape::List(&Shape::Scalar(&[]));
+const PERMISSIONS: Shape = Shape::List(&Shape::Permission);
 const PARAMETER_KINDS: &[&str] = &["string", "integer", "number", "boolean", "array", "object"];
 
 const PARAMETER: Shape = Shape::Record(
@@ -106,7 +107,7 @@ const FLAT: &[Field] = &[
     Field::required("description", Shape::Text(&[Limit::error(200)]), "One line about the skill."),
     Field::required("author", Shape::Text(&[]), "Publisher or handle."),
     Field::required("license", Shape::Licence, "SPDX identifier."),
-    Field::required("permissions", WORDS, "What it may do, as `domain:level[:scope]`."),
+    Field::required("permissions", PERMISSIONS, "What it may do, as `domain:level[:scope]`."),
     Field::required("tools", Shape::List(&TOOL), "Functions of `tools.py`."),
     Field::required("security_tier", Shape::Choice(TIERS), "Claimed trust tier."),
     Field::optional("requirements", REQUIREMENTS, "What must be there before it runs."),
@@ -136,7 +137,7 @@ const NESTED: &[Field] = &[
                 "gaia",
                 Shape::Record(
                     &[
-                        Field::optional("permissions", WORDS, "What it may do."),
+                        Field::optional("permissions", PERMISSIONS, "What it may do."),
                         Field::optional(
                             "security_tier",
                             Shape::Choice(TIERS),
@@ -192,7 +193,8 @@ impl Language for Gaia {
             return Some(Evidence::strong(3, "it has `security_tier` and a list of `tools`"));
         }
         let grants = clues.document.field("permissions").and_then(Node::items).unwrap_or_default();
-        let is_grant = |node: &Node| node.text().is_some_and(|text| text.contains(':'));
+        let is_grant =
+            |node: &Node| node.text().is_some_and(|text| Permission::parse(text).is_ok());
         (!grants.is_empty() && grants.iter().all(is_grant))
             .then(|| Evidence::strong(3, "`permissions` is a list of `domain:level`"))
     }
@@ -201,9 +203,14 @@ impl Language for Gaia {
         if document.is_some_and(is_nested) { NESTED } else { FLAT }
     }
 
+    fn shapes(&self) -> Vec<&'static [Field]> {
+        vec![FLAT, NESTED]
+    }
+
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
         let at = |key: &str| place(reader, key);
         reader.identity(skill);
+        skill.body = skill.body.trim_matches(['\n', '\r']).to_owned();
         skill.version = reader.text("version");
         skill.authors = reader.strings("author");
         skill.permissions = reader
@@ -239,6 +246,23 @@ impl Language for Gaia {
         let skills = reader.node(&key);
         ranges(skills, &key, found);
         skill_references(skills, &key, found);
+    }
+
+    fn grants(&self, document: &Document) -> Vec<Grant> {
+        let Some(fields) = document.fields() else { return Vec::new() };
+        let nested = fields.path("metadata.gaia.permissions");
+        let list = nested.or_else(|| fields.get("permissions")).and_then(Node::items);
+        let grants = list.unwrap_or_default().iter().filter_map(|node| {
+            let written = node.text()?.trim();
+            let permission = Permission::parse(written).ok()?;
+            let written = written.to_owned();
+            Some(Grant { permissions: vec![permission], written, span: node.span })
+        });
+        grants.collect()
+    }
+
+    fn habits(&self) -> Habits {
+        Habits { folder_name: Some(FolderName::EQUAL), known_folders: &["lib"], ..Habits::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -2,7 +2,9 @@
 
 pub(crate) mod tools;
 
-use super::{Clues, Evidence, Language, NewFile, Reader, scaffold::title};
+use super::{
+    BodyUse, Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, scaffold::title,
+};
 use crate::{
     convert::Fields,
     diagnostic::{Diagnostic, Edit, Fix, Severity},
@@ -112,6 +114,10 @@ impl Language for Gibberish {
         modes(reader, found);
         clamped_timeout(reader, found);
         found.extend(tools::read(reader.document).1);
+    }
+
+    fn habits(&self) -> Habits {
+        Habits { folder_name: Some(FolderName::EQUAL), body: BodyUse::Tools, ..Habits::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -3,14 +3,16 @@
 
 mod lifecycle;
 
+use std::borrow::Cow;
+
 use super::{
-    Clues, Evidence, Language, NewFile, Reader,
+    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
     agentskills::{TOOLS, tools_text, write_base},
     scaffold::title,
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix},
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
@@ -20,7 +22,7 @@ use crate::{
     yaml::{YamlVersion, write::write_scalar},
 };
 
-pub use lifecycle::{ARCHIVED_DAYS, Lifecycle, Provenance, STALE_DAYS, Standing, preamble_line};
+pub use lifecycle::{Lifecycle, Provenance, Standing, preamble_line};
 
 #[derive(Debug)]
 pub(super) struct PersonalAgent;
@@ -116,6 +118,15 @@ impl Language for PersonalAgent {
                 .fix(Fix::risky(vec![Edit::replace(node.span, slug)])),
             );
         }
+    }
+
+    fn habits(&self) -> Habits {
+        let folder_name = FolderName {
+            severity: Severity::Warning,
+            form: |text| name::slugify(text).map_or(Cow::Borrowed(text), Cow::Owned),
+            ..FolderName::EQUAL
+        };
+        Habits { folder_name: Some(folder_name), ..Habits::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

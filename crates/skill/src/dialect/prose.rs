@@ -41,6 +41,10 @@ impl Language for Prose {
         &[]
     }
 
+    fn shapes(&self) -> Vec<&'static [Field]> {
+        Vec::new()
+    }
+
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
         skill.mode = Mode::Prose;
         let outline = reader.document.outline();

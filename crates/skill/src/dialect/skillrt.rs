@@ -6,7 +6,7 @@ mod store;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader, agentskills::KEYS, reader::strings_of,
+    Clues, Evidence, Grant, Language, NewFile, Reader, agentskills::KEYS, reader::strings_of,
     scaffold::title,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     yaml::{Node, YamlVersion, write::write_scalar},
 };
 
-pub use run::{RUNTIME_TYPES, RunRefusal, check_runtime, check_tools};
+pub use run::{RunRefusal, check_runtime, check_tools};
 pub use store::{InstallId, Listed, UnsafeName, install_id, listing};
 
 #[derive(Debug)]
@@ -202,6 +202,30 @@ impl Language for Skillrt {
         runtime_level(reader, found);
         let key = "dependencies.skills";
         skill_references(reader.node(key), key, found);
+    }
+
+    fn grants(&self, document: &Document) -> Vec<Grant> {
+        let Some(map) = document.field("permissions") else { return Vec::new() };
+        let mut grants = Vec::new();
+        for key in ["network", "filesystem", "env"] {
+            for node in map.get(key).and_then(Node::items).unwrap_or_default() {
+                let Some(written) = node.text() else { continue };
+                let one = [written];
+                let permissions = match key {
+                    "network" => permission::from_skillrt(&one, &[], &[]),
+                    "filesystem" => permission::from_skillrt(&[], &one, &[]),
+                    _ => permission::from_skillrt(&[], &[], &one),
+                };
+                if !permissions.is_empty() {
+                    grants.push(Grant {
+                        permissions,
+                        written: written.to_owned(),
+                        span: node.span,
+                    });
+                }
+            }
+        }
+        grants
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -81,16 +81,18 @@ pub(super) fn is_key(key: &str) -> bool {
     !key.is_empty() && key.chars().all(word)
 }
 
-/// Whether a line that begins a top-level entry is no key of the tree.
-pub(super) fn lost_key(text: &str, tree: &Tree) -> bool {
-    let entries = tree.root.as_ref().and_then(|root| root.entries()).unwrap_or_default();
-    let known = |start| entries.iter().any(|entry| entry.key_span.start == start);
-    split(text).into_iter().any(|line| {
-        line.indent == 0
-            && !line.is_item(text)
-            && line.key(text).is_some()
-            && !known(line.span.start)
-    })
+/// The keys of all lines that begin a top-level entry.
+pub(super) fn top_level_keys(text: &str) -> Vec<&str> {
+    let entries = split(text).into_iter().filter(|line| line.indent == 0 && !line.is_item(text));
+    entries
+        .filter_map(|line| Some(line.key(text)?.key.slice(text).trim_matches(['"', '\''])))
+        .collect()
+}
+
+/// Whether a key of the broken text is no key of the tree that a repair gave.
+pub(super) fn lost_key(original: &str, tree: &Tree) -> bool {
+    let Some(root) = &tree.root else { return true };
+    top_level_keys(original).into_iter().any(|key| root.get(key).is_none())
 }
 
 /// The last resort: `name` and `description` from lines that hold them whole. Everything else of a

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Edit, Safety},
+    dialect::Dialect,
     source::Span,
     yaml::YamlError,
 };
@@ -22,10 +23,11 @@ pub(super) fn candidates(text: &str, error: &YamlError) -> Vec<Repair> {
     repairs.extend(place.blank_after_colon());
     repairs.extend(place.misaligned_list());
     repairs.extend(place.reserved_character());
+    repairs.extend(place.quoted_indentation());
     for owner in place.owners() {
         repairs.extend(place.value_repairs(&owner));
     }
-    repairs.extend(place.quoted_indentation());
+    repairs.extend(place.quote_opened_above());
     repairs
 }
 
@@ -88,8 +90,11 @@ impl Place<'_> {
             _ => return None,
         };
         let after = &self.lines[index + 1..];
+        // After `- key:` the other keys of the item stand at the column of the first one.
+        let column =
+            line.key(self.text).map_or(line.indent, |pair| pair.key.start - line.span.start);
         let continued: Vec<&Line> =
-            after.iter().take_while(|next| next.blank || next.indent > line.indent).collect();
+            after.iter().take_while(|next| next.blank || next.indent > column).collect();
         let end =
             continued.iter().rev().find(|next| !next.blank).map_or(line.span, |next| next.span).end;
         let value =
@@ -144,14 +149,16 @@ impl Place<'_> {
         repair
     }
 
-    /// Whether a single word is followed by an indented `key: value`: the indentation may be the
-    /// mistake, not the missing quotes.
+    /// Whether the value would take in an indented `key: value`: the indentation may be the mistake,
+    /// not the missing quotes. After a sentence only a field that some system knows is suspicious.
     fn swallows_field(&self, owner: &Owner) -> bool {
         let first = Span::new(owner.value.start, owner.line.span.end).slice(self.text);
         let word = !first.trim().contains(char::is_whitespace);
         let rest = self.lines.iter().skip_while(|line| line.span.start <= owner.line.span.start);
-        let mut inside = rest.take_while(|line| line.span.start < owner.value.end);
-        word && inside.any(|line| line.key(self.text).is_some())
+        let inside = rest.take_while(|line| line.span.start < owner.value.end);
+        inside
+            .filter_map(|line| line.key(self.text))
+            .any(|pair| word || is_known_field(pair.key.slice(self.text)))
     }
 
     /// `>  text` wants its text on the next line.
@@ -202,16 +209,39 @@ impl Place<'_> {
             return None;
         }
         let span = Span::new(start + close, start + close + 1);
-        let edits = if value.ends_with(quote) && opens_inside(value, close) {
+        let ends = value.ends_with(quote);
+        let mut safety = Safety::Safe;
+        let edits = if ends && opens_inside(value, close) {
             escape_inner(self.text, owner.value, quote)
-        } else if value.ends_with(quote) || !mostly_quoted(close, rest) {
+        } else if !ends && quote == '\'' && is_apostrophe(value, close) {
+            close_after_apostrophes(self.text, owner.value)
+        } else if ends || close <= rest.len() {
             wrap_in_quotes(self.text, owner.value)
         } else {
-            extend_quotes(owner.value, close, rest, quote)
+            if rest.starts_with(char::is_alphanumeric) {
+                safety = Safety::Unsafe;
+            }
+            extend_quotes(value, owner.value, close, quote)
         };
-        let message = "text follows the closing quote".to_owned();
         let help = "let the quotes enclose the whole value";
-        Some(repair("text-after-quote", message, help, span, edits))
+        let message = "text follows the closing quote";
+        Some(Repair { safety, ..repair("text-after-quote", message, help, span, edits) })
+    }
+
+    /// A quote that an earlier field opens and nothing closes makes this line the broken one.
+    fn quote_opened_above(&self) -> Option<Repair> {
+        let above = (0..self.index).rev().find(|index| {
+            let line = self.lines[*index];
+            line.key(self.text)
+                .is_some_and(|pair| pair.value.slice(self.text).starts_with(['"', '\'']))
+        })?;
+        let owner = self.owner(above)?;
+        let value = owner.value.slice(self.text);
+        let quote = value.chars().next()?;
+        if closing_quote(value, quote).is_some() {
+            return None;
+        }
+        self.quotes(&owner)
     }
 
     /// `key: - item` wants its list on the next lines.
@@ -326,31 +356,38 @@ impl Place<'_> {
         Some(repair("tab-indentation", message, "indent with blanks", span, edits))
     }
 
-    /// `"\d"` is no escape: the backslash was meant as itself.
+    /// `"\d"` is no escape: the backslashes were meant as themselves, all of them.
     fn escape(&self) -> Option<Repair> {
         let line = self.line().span.slice(self.text);
         let quote = line.find('"')?;
+        let mut edits = Vec::new();
+        let mut bad = None;
+        let mut ambiguous = false;
         let mut rest = line[quote..].char_indices();
         while let Some((at, found)) = rest.next() {
             if found != '\\' {
                 continue;
             }
             let (_, escaped) = rest.next()?;
-            if !"0abt\tnvfre \"/\\N_LPxuU".contains(escaped) {
-                let slash = self.line().span.start + quote + at;
-                let edits = vec![Edit::insert(slash, "\\")];
-                let span = Span::new(slash, slash + 1 + escaped.len_utf8());
-                let message = format!("`\\{escaped}` is no escape in double quotes");
-                return Some(repair(
-                    "invalid-escape",
-                    message,
-                    "double the backslash",
-                    span,
-                    edits,
-                ));
+            if matches!(escaped, '"' | '\\') {
+                continue;
+            }
+            let slash = self.line().span.start + quote + at;
+            edits.push(Edit::insert(slash, "\\"));
+            if "0abt\tnvfre /N_LPxuU".contains(escaped) {
+                ambiguous = true;
+            } else {
+                bad.get_or_insert((slash, escaped));
             }
         }
-        None
+        let (slash, escaped) = bad?;
+        let span = Span::new(slash, slash + 1 + escaped.len_utf8());
+        let message = format!("`\\{escaped}` is no escape in double quotes");
+        let mut repair = repair("invalid-escape", message, "double the backslashes", span, edits);
+        if ambiguous {
+            repair.safety = Safety::Unsafe;
+        }
+        Some(repair)
     }
 
     /// Lines inside quotes that are not indented more than their key.
@@ -363,6 +400,15 @@ impl Place<'_> {
         let value = line.key(self.text)?.value;
         let rest = &self.text[value.start..];
         let close = value.start + closing_quote(rest, rest.chars().next()?)?;
+        // Only a value that is whole as it stands is merely badly indented.
+        let after = self.text[close + 1..].lines().next().unwrap_or_default();
+        let swallowed = self.lines[start + 1..].iter().take_while(|next| next.span.start <= close);
+        let takes_field = swallowed
+            .filter(|next| next.indent <= line.indent)
+            .any(|next| next.key(self.text).is_some());
+        if !after.trim().is_empty() || takes_field {
+            return None;
+        }
         let blanks = " ".repeat(line.indent + 2);
         let edits: Vec<Edit> = self.lines[start + 1..]
             .iter()
@@ -455,7 +501,15 @@ fn closing_quote(value: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// Whether the quote at `close` opens a quotation inside the value, or is one of an odd number.
+/// Whether the quote at `at` stands between two letters, as in `don't`.
+fn is_apostrophe(value: &str, at: usize) -> bool {
+    let before = value[..at].chars().next_back();
+    let after = value[at + 1..].chars().next();
+    before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
+}
+
+/// Whether the quote at `close` opens a quotation inside the value, is an apostrophe, or is one of
+/// an odd number.
 fn opens_inside(value: &str, close: usize) -> bool {
     let quote = value.as_bytes()[0];
     let before = value[..close].chars().next_back();
@@ -463,7 +517,15 @@ fn opens_inside(value: &str, close: usize) -> bool {
     let opens = before.is_some_and(|c| c.is_whitespace() || c == '(')
         && after.is_some_and(|c| !c.is_whitespace());
     let odd = value.bytes().filter(|byte| *byte == quote).count() % 2 == 1;
-    opens || odd
+    opens || odd || quote == b'\'' && is_apostrophe(value, close)
+}
+
+/// Doubles the apostrophes of a value in single quotes and closes it.
+fn close_after_apostrophes(text: &str, value: Span) -> Vec<Edit> {
+    let inner = Span::new(value.start + 1, value.end);
+    let mut edits = escapes(inner.slice(text), inner.start, '\'');
+    edits.push(Edit::insert(value.end, "'"));
+    edits
 }
 
 /// Escapes the quotes between the first and the last.
@@ -475,19 +537,23 @@ fn escape_inner(text: &str, value: Span, quote: char) -> Vec<Edit> {
     edits
 }
 
-/// Whether the quoted part is the value and the rest an addition to it.
-fn mostly_quoted(close: usize, rest: &str) -> bool {
-    close > rest.len() || rest.starts_with(['.', ',', ';', '!', '?'])
+/// Moves the closing quote behind the rest. A blank takes its place where two sentences meet.
+fn extend_quotes(value: &str, place: Span, close: usize, quote: char) -> Vec<Edit> {
+    let at = place.start + close;
+    let rest = &value[close + 1..];
+    let sentence_ends = value[..close].trim_end().ends_with(['.', '!', '?']);
+    let meets = sentence_ends && !rest.starts_with(char::is_whitespace);
+    let mut edits = vec![Edit::replace(Span::new(at, at + 1), if meets { " " } else { "" })];
+    edits.extend(escapes(rest, at + 1, quote));
+    edits.push(Edit::insert(place.end, quote.to_string()));
+    edits
 }
 
-/// Moves the closing quote behind the rest. A blank takes its place, so that sentences stay apart.
-fn extend_quotes(value: Span, close: usize, rest: &str, quote: char) -> Vec<Edit> {
-    let at = value.start + close;
-    let gap = if rest.starts_with(char::is_whitespace) { "" } else { " " };
-    let mut edits = vec![Edit::replace(Span::new(at, at + 1), gap)];
-    edits.extend(escapes(rest, at + 1, quote));
-    edits.push(Edit::insert(value.end, quote.to_string()));
-    edits
+/// Whether some dialect has a field of this name.
+fn is_known_field(key: &str) -> bool {
+    Dialect::ALL
+        .iter()
+        .any(|dialect| dialect.language().fields(None).iter().any(|field| field.key == key))
 }
 
 /// The brackets that are still missing at the end of a value.
@@ -509,6 +575,7 @@ fn unclosed_brackets(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::mend;
+    use crate::diagnostic::Safety;
     use crate::yaml::{Tree, YamlVersion};
     use serde_json::{Value, json};
 
@@ -545,12 +612,53 @@ mod tests {
     #[test]
     fn quotes_that_end_too_early() {
         let one = |text: &str| mended(text).1["d"].clone();
-        assert_eq!(one("d: 'One.'. Use it.\n"), json!("One. . Use it."));
-        assert_eq!(one("d: 'One\n\n  '. Use it.\ne: 1\n"), json!("One\n. Use it."));
+        assert_eq!(one("d: 'One sentence.'. Use it.\n"), json!("One sentence. . Use it."));
+        assert_eq!(
+            one("d: 'One sentence\n\n  '. Use it.\ne: 1\n"),
+            json!("One sentence\n. Use it.")
+        );
+        assert_eq!(
+            one("d: 'A skill for when you don't know\n"),
+            json!("A skill for when you don't know")
+        );
+        assert_eq!(one("d: 'it's a dog's life'\n"), json!("it's a dog's life"));
+        assert_eq!(one("d: \"Foo\", bar and more\n"), json!("\"Foo\", bar and more"));
         assert_eq!(one("d: \"say \"hi\" now\"\n"), json!("say \"hi\" now"));
         assert_eq!(one("d: \"„Huhn\" ist\"\n"), json!("„Huhn\" ist"));
         assert_eq!(one("d: \"Quick\" review of things\n"), json!("\"Quick\" review of things"));
         assert_eq!(one("d: \"open\n"), json!("open"));
+    }
+
+    fn safety(text: &str) -> Vec<Safety> {
+        let error = Tree::parse(text).expect_err("this text should be broken");
+        mend(text, &error).map_or_else(Vec::new, |mended| {
+            mended.repairs.iter().map(|repair| repair.safety).collect()
+        })
+    }
+
+    #[test]
+    fn a_repair_that_takes_in_a_field_is_not_safe() {
+        let (_, value) = mended("d: \"abc\nallowed-tools: \"Read\"\nx: true\n");
+        assert_eq!(value, json!({"d": "abc", "allowed-tools": "Read", "x": true}));
+        assert_eq!(
+            safety("d: First sentence: good\n  allowed-tools: Bash(rm:*)\n  context: fork\n"),
+            [Safety::Unsafe]
+        );
+        assert_eq!(safety("d: \"C:\\data\\new\"\n"), [Safety::Unsafe]);
+        assert_eq!(safety("d: \"C:\\data\\dir\"\n"), [Safety::Safe]);
+    }
+
+    #[test]
+    fn a_quoted_value_that_goes_on_at_the_margin_is_whole() {
+        let (codes, value) = mended("d: \"Some Temp\nlates plugin: list, read.\"\nl: MIT\n");
+        assert_eq!(codes, ["quoted-indentation"]);
+        assert_eq!(value, json!({"d": "Some Temp lates plugin: list, read.", "l": "MIT"}));
+    }
+
+    #[test]
+    fn the_first_key_of_a_list_item() {
+        let (_, value) = mended("h:\n  - m: Bash tool: x\n    run: echo hi\n");
+        assert_eq!(value, json!({"h": [{"m": "Bash tool: x", "run": "echo hi"}]}));
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub fn render<'a, S: AsRef<str>>(
 
 /// Splits arguments as a shell splits words, without any expansion. If a quote is not closed,
 /// blanks alone separate.
-pub fn split_arguments(text: &str) -> Vec<String> {
+fn split_arguments(text: &str) -> Vec<String> {
     split_quoted(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
 }
 

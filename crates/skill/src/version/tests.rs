@@ -1,3 +1,5 @@
+//! Versions, ranges and what they hold.
+
 use super::*;
 
 fn version(text: &str) -> Version {

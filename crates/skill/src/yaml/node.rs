@@ -199,6 +199,17 @@ impl Node {
         }
     }
 
+    /// Bytes of all texts and keys.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match &self.data {
+            Data::Scalar { text, .. } => text.len(),
+            Data::Sequence { items, .. } => items.iter().map(Self::text_bytes).sum(),
+            Data::Mapping { entries, .. } => {
+                entries.iter().map(|entry| entry.key.len() + entry.value.text_bytes()).sum()
+            }
+        }
+    }
+
     /// Number of nodes, this one included.
     pub(crate) fn count(&self) -> usize {
         1 + match &self.data {

@@ -127,6 +127,10 @@ struct Open {
     data: Data,
     /// The key that waits for its value.
     key: Option<(String, Span)>,
+    /// What `<<` brings; it is taken in last, because a map's own keys count more.
+    merges: Vec<Node>,
+    /// Whether the waiting key is `<<`.
+    merging: bool,
 }
 
 struct Builder<'a> {
@@ -134,6 +138,7 @@ struct Builder<'a> {
     stack: Vec<Open>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    repeated: usize,
     documents: usize,
     tree: Tree,
 }
@@ -145,6 +150,7 @@ impl<'a> Builder<'a> {
             stack: Vec::new(),
             anchors: HashMap::new(),
             nodes: 0,
+            repeated: 0,
             documents: 0,
             tree: Tree::default(),
         }
@@ -192,6 +198,7 @@ impl<'a> Builder<'a> {
                 self.note(NoteKind::Alias, span, name);
                 // `value` counts one; the rest of the copy is counted here, before it is kept.
                 self.grow(target.count().saturating_sub(1), span)?;
+                self.repeat(target.text_bytes(), span)?;
                 self.value(Node { span, ..target }, 0)?;
             }
             Event::UnresolvedAlias(name) => {
@@ -222,6 +229,19 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// Counts the text that aliases repeat: few nodes can be many bytes.
+    fn repeat(&mut self, bytes: usize, span: Span) -> Result<(), YamlError> {
+        self.repeated += bytes;
+        if self.repeated <= limits::MAX_REPEATED_BYTES {
+            return Ok(());
+        }
+        Err(YamlError {
+            kind: ErrorKind::TooManyNodes,
+            message: format!("aliases repeat more than {} bytes", limits::MAX_REPEATED_BYTES),
+            at: span.start,
+        })
+    }
+
     fn tag(&mut self, tag: Option<&Tag>, span: Span) -> Option<String> {
         let tag = tag?;
         let core = tag.handle() == "tag:yaml.org,2002:";
@@ -245,12 +265,20 @@ impl<'a> Builder<'a> {
             });
         }
         let tag = self.tag(tag, span);
-        self.stack.push(Open { span, anchor, tag, data, key: None });
+        self.stack.push(Open {
+            span,
+            anchor,
+            tag,
+            data,
+            key: None,
+            merges: Vec::new(),
+            merging: false,
+        });
         Ok(())
     }
 
     fn close(&mut self, span: Span) -> Result<(), YamlError> {
-        let Some(open) = self.stack.pop() else { return Ok(()) };
+        let Some(mut open) = self.stack.pop() else { return Ok(()) };
         let end = match &open.data {
             Data::Sequence { items, flow: false } => items.last().map(|item| item.span.end),
             Data::Mapping { entries, flow: false } => {
@@ -259,6 +287,9 @@ impl<'a> Builder<'a> {
             _ => Some(span.end),
         };
         let span = Span::new(open.span.start, end.unwrap_or(span.end).max(open.span.start));
+        if let Data::Mapping { entries, .. } = &mut open.data {
+            open.merges.iter().for_each(|node| merge(entries, node));
+        }
         self.value(Node { span, data: open.data, tag: open.tag }, open.anchor)
     }
 
@@ -279,10 +310,11 @@ impl<'a> Builder<'a> {
             Data::Mapping { entries, .. } => match open.key.take() {
                 None => {
                     let key = key_of(&node)?;
+                    open.merging = key == "<<" && node.style() == Some(Style::Plain);
                     open.key = Some((key, node.span));
                 }
-                Some((key, key_span)) if key == "<<" => {
-                    merge(entries, &node);
+                Some((key, key_span)) if open.merging => {
+                    open.merges.push(node);
                     self.note(NoteKind::MergeKey, key_span, key);
                 }
                 Some((key, key_span)) => {
@@ -338,7 +370,8 @@ fn key_of(node: &Node) -> Result<String, YamlError> {
 }
 
 fn same_value(a: &Node, b: &Node) -> bool {
-    a.to_value(YamlVersion::V1_2) == b.to_value(YamlVersion::V1_2)
+    let versions = [YamlVersion::V1_1, YamlVersion::V1_2];
+    versions.into_iter().all(|version| a.to_value(version) == b.to_value(version))
 }
 
 /// `<<` brings the keys of a map, or of a list of maps, that are not there yet.
@@ -399,6 +432,23 @@ mod tests {
         }
         let error = Tree::parse(&lines.join("\n")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::TooManyNodes);
+    }
+
+    #[test]
+    fn a_long_text_repeated_costs_nothing() {
+        let text = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(30_000), ["*a"; 900].join(","));
+        assert_eq!(Tree::parse(&text).unwrap_err().kind, ErrorKind::TooManyNodes);
+    }
+
+    #[test]
+    fn own_keys_count_more_than_merged_ones() {
+        let text = "x: &p {name: evil, more: 1}\n<<: *p\nname: demo\n\"<<\": 2\n";
+        let tree = Tree::parse(text).unwrap();
+        let value = tree.root.unwrap().to_value(V1_2);
+        assert_eq!(value["name"], "demo");
+        assert_eq!(value["more"], 1);
+        assert_eq!(value["<<"], 2);
+        assert!(tree.notes.iter().all(|note| !matches!(note.kind, NoteKind::DuplicateKey { .. })));
     }
 
     #[test]

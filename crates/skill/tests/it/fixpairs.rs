@@ -12,12 +12,41 @@ use serde_json::{Map, Value};
 
 use crate::shared::{in_parallel, shared};
 
+/// Pairs that do not come out as the author left them, and why.
+const OTHERWISE: [(&str, &str); 20] = [
+    ("0126", "the author made a field of the last words of the description"),
+    ("0134", PUNCTUATION),
+    ("0140", "a list item that stands beside a map: what was meant cannot be told"),
+    ("0147", PUNCTUATION),
+    ("0162", NEW_TEXT),
+    ("0163", NEW_TEXT),
+    ("0164", NEW_TEXT),
+    ("0179", NEW_TEXT),
+    ("0180", NEW_TEXT),
+    ("0181", NEW_TEXT),
+    ("0182", NEW_TEXT),
+    ("0183", NEW_TEXT),
+    ("0191", NEW_TEXT),
+    ("0192", NEW_TEXT),
+    ("0193", NEW_TEXT),
+    ("0195", "a field stands twice with two values: the author has to choose"),
+    ("0398", NEW_TEXT),
+    ("0520", NEW_TEXT),
+    ("0574", PUNCTUATION),
+    ("0642", "the author made a field of a paragraph of the description"),
+];
+
+const NEW_TEXT: &str = "the author wrote another description";
+const PUNCTUATION: &str = "the author wrote other punctuation instead of quotes";
+
 #[derive(Debug, PartialEq)]
 enum Outcome {
     /// Reads, with the values of the author.
     Same,
     /// Reads, with other values.
     Differs(String),
+    /// Reads, with a field that nobody wrote.
+    Invented(String),
     /// Does not read.
     Broken(String),
 }
@@ -60,6 +89,15 @@ fn rewritten(before: &str, key: &str, got: Option<&Value>) -> bool {
     alone.is_ok_and(|alone| alone.get(key).map(words) == got.map(words))
 }
 
+/// Whether a field stands in a text, however broken that is.
+fn mentions(text: &str, key: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start_matches([' ', '\t', '-', '"', '\'', '{', '\u{feff}']);
+        let rest = line.strip_prefix(key).map(|rest| rest.trim_start_matches(['"', '\'', ' ']));
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    })
+}
+
 fn compare(pair: &Path) -> Outcome {
     let before = fs::read_to_string(pair.join("before.SKILL.md")).expect("before");
     let after = fs::read_to_string(pair.join("after.SKILL.md")).expect("after");
@@ -68,6 +106,11 @@ fn compare(pair: &Path) -> Outcome {
     match fields(&fixed.text) {
         Err(problem) => Outcome::Broken(problem),
         Ok(got) => {
+            let invented =
+                got.keys().find(|key| !meant.contains_key(*key) && !mentions(&before, key));
+            if let Some(key) = invented {
+                return Outcome::Invented(key.clone());
+            }
             let differs = meant.iter().find(|(key, value)| {
                 got.get(*key).map(words) != Some(words(value))
                     && !rewritten(&before, key, got.get(*key))
@@ -94,15 +137,23 @@ fn fixes_mean_what_the_authors_meant() {
         .collect();
     pairs.sort();
     let outcomes = in_parallel(&pairs, |pair| compare(pair));
-    let count =
-        |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| wanted(outcome)).count();
-    let same = count(|outcome| matches!(outcome, Outcome::Same));
-    let broken = count(|outcome| matches!(outcome, Outcome::Broken(_)));
+    let mut problems = Vec::new();
+    let mut same = 0;
     for (pair, outcome) in pairs.iter().zip(&outcomes) {
-        if *outcome != Outcome::Same {
-            eprintln!("{} {outcome:?}", pair.file_name().expect("name").to_string_lossy());
+        let id = pair.file_name().expect("name").to_string_lossy();
+        let listed = OTHERWISE.iter().any(|(other, _)| *other == id);
+        match outcome {
+            Outcome::Same if listed => problems.push(format!("{id} is listed, but as meant")),
+            Outcome::Same => same += 1,
+            Outcome::Differs(_) | Outcome::Broken(_) if listed => {}
+            other => problems.push(format!("{id} {other:?}")),
         }
     }
-    eprintln!("{same} of {} as meant, {broken} broken", pairs.len());
+    for (id, _) in OTHERWISE {
+        if !pairs.iter().any(|pair| pair.ends_with(id)) {
+            problems.push(format!("{id} is listed, but not there"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(same * 100 >= pairs.len() * 90, "only {same} of {}", pairs.len());
 }

@@ -5,6 +5,7 @@
 mod convert;
 mod corpus;
 mod fixpairs;
+mod library;
 mod properties;
 mod rules;
 mod shared;

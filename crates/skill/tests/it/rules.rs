@@ -9,11 +9,12 @@ use savoir_skill::{
 use tempfile::TempDir;
 
 /// Rules whose examples would not fit into documentation.
-const WITHOUT_EXAMPLES: [(&str, &str); 4] = [
+const WITHOUT_EXAMPLES: [(&str, &str); 5] = [
     ("file-too-large", "an example has more than 50 KiB"),
     ("frontmatter-too-large", "an example has more than 64 KiB"),
     ("not-utf8", "documentation is UTF-8"),
     ("unreadable-file", "there is no text to show"),
+    ("unwritable-file", "the text is sound, its place is not"),
 ];
 
 fn has_examples(rule: &Rule) -> bool {

@@ -38,7 +38,7 @@ pub(super) fn push_visible(out: &mut String, character: char) {
 }
 
 /// The text on one line with everything visible.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }

@@ -4,7 +4,7 @@ use crate::{
     allowed_tools::split,
     check::{Context, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
-    dialect::Dialect,
+    dialect::Strictness,
     document::State,
     source::Span,
     yaml::{Entry, Node, Style, YamlVersion, write::write_scalar},
@@ -79,7 +79,8 @@ rule! {
 /// One look at the field for both rules.
 fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    if context.dialect() != Dialect::AGENTSKILLS || document.state() == State::Unreadable {
+    if context.habits().strictness != Strictness::TextOnly || document.state() == State::Unreadable
+    {
         return;
     }
     let Some(entry) = document.fields().and_then(|fields| fields.entry("allowed-tools")) else {
@@ -188,7 +189,10 @@ fn is_balanced(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::rules::testing::{find, find_as, fixed};
+    use crate::{
+        check::rules::testing::{find, find_as, fixed},
+        dialect::Dialect,
+    };
 
     fn text(tools: &str) -> String {
         format!("---\nname: x\ndescription: d\nallowed-tools:{tools}\nlicense: MIT\n---\n# x\n")

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
-    dialect::Dialect,
+    dialect::BodyUse,
     document::State,
     limits::{ADVISED_BODY_LINES, ADVISED_BODY_TOKENS},
     source::Span,
@@ -41,8 +41,8 @@ rule! {
 
 fn empty_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    // Without tools a file of gibb.eri.sh is an error already.
-    let told = document.state() == State::Unreadable || context.dialect() == Dialect::GIBBERISH;
+    // Without tools such a file is an error already.
+    let told = document.state() == State::Unreadable || context.habits().body == BodyUse::Tools;
     let Some(close) = document.layout().closed_block().and_then(|block| block.close) else {
         return;
     };
@@ -89,8 +89,7 @@ rule! {
 const FEWEST_BYTES_PER_TOKEN: usize = 2;
 
 fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    // Of gibb.eri.sh the model sees the declarations of the tools, not the body.
-    if context.dialect() == Dialect::GIBBERISH {
+    if context.habits().body == BodyUse::Tools {
         return;
     }
     let document = &context.reading.document;
@@ -146,7 +145,10 @@ fn estimate_tokens(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::rules::testing::{find, find_as, skill};
+    use crate::{
+        check::rules::testing::{find, find_as, skill},
+        dialect::Dialect,
+    };
 
     #[test]
     fn blank_is_empty() {

@@ -7,7 +7,6 @@ use memchr::memmem;
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
-    dialect::Dialect,
     folder::{Folder, is_skill_file},
     limits::MAX_FOLDER_FILES,
 };
@@ -51,6 +50,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let mut search = Search { text: context.text(), budget: MAX_SEARCHED_BYTES };
+    let known = context.habits().known_folders;
     let skipped = nested_skills(folder);
     // Findings by the topmost folder that is not mentioned, or by the file at the root.
     let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
@@ -58,7 +58,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for file in folder.files() {
         let path = file.path.as_str();
         let nested = skipped.iter().any(|skill| path.starts_with(skill));
-        if nested || file.link || is_exempt(path, context.dialect()) {
+        if nested || file.link || is_exempt(path, known) {
             continue;
         }
         let in_folder = parents(path).any(|parent| {
@@ -144,7 +144,7 @@ fn nested_skills(folder: &Folder) -> Vec<&str> {
 }
 
 /// Files that hosts and people look for without being told.
-fn is_exempt(path: &str, dialect: Dialect) -> bool {
+fn is_exempt(path: &str, known_folders: &[&str]) -> bool {
     let name = last_part(path);
     let stem = name.split('.').next().unwrap_or_default();
     let for_people = [
@@ -190,7 +190,7 @@ fn is_exempt(path: &str, dialect: Dialect) -> bool {
         || for_tools.contains(&name)
         || path == "agents/openai.yaml"
         || matches!(first, "tests" | "test" | "evals")
-        || (first == "lib" && dialect == Dialect::GAIA)
+        || known_folders.contains(&first)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::{
     },
     diagnostic::Diagnostic,
     dialect::{
-        Dialect,
+        BodyUse,
         command_tools::{self, Place},
     },
     limits::MAX_FINDINGS_PER_RULE,
@@ -306,7 +306,7 @@ rule! {
 
 /// One walk over the tools for all five rules.
 fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.dialect() != Dialect::GIBBERISH || context.reading.skill.tools.is_empty() {
+    if context.habits().body != BodyUse::Tools || context.reading.skill.tools.is_empty() {
         return;
     }
     let document = &context.reading.document;
@@ -478,9 +478,12 @@ fn inside(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{
-        Options,
-        rules::testing::{find_with, folder},
+    use crate::{
+        check::{
+            Options,
+            rules::testing::{find_with, folder},
+        },
+        dialect::Dialect,
     };
 
     fn text(rows: &str, command: &str) -> String {

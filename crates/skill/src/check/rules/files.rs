@@ -62,3 +62,13 @@ rule! {
     /// common cause: replace it by the file.
     UNREADABLE_FILE = "unreadable-file", Error
 }
+
+rule! {
+    /// The fixed text cannot be written back.
+    ///
+    /// ## Why
+    ///
+    /// The file or its folder is read-only, or no space is left. The file is as it was: a fix is
+    /// written beside it and takes its place in one step, or not at all.
+    UNWRITABLE_FILE = "unwritable-file", Error
+}

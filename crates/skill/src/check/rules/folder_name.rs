@@ -1,14 +1,11 @@
 //! The name of the skill against the name of its folder, and the name of the file itself.
 
-use std::borrow::Cow;
-
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::{Diagnostic, Severity},
-    dialect::Dialect,
+    diagnostic::Diagnostic,
     document::State,
     folder::is_skill_file,
-    name,
+    name::{self, NameGrammar},
 };
 
 rule! {
@@ -42,8 +39,7 @@ rule! {
 }
 
 fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    let dialect = context.dialect();
-    let Some(severity) = severity(dialect) else { return };
+    let Some(habit) = context.habits().folder_name else { return };
     let Some(folder) = context.folder.and_then(|folder| folder.name()) else { return };
     let document = &context.reading.document;
     if document.state() == State::Unreadable {
@@ -51,42 +47,28 @@ fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
     let Some(node) = document.field("name") else { return };
     let Some(written) = node.text().filter(|text| !text.trim().is_empty()) else { return };
-    if comparable(dialect, written) == comparable(dialect, folder) {
+    if (habit.form)(written) == (habit.form)(folder) {
         return;
     }
-    let message = if dialect == Dialect::AGENT_FLOW {
-        format!(
-            "Skill name mismatch: folder name '{folder}' does not match frontmatter name '{written}'"
-        )
-    } else {
-        format!("the skill is called `{written}`, its folder `{folder}`")
-    };
+    let message = (habit.message)(written, folder);
+    let grammar = context.dialect().name_grammar(document);
     let mut problem = Diagnostic::error(NAME_FOLDER_MISMATCH.code, node.span, message)
         .field("name")
-        .help(format!("write `name: {folder}`, or rename the folder to `{}`", written.trim()));
-    problem.severity = severity;
+        .help(way_out(grammar, written.trim(), folder));
+    problem.severity = habit.severity;
     found.push(problem);
 }
 
-/// How bad a mismatch is; `None` where the folder means nothing.
-fn severity(dialect: Dialect) -> Option<Severity> {
-    let must = [Dialect::AGENTSKILLS, Dialect::AGENT_FLOW, Dialect::GIBBERISH, Dialect::GAIA];
-    let should = [Dialect::CLAUDE_CODE, Dialect::PERSONAL_AGENT];
-    if must.contains(&dialect) {
-        Some(Severity::Error)
-    } else {
-        should.contains(&dialect).then_some(Severity::Warning)
-    }
-}
-
-/// Names in the form in which the dialect compares them.
-fn comparable(dialect: Dialect, text: &str) -> Cow<'_, str> {
-    if dialect == Dialect::PERSONAL_AGENT {
-        name::slugify(text).map_or(Cow::Borrowed(text), Cow::Owned)
-    } else if [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE].contains(&dialect) {
-        name::canonical(text)
-    } else {
-        Cow::Borrowed(text)
+/// Proposes only names that are valid, and only folders that stay where they are.
+fn way_out(grammar: NameGrammar, written: &str, folder: &str) -> String {
+    let is_valid = |name: &str| grammar.check(name).is_ok();
+    let as_name = is_valid(folder);
+    let as_folder = is_valid(written) && !name::is_unsafe_path_name(written);
+    match (as_name, as_folder) {
+        (true, true) => format!("write `name: {folder}`, or rename the folder to `{written}`"),
+        (true, false) => format!("write `name: {folder}`"),
+        (false, true) => format!("rename the folder to `{written}`"),
+        (false, false) => "give the skill and its folder the same valid name".to_owned(),
     }
 }
 
@@ -143,7 +125,12 @@ fn skill_file_name(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 mod tests {
     use super::*;
     use crate::{
-        check::rules::testing::{find_in, folder, skill},
+        check::{
+            Options,
+            rules::testing::{find_in, find_with, folder, skill},
+        },
+        diagnostic::Severity,
+        dialect::Dialect,
         folder::{File, Folder},
     };
 
@@ -164,6 +151,28 @@ mod tests {
         assert_eq!(find_in(code, claude, &folder("demo", &[]))[0].severity, Severity::Warning);
         let claw = "---\nname: other\ndescription: d\nmetadata: {openclaw: {}}\n---\n# x\n";
         assert!(find_in(code, claw, &folder("demo", &[])).is_empty());
+    }
+
+    #[test]
+    fn only_valid_names_are_proposed() {
+        let help = |name: &str, at: &str| {
+            let text = format!("---\nname: {name}\ndescription: d\n---\n# x\n");
+            let found = find_in(NAME_FOLDER_MISMATCH.code, &text, &folder(at, &[]));
+            found[0].help.clone().unwrap_or_default()
+        };
+        let both = "write `name: demo`, or rename the folder to `other`";
+        let neither = "give the skill and its folder the same valid name";
+        assert_eq!(help("other", "demo"), both);
+        assert_eq!(help("../../evil", "demo"), "write `name: demo`");
+        assert_eq!(help("my skill", "demo"), "write `name: demo`");
+        assert_eq!(help("other", "my skill"), "rename the folder to `other`");
+        assert_eq!(help("../../evil", "my skill"), neither);
+        // Personal Agent takes any text for a name, but no folder climbs.
+        let options = Options { dialect: Some(Dialect::PERSONAL_AGENT), ..Options::default() };
+        let text = "---\nname: ../../evil\ndescription: d\n---\n# x\n";
+        let at = folder("demo", &[]);
+        let found = find_with(NAME_FOLDER_MISMATCH.code, text, Some(&at), &options);
+        assert_eq!(found[0].help.as_deref(), Some("write `name: demo`"));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::placeholders::span_of;
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
-    dialect::Dialect,
     skill::InputKind,
 };
 
@@ -100,7 +99,7 @@ rule! {
 }
 
 fn required_with_default(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.dialect() != Dialect::AGENT_FLOW {
+    if !context.placeholders().required_beats_default() {
         return;
     }
     for (index, input) in context.reading.skill.inputs.iter().enumerate() {
@@ -157,7 +156,7 @@ rule! {
 }
 
 fn input_default_type(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.dialect() != Dialect::SKILLRT {
+    if !context.placeholders().have_types() {
         return;
     }
     for (index, input) in context.reading.skill.inputs.iter().enumerate() {
@@ -215,7 +214,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::check::rules::testing::{find_as, places};
+    use crate::{
+        check::rules::testing::{find_as, places},
+        dialect::Dialect,
+    };
 
     #[test]
     fn the_second_of_two_is_shown() {

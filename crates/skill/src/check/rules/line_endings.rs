@@ -1,3 +1,5 @@
+//! The mark before the first letter and the ends of the lines.
+
 use memchr::memmem;
 
 use crate::{

@@ -3,10 +3,8 @@
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
-    dialect::Dialect,
-    permission::{Decision, Domain, Level, Permission, Tier, decision, from_skillrt},
-    source::Span,
-    yaml::Node,
+    dialect::Grant,
+    permission::{Decision, Domain, Level, Permission, Tier, decision},
 };
 
 rule! {
@@ -165,64 +163,18 @@ fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     if context.reading.skill.permissions.is_empty() {
         return;
     }
-    if context.dialect() == Dialect::GAIA {
-        let grants = gaia_grants(context);
-        tier(context, &grants, found);
-        for grant in &grants {
-            reach(std::slice::from_ref(&grant.permission), grant, found);
-        }
-    } else if context.dialect() == Dialect::SKILLRT {
-        for (grant, both) in skillrt_grants(context) {
-            reach(&both, &grant, found);
-        }
+    let grants = context.dialect().language().grants(&context.reading.document);
+    tier(context, &grants, found);
+    for grant in &grants {
+        reach(grant, found);
     }
-}
-
-/// A permission as it is written in the file.
-struct Grant {
-    permission: Permission,
-    written: String,
-    span: Span,
-}
-
-fn gaia_grants(context: &Context<'_>) -> Vec<Grant> {
-    let Some(fields) = context.reading.document.fields() else { return Vec::new() };
-    let nested = fields.path("metadata.gaia.permissions");
-    let list = nested.or_else(|| fields.get("permissions")).and_then(Node::items);
-    let grants = list.unwrap_or_default().iter().filter_map(|node| {
-        let written = node.text()?;
-        let permission = Permission::parse(written).ok()?;
-        Some(Grant { permission, written: written.trim().to_owned(), span: node.span })
-    });
-    grants.collect()
-}
-
-/// Each entry of the lists, with the permissions that it grants.
-fn skillrt_grants(context: &Context<'_>) -> Vec<(Grant, Vec<Permission>)> {
-    let Some(map) = context.reading.document.field("permissions") else { return Vec::new() };
-    let mut grants = Vec::new();
-    for key in ["network", "filesystem", "env"] {
-        for node in map.get(key).and_then(Node::items).unwrap_or_default() {
-            let Some(written) = node.text() else { continue };
-            let one = [written];
-            let both = match key {
-                "network" => from_skillrt(&one, &[], &[]),
-                "filesystem" => from_skillrt(&[], &one, &[]),
-                _ => from_skillrt(&[], &[], &one),
-            };
-            let Some(permission) = both.last().cloned() else { continue };
-            let written = written.to_owned();
-            grants.push((Grant { permission, written, span: node.span }, both));
-        }
-    }
-    grants
 }
 
 fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     let Some(tier @ Tier::Community) = context.reading.skill.policy.tier else { return };
     let asked: Vec<&Grant> = grants
         .iter()
-        .filter(|grant| decision(tier, &grant.permission) == Decision::Prompt)
+        .filter(|grant| grant.permissions.iter().any(|one| decision(tier, one) == Decision::Prompt))
         .collect();
     let Some(first) = asked.first() else { return };
     let list = asked.iter().map(|grant| format!("`{}`", grant.written)).collect::<Vec<_>>();
@@ -234,15 +186,15 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     );
 }
 
-fn reach(permissions: &[Permission], grant: &Grant, found: &mut Vec<Diagnostic>) {
-    if let Some(why) = permissions.iter().find_map(unenforceable) {
+fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
+    if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
         let message = format!("the sandbox cannot hold `{}`: {}", grant.written, why.0);
         found.push(
             Diagnostic::warning(UNENFORCEABLE_PERMISSION.code, grant.span, message)
                 .field("permissions")
                 .help(why.1),
         );
-    } else if let Some((what, help)) = permissions.iter().find_map(broad) {
+    } else if let Some((what, help)) = grant.permissions.iter().find_map(broad) {
         let message = format!("`{}` allows {what}", grant.written);
         found.push(
             Diagnostic::warning(BROAD_PERMISSION.code, grant.span, message)

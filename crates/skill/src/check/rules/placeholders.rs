@@ -3,8 +3,9 @@
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
-    dialect::{Dialect, Strength},
+    dialect::Strength,
     document::Document,
+    render::Placeholders,
     shape::nearest,
     skill::{Mode, Skill},
     source::Span,
@@ -73,32 +74,42 @@ fn declares(skill: &Skill, name: &str) -> bool {
 }
 
 fn undeclared_placeholder(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    let skill = &context.reading.skill;
-    if context.dialect() == Dialect::AGENT_FLOW {
-        let names = undeclared_placeholders(skill);
-        if names.is_empty() {
-            return;
+    match context.placeholders() {
+        Placeholders::AgentFlow => refused(context, found),
+        Placeholders::Skillrt if context.reading.skill.mode == Mode::Structured => {
+            left_as_written(context, found);
         }
-        let message = format!(
-            "Undeclared placeholders in prompt: {}. Add them to inputs or remove from prompt.",
-            names.join(", ")
-        );
-        let document = &context.reading.document;
-        let places = template::scan(document.body(), Grammar::AgentFlowCheck);
-        let first = places.iter().find(|place| !declares(skill, &place.name));
-        let span = first.map_or(document.head_span(), |place| in_body(document, place));
-        found.push(
-            Diagnostic::error(UNDECLARED_PLACEHOLDER.code, span, message)
-                .field("prompt")
-                .help(format!("declare `{}` under `inputs`", names.join("`, `"))),
-        );
-    } else if context.dialect() == Dialect::SKILLRT && skill.mode == Mode::Structured {
-        undeclared_in_skillrt(context, found);
+        Placeholders::Skillrt
+        | Placeholders::Claude
+        | Placeholders::BaseDir
+        | Placeholders::None => {}
     }
 }
 
-/// A name that looks like skillrt alone is no proof: braces are then text about other templates.
-fn undeclared_in_skillrt(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+/// One finding for all of them, in the words of the API that refuses the skill.
+fn refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let skill = &context.reading.skill;
+    let names = undeclared_placeholders(skill);
+    if names.is_empty() {
+        return;
+    }
+    let message = format!(
+        "Undeclared placeholders in prompt: {}. Add them to inputs or remove from prompt.",
+        names.join(", ")
+    );
+    let document = &context.reading.document;
+    let places = template::scan(document.body(), Grammar::AgentFlowCheck);
+    let first = places.iter().find(|place| !declares(skill, &place.name));
+    let span = first.map_or(document.head_span(), |place| in_body(document, place));
+    found.push(
+        Diagnostic::error(UNDECLARED_PLACEHOLDER.code, span, message)
+            .field("prompt")
+            .help(format!("declare `{}` under `inputs`", names.join("`, `"))),
+    );
+}
+
+/// A weak guess at the dialect is no proof: braces are then text about other templates.
+fn left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let skill = &context.reading.skill;
     if context.reading.detection.strength == Strength::Weak && skill.inputs.is_empty() {
         return;
@@ -217,15 +228,11 @@ fn used_names(context: &Context<'_>) -> Option<Vec<String>> {
     let body = context.reading.document.body();
     let names =
         |grammar| template::scan(body, grammar).into_iter().map(|found| found.name).collect();
-    let dialect = context.dialect();
-    if dialect == Dialect::AGENT_FLOW {
-        Some(names(Grammar::AgentFlow))
-    } else if dialect == Dialect::SKILLRT {
-        Some(names(Grammar::Skillrt))
-    } else if dialect == Dialect::CLAUDE_CODE {
-        Some(used_arguments(body, &context.reading.skill.policy.arguments))
-    } else {
-        None
+    match context.placeholders() {
+        Placeholders::AgentFlow => Some(names(Grammar::AgentFlow)),
+        Placeholders::Skillrt => Some(names(Grammar::Skillrt)),
+        Placeholders::Claude => Some(used_arguments(body, &context.reading.skill.policy.arguments)),
+        Placeholders::BaseDir | Placeholders::None => None,
     }
 }
 
@@ -245,20 +252,12 @@ fn used_arguments(body: &str, names: &[String]) -> Vec<String> {
 }
 
 fn written(context: &Context<'_>, name: &str) -> String {
-    let dialect = context.dialect();
-    if dialect == Dialect::CLAUDE_CODE {
-        format!("`${name}`")
-    } else if dialect == Dialect::SKILLRT {
-        format!("`{{{{ {name} }}}}`")
-    } else {
-        format!("`{{{{{name}}}}}`")
-    }
+    format!("`{}`", context.placeholders().write(name))
 }
 
 /// The key under which inputs stand, and what it holds.
 fn list<'a>(context: &Context<'a>) -> Option<(Span, &'a Node)> {
-    let key = if context.dialect() == Dialect::CLAUDE_CODE { "arguments" } else { "inputs" };
-    let entry = context.reading.document.fields()?.entry(key)?;
+    let entry = context.reading.document.fields()?.entry(context.placeholders().field())?;
     Some((entry.key_span, &entry.value))
 }
 
@@ -279,7 +278,10 @@ pub(super) fn span_of(context: &Context<'_>, index: usize, name: &str) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::rules::testing::{find, find_as, places};
+    use crate::{
+        check::rules::testing::{find, find_as, places},
+        dialect::Dialect,
+    };
 
     fn flow(inputs: &str, body: &str) -> String {
         format!("---\nname: demo\nmodel: {{temperature: 1}}\ninputs: {inputs}\n---\n{body}")

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::{
     check::{Context, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
-    dialect::Dialect,
+    dialect::Strictness,
     document::State,
     source::Span,
     yaml::{Data, Entry, Node, Style, YamlVersion, resolve::resolve_plain},
@@ -46,7 +46,8 @@ rule! {
 
 fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    if context.dialect() != Dialect::AGENTSKILLS || document.state() == State::Unreadable {
+    if context.habits().strictness != Strictness::TextOnly || document.state() == State::Unreadable
+    {
         return;
     }
     let Some(entry) = document.fields().and_then(|fields| fields.entry("metadata")) else { return };
@@ -193,8 +194,7 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
         return;
     }
     let here = if context.dialect().yaml() == YamlVersion::V1_1 { &old } else { &new };
-    // The base format takes every value as it is written.
-    let is_text = here.is_string() || context.dialect() == Dialect::AGENTSKILLS;
+    let is_text = here.is_string() || context.habits().strictness == Strictness::TextOnly;
     let mut problem = Diagnostic::warning(
         YAML_VERSION_DIFFERENCE.code,
         node.span,
@@ -221,7 +221,10 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::rules::testing::{find, find_as, fixed};
+    use crate::{
+        check::rules::testing::{find, find_as, fixed},
+        dialect::Dialect,
+    };
 
     fn text(metadata: &str) -> String {
         format!("---\nname: x\ndescription: d\nmetadata:{metadata}\nlicense: MIT\n---\n# x\n")

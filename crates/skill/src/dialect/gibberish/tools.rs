@@ -1,5 +1,7 @@
 //! Command tools out of a Markdown body.
 
+use std::collections::HashSet;
+
 use crate::{
     command::{CommandTemplate, default_in_description, parse_yes_no},
     diagnostic::Diagnostic,
@@ -55,6 +57,7 @@ pub(crate) fn places(document: &Document) -> Vec<Place> {
 pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
     let mut tools: Vec<Tool> = Vec::new();
     let mut found = Vec::new();
+    let mut names = HashSet::new();
     let sections = sections(document);
     if sections.is_empty() {
         found.push(
@@ -77,7 +80,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
             );
             continue;
         }
-        if tools.iter().any(|tool| tool.name == name) {
+        if !names.insert(name) {
             found.push(
                 Diagnostic::error("duplicate-tool", title, format!("Duplicate tool name '{name}'"))
                     .field(name)
@@ -133,9 +136,11 @@ impl Section<'_> {
     }
 
     fn parts(&self) -> impl Iterator<Item = (&Heading, Span)> {
-        let inside =
-            |heading: &&Heading| self.span.contains(heading.line.start) && heading.level == 4;
-        let starts: Vec<&Heading> = self.outline.headings.iter().filter(inside).collect();
+        // Headings are sorted, so a file full of sections is still read in one pass.
+        let headings = &self.outline.headings;
+        let first = headings.partition_point(|heading| heading.line.start < self.span.start);
+        let inside = headings[first..].iter().take_while(|next| next.line.start < self.span.end);
+        let starts: Vec<&Heading> = inside.filter(|heading| heading.level == 4).collect();
         let ends: Vec<usize> = starts
             .iter()
             .skip(1)
@@ -149,7 +154,9 @@ impl Section<'_> {
     }
 
     fn fences(&self, within: Span) -> impl Iterator<Item = &CodeFence> {
-        self.outline.fences.iter().filter(move |fence| within.contains(fence.whole.start))
+        let fences = &self.outline.fences;
+        let first = fences.partition_point(|fence| fence.whole.start < within.start);
+        fences[first..].iter().take_while(move |fence| fence.whole.start < within.end)
     }
 
     /// Text before the first `####` or code fence, on one line.
@@ -201,14 +208,15 @@ impl Section<'_> {
             return Vec::new();
         };
         let mut parameters: Vec<Parameter> = Vec::new();
+        let mut names = HashSet::new();
         for row in self.rows(part).into_iter().skip(2) {
             if let Some(parameter) = Self::parameter(&row, found) {
-                if parameters.iter().any(|known| known.name == parameter.name) {
+                if names.insert(parameter.name.clone()) {
+                    parameters.push(parameter);
+                } else {
                     let message = format!("the parameter `{}` stands twice", parameter.name);
                     let problem = Diagnostic::warning("duplicate-parameter", row.span, message);
                     found.push(problem.field(tool).help("keep one of the rows"));
-                } else {
-                    parameters.push(parameter);
                 }
             }
         }

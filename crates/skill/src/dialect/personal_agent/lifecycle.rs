@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// Days without use after which a skill is stale.
-pub const STALE_DAYS: u32 = 30;
+const STALE_DAYS: u32 = 30;
 
 /// Days without use after which a skill is archived.
-pub const ARCHIVED_DAYS: u32 = 90;
+const ARCHIVED_DAYS: u32 = 90;
 
 /// Where a skill came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

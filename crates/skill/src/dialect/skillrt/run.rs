@@ -7,7 +7,7 @@ use super::RUNTIME_LEVEL;
 use crate::{skill::Skill, version::parse_version};
 
 /// Runtime families of the specification; the first is the one that is meant when none is named.
-pub const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
+const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
 
 /// Why a skill can be read but not run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

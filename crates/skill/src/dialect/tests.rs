@@ -1,0 +1,132 @@
+//! The schemas against what the dialects read and write.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+use crate::{Source, read, read_as};
+
+/// Why a value does not fit a schema, by the keywords that we write; patterns are not tried.
+fn problem(schema: &Value, value: &Value, path: &str) -> Option<String> {
+    let number = |key: &str| schema.get(key).and_then(Value::as_f64);
+    let strings = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    if let Some(kind) = schema.get("type") {
+        let kinds = kind.as_array().map_or(std::slice::from_ref(kind), Vec::as_slice);
+        if !kinds.iter().any(|kind| has_type(value, kind.as_str().unwrap_or_default())) {
+            return Some(format!("{path}: {value} is not {kind}"));
+        }
+    }
+    if schema.get("enum").is_some() && !strings("enum").any(|word| word == value) {
+        return Some(format!("{path}: {value} is none of the words"));
+    }
+    if let Some(forms) = schema.get("anyOf").and_then(Value::as_array) {
+        let problems: Vec<_> = forms.iter().filter_map(|form| problem(form, value, path)).collect();
+        if problems.len() == forms.len() {
+            return Some(problems.join("; "));
+        }
+    }
+    if let Some(text) = value.as_str() {
+        let chars = u32::try_from(text.chars().count()).map_or(f64::MAX, f64::from);
+        if number("minLength").is_some_and(|min| chars < min)
+            || number("maxLength").is_some_and(|max| chars > max)
+        {
+            return Some(format!("{path}: {chars} characters"));
+        }
+    }
+    if let Some(given) = value.as_f64()
+        && (number("minimum").is_some_and(|min| given < min)
+            || number("maximum").is_some_and(|max| given > max))
+    {
+        return Some(format!("{path}: {given} is out of range"));
+    }
+    if let (Some(item), Some(list)) = (schema.get("items"), value.as_array()) {
+        return list.iter().find_map(|value| problem(item, value, &format!("{path}[]")));
+    }
+    let map = value.as_object()?;
+    if let Some(key) = strings("required").find(|key| !map.contains_key(key.as_str().unwrap_or("")))
+    {
+        return Some(format!("{path}: {key} is missing"));
+    }
+    map.iter().find_map(|(key, value)| {
+        let path = format!("{path}.{key}");
+        match schema.get("properties").and_then(|all| all.get(key)) {
+            Some(schema) => problem(schema, value, &path),
+            None => match schema.get("additionalProperties")? {
+                Value::Bool(true) => None,
+                Value::Bool(false) => Some(format!("{path}: is not declared")),
+                schema => problem(schema, value, &path),
+            },
+        }
+    })
+}
+
+fn has_type(value: &Value, kind: &str) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
+
+/// The frontmatter as the dialect's own YAML reader gives it.
+fn head(document: &Document, dialect: Dialect) -> Value {
+    document.fields().map_or_else(|| json!({}), |fields| fields.to_value(dialect.yaml()))
+}
+
+fn fits(text: &str, dialect: Dialect) -> Option<String> {
+    let document = read_as(Source::new(text.to_owned()), dialect, None).document;
+    problem(&dialect.schema(), &head(&document, dialect), "")
+}
+
+#[test]
+fn schemas_accept_the_examples() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let folder = Folder::open(&entry.unwrap().path()).unwrap();
+        let path = folder.root().join("SKILL.md");
+        let source = Source::from_bytes(std::fs::read(&path).unwrap()).unwrap();
+        let reading = read(source, Some(&folder));
+        let dialect = reading.detection.dialect;
+        let found = problem(&dialect.schema(), &head(&reading.document, dialect), "");
+        assert_eq!(found, None, "{dialect} {}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
+fn schemas_accept_new_skills() {
+    for dialect in Dialect::ALL {
+        let files = dialect.scaffold("demo", "Shows a schema. Use when learning.");
+        let skill = files.iter().find(|file| file.path == "SKILL.md").unwrap();
+        assert_eq!(fits(&skill.text, dialect), None, "{dialect}");
+    }
+}
+
+#[test]
+fn gaia_has_two_shapes() {
+    let flat = "---\nname: a\nversion: 1.0.0\ndescription: d\nauthor: a\nlicense: MIT\npermissions: []\n\
+                tools: []\nsecurity_tier: community\n---\n";
+    let nested =
+        "---\nname: a\ndescription: d\nmetadata: {gaia: {permissions: ['env:read']}}\n---\n";
+    assert_eq!(fits(flat, Dialect::GAIA), None);
+    assert_eq!(fits(nested, Dialect::GAIA), None);
+    let neither = "---\nname: a\ndescription: d\n---\n";
+    assert!(fits(neither, Dialect::GAIA).is_some());
+    let number = nested.replace("'env:read'", "7");
+    assert!(fits(&number, Dialect::GAIA).is_some());
+}
+
+#[test]
+fn prose_has_no_fields() {
+    let schema = Dialect::PROSE.schema();
+    assert_eq!(problem(&schema, &json!({}), ""), None);
+    assert!(problem(&schema, &json!({"name": "a"}), "").is_some());
+    assert!(schema["description"].as_str().unwrap().ends_with("There is no frontmatter."));
+}
