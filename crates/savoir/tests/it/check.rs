@@ -67,7 +67,14 @@ fn a_diff_changes_nothing() {
     sandbox.write("demo/SKILL.md", BROKEN);
     let run = sandbox.run(&["check", "demo", "--diff"]);
     insta::assert_snapshot!(run);
+    assert_eq!(run.code, 1, "there is something to change");
     assert_eq!(sandbox.read("demo/SKILL.md"), BROKEN);
+    for other in ["--json", "--fix", "--format=sarif"] {
+        let run = sandbox.run(&["check", "demo", "--diff", other]);
+        assert_eq!(run.code, 2, "{other}: {run}");
+    }
+    sandbox.write("demo/SKILL.md", GOOD);
+    assert_eq!(sandbox.run(&["check", "demo", "--diff"]).code, 0);
 }
 
 #[cfg(unix)]

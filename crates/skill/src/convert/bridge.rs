@@ -128,7 +128,9 @@ impl<'a> Bridge<'a> {
             .fields
             .written
             .iter()
-            .filter(|written| made.iter().any(|other| same_written(other, written)))
+            .filter(|written| {
+                made.iter().any(|other| same_written(other, written) || same_part(other, written))
+            })
             .collect();
         if !exact.is_empty() {
             return exact;
@@ -220,9 +222,14 @@ impl<'a> Bridge<'a> {
             .and_then(|piece| probe(self.target, &piece.text))
             .map(|skill| write(self.target, &skill).written)
             .unwrap_or_default();
+        // What a dialect assumes when nothing is written is not there.
+        let stands = |path: &str| {
+            let inside = path.strip_prefix("metadata.");
+            inside.is_some_and(|path| at_home.is_some_and(|piece| piece.value.path(path).is_some()))
+        };
         let missing = |written: &&Written| {
             let there = find(&read, &written.path).map(|read| &read.value);
-            there.is_none() || there != self.settled(&written.path)
+            there.is_none() || there != self.settled(&written.path) || !stands(&written.path)
         };
         self.in_file()
             .filter(missing)
@@ -285,6 +292,12 @@ pub(super) fn find<'w>(written: &'w [Written], path: &str) -> Option<&'w Written
 
 fn same_written(a: &Written, b: &Written) -> bool {
     a.path == b.path && a.value == b.value
+}
+
+/// Whether both are one part of the model, at the place of one of two shapes of the target.
+fn same_part(a: &Written, b: &Written) -> bool {
+    let key = |written: &Written| written.path.rsplit('.').next().map(str::to_owned);
+    a.model == b.model && a.value == b.value && key(a) == key(b)
 }
 
 /// The top-level key of a path.

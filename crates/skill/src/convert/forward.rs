@@ -49,7 +49,7 @@ enum Memory {
 /// from it, before anyone sees it.
 pub(super) fn forward(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
     if !target.has_frontmatter() {
-        return into_prose(reading);
+        return into_prose(reading, target);
     }
     let bridge = Bridge::new(&reading.skill, target)?;
     let mut problem = ConvertError::unfaithful("frontmatter", target);
@@ -155,11 +155,11 @@ fn verify(reading: &Reading, bridge: &Bridge<'_>, draft: &Draft) -> Result<(), C
     Ok(())
 }
 
-fn into_prose(reading: &Reading) -> Result<Draft, ConvertError> {
+fn into_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
     let document = &reading.document;
-    let failed = || ConvertError::unfaithful("body", Dialect::PROSE);
+    let failed = || ConvertError::unfaithful("body", target);
     let text = prose::write(document, reading.skill.dialect).ok_or_else(failed)?;
-    let result = read_as(Source::new(text.clone()), Dialect::PROSE, None);
+    let result = read_as(Source::new(text.clone()), target, None);
     let restored = stash::original(&result).map(|original| original.text);
     if result.document.state() != State::Absent || restored.as_deref() != Some(document.text()) {
         return Err(failed());
@@ -168,8 +168,8 @@ fn into_prose(reading: &Reading) -> Result<Draft, ConvertError> {
     let fields = document.entries().iter();
     let mut report: Vec<FieldReport> =
         fields.map(|entry| FieldReport::new(&entry.key, "comment", How::Moved, why)).collect();
-    report.push(body_report(&Translation::Same, reading, Dialect::PROSE));
-    report.extend(body_tools(reading, Dialect::PROSE));
+    report.push(body_report(&Translation::Same, reading, target));
+    report.extend(body_tools(reading, target));
     Ok(Draft { text, files: Vec::new(), report })
 }
 

@@ -266,42 +266,49 @@ impl Language for Gaia {
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
+        // A skill without tools exists only in the shape of the shipped product.
+        let nested = skill.tools.is_empty();
+        let at = |key: &str| if nested { format!("metadata.gaia.{key}") } else { key.to_owned() };
         fields.put("name", "name", skill.name.clone());
         let semver = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
-        match semver {
-            Some(version) => fields.put("version", "version", version),
-            None => fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version"),
+        match (semver, nested) {
+            (Some(version), _) => fields.put("version", "version", version),
+            (None, false) => {
+                fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version");
+            }
+            (None, true) => {}
         }
-        if skill.description.chars().count() <= 200 {
+        if nested || skill.description.chars().count() <= 200 {
             fields.put("description", "description", skill.description.clone());
         } else {
             let why = "the specification allows 200 characters; shorten it before publishing";
             fields.near("description", "description", skill.description.clone(), why);
         }
-        match skill.authors.as_slice() {
-            [] => fields.near("authors", "author", "unknown", "GAIA needs an author"),
-            authors => fields.put("authors", "author", authors.join(", ")),
+        match (skill.authors.as_slice(), nested) {
+            ([], true) => {}
+            ([], false) => fields.near("authors", "author", "unknown", "GAIA needs an author"),
+            (authors, _) => fields.put("authors", "author", authors.join(", ")),
         }
-        match &skill.license {
-            Some(license) => fields.put("license", "license", license.clone()),
-            None => fields.near("license", "license", "LicenseRef-unknown", "GAIA needs a licence"),
+        match (&skill.license, nested) {
+            (None, false) => {
+                fields.near("license", "license", "LicenseRef-unknown", "GAIA needs a licence");
+            }
+            (license, _) => fields.put("license", "license", license.clone()),
         }
         fields.put("compatibility", "compatibility", skill.compatibility.clone());
         let why = "GAIA does not restrict tools by skill";
         fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
-        write_permissions(skill, fields);
-        let tier = skill.policy.tier.unwrap_or(Tier::Experimental);
+        write_permissions(skill, fields, &at("permissions"));
+        let tier = skill.policy.tier.unwrap_or(Tier::Experimental).as_str();
         match skill.policy.tier {
-            Some(_) => fields.put("policy.tier", "security_tier", tier.as_str()),
-            None => fields.near(
-                "policy.tier",
-                "security_tier",
-                tier.as_str(),
-                "trust must be earned anew",
-            ),
+            Some(_) => fields.put("policy.tier", &at("security_tier"), tier),
+            None => {
+                let why = "trust must be earned anew";
+                fields.near("policy.tier", &at("security_tier"), tier, why);
+            }
         }
         write_tools(skill, fields);
-        write_requirements(skill, fields);
+        write_requirements(skill, fields, &at);
         fields.put("tags", "tags", skill.tags.clone());
         for (model, key) in [
             ("links.homepage", "homepage"),
@@ -519,15 +526,15 @@ fn ranges(skills: Option<&Node>, key: &str, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn write_permissions(skill: &Skill, fields: &mut Fields) {
+fn write_permissions(skill: &Skill, fields: &mut Fields, path: &str) {
     let mut grants: Vec<String> = skill.permissions.iter().map(ToString::to_string).collect();
     if !grants.is_empty() {
-        fields.put("permissions", "permissions", grants);
+        fields.put("permissions", path, grants);
         return;
     }
     grants.extend(["filesystem:none".to_owned(), "network:none".to_owned()]);
     let why = "the skill declares no permission, so it gets none";
-    fields.near("permissions", "permissions", grants, why);
+    fields.near("permissions", path, grants, why);
 }
 
 fn write_tools(skill: &Skill, fields: &mut Fields) {
@@ -570,11 +577,11 @@ fn tool_value(tool: &Tool) -> Value {
     Value::Object(map)
 }
 
-fn write_requirements(skill: &Skill, fields: &mut Fields) {
+fn write_requirements(skill: &Skill, fields: &mut Fields, at: &impl Fn(&str) -> String) {
     let requirements = &skill.requirements;
-    fields.put("requirements.model", "requirements.model", requirements.model.clone());
-    fields.put("requirements.context", "requirements.context", requirements.context.clone());
-    fields.put("requirements.python", "requirements.python", requirements.python.clone());
+    fields.put("requirements.model", &at("requirements.model"), requirements.model.clone());
+    fields.put("requirements.context", &at("requirements.context"), requirements.context.clone());
+    fields.put("requirements.python", &at("requirements.python"), requirements.python.clone());
     let lists = [
         (
             "requirements.python_packages",
@@ -589,9 +596,13 @@ fn write_requirements(skill: &Skill, fields: &mut Fields) {
         ("requirements.env_vars", "requirements.env_vars", &requirements.env_vars),
     ];
     for (model, path, list) in lists {
-        fields.put(model, path, list.clone());
+        fields.put(model, &at(path), list.clone());
     }
-    fields.put("requirements.hardware", "requirements.hardware", requirements.hardware.clone());
+    fields.put(
+        "requirements.hardware",
+        &at("requirements.hardware"),
+        requirements.hardware.clone(),
+    );
     let skills: Vec<Value> = requirements
         .skills
         .iter()
@@ -600,6 +611,6 @@ fn write_requirements(skill: &Skill, fields: &mut Fields) {
             None => json!({"name": reference}),
         })
         .collect();
-    fields.put("requirements.skills", "requirements.skills", skills);
-    fields.put("requirements.host_tools", "tools_required", requirements.host_tools.clone());
+    fields.put("requirements.skills", &at("requirements.skills"), skills);
+    fields.put("requirements.host_tools", &at("tools_required"), requirements.host_tools.clone());
 }

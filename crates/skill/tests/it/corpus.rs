@@ -175,8 +175,8 @@ fn differences(folder: &Path, expected: &Expected) -> Vec<Difference> {
         let depth = document.field("metadata").filter(|node| node.entries().is_some()).map(depth);
         same("metadata_depth", facts["metadata_depth"].clone(), depth.into());
         // They count what follows the last line feed, too, even when it is nothing.
-        let lines = document.body().split('\n').count();
-        same("body_lines", facts["body_lines"].clone(), lines.into());
+        let count = document.body().split('\n').count();
+        same("body_lines", facts["body_lines"].clone(), count.into());
         let links = document.outline().links(document.text(), document.body_span());
         let mut links: Vec<&str> =
             links.iter().map(|link| link.target.slice(document.text())).collect();
