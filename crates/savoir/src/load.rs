@@ -133,9 +133,9 @@ fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
     let mut found = refused(error);
     if let (SourceError::NotUtf8 { offset, .. }, Ok(bytes)) = (error, fs::read(path)) {
         let before = &bytes[..(*offset).min(bytes.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        let before = String::from_utf8_lossy(before);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         found.message = format!("line {line}, column {column}: {}", found.message);
     }
     found

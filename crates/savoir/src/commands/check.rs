@@ -1,7 +1,6 @@
 //! `savoir check`.
 
 use std::{
-    collections::BTreeMap,
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,

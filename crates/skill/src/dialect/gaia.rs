@@ -300,12 +300,10 @@ impl Language for Gaia {
         fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
         write_permissions(skill, fields, &at("permissions"));
         let tier = skill.policy.tier.unwrap_or(Tier::Experimental).as_str();
-        match skill.policy.tier {
-            Some(_) => fields.put("policy.tier", &at("security_tier"), tier),
-            None => {
-                let why = "trust must be earned anew";
-                fields.near("policy.tier", &at("security_tier"), tier, why);
-            }
+        if skill.policy.tier.is_some() {
+            fields.put("policy.tier", &at("security_tier"), tier);
+        } else {
+            fields.near("policy.tier", &at("security_tier"), tier, "trust must be earned anew");
         }
         write_tools(skill, fields);
         write_requirements(skill, fields, &at);

@@ -16,7 +16,7 @@ use crate::shared::{in_parallel, shared};
 const OTHERWISE: [(&str, &str); 20] = [
     ("0126", "the author made a field of the last words of the description"),
     ("0134", PUNCTUATION),
-    ("0140", "a list item that stands beside a map: what was meant cannot be told"),
+    ("0140", "the author took out an indented field below a value"),
     ("0147", PUNCTUATION),
     ("0162", NEW_TEXT),
     ("0163", NEW_TEXT),

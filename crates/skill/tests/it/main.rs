@@ -6,6 +6,7 @@ mod convert;
 mod corpus;
 mod fixpairs;
 mod library;
+mod mutations;
 mod properties;
 mod rules;
 mod shared;
