@@ -7,6 +7,7 @@ mod body_shape;
 mod body_size;
 mod bundled_files;
 mod command_templates;
+mod comment_in_value;
 mod descriptions;
 mod fences;
 mod fields;
@@ -53,6 +54,7 @@ pub(super) static ALL: &[&Rule] = &[
     &links::BROKEN_LINK,
     &line_endings::BYTE_ORDER_MARK,
     &fences::CODE_FENCED,
+    &comment_in_value::COMMENT_IN_VALUE,
     &permissions::CONTRADICTING_PERMISSIONS,
     &hidden_characters::CONTROL_CHARACTER,
     &line_endings::CRLF_LINE_ENDINGS,

@@ -60,8 +60,8 @@ fn fields(text: &str) -> Vec<String> {
 #[test]
 fn a_safe_fix_never_loses_a_field() {
     let Some(folder) = shared("corpus") else { return };
-    let list = fs::read_to_string(folder.join("expected.jsonl")).expect("expected.jsonl");
-    let paths: Vec<String> = list
+    let expected = fs::read_to_string(folder.join("expected.jsonl")).expect("expected.jsonl");
+    let paths: Vec<String> = expected
         .lines()
         .filter_map(|line| {
             serde_json::from_str::<serde_json::Value>(line).ok()?["path"]

@@ -1,0 +1,72 @@
+//! Text that YAML takes for a comment.
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::{Diagnostic, Edit, Fix},
+    source::Span,
+    yaml::Style,
+};
+
+rule! {
+    /// A blank and `#` in a sentence without quotes begin a comment, so the rest is not read.
+    ///
+    /// ## Why
+    ///
+    /// No reader complains: the sentence simply ends there, and the agent never sees what was meant
+    /// to tell it when to use the skill.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: dotnet-help
+    /// description: Helps with C # and F # code. Use when someone asks about .NET.
+    /// ---
+    /// # Help with .NET
+    ///
+    /// Ask for the version first.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: dotnet-help
+    /// description: "Helps with C # and F # code. Use when someone asks about .NET."
+    /// ---
+    /// # Help with .NET
+    ///
+    /// Ask for the version first.
+    /// ````
+    COMMENT_IN_VALUE = "comment-in-value", Warning, fix Unsafe, run comment_in_value
+}
+
+/// Fields that hold sentences; elsewhere a comment is most likely a comment.
+const SENTENCES: [&str; 4] = ["description", "when_to_use", "when-to-use", "compatibility"];
+
+fn comment_in_value(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let text = context.text();
+    for entry in context.reading.document.entries() {
+        let value = &entry.value;
+        if !SENTENCES.contains(&entry.key.as_str()) || value.style() != Some(Style::Plain) {
+            continue;
+        }
+        let line = text[value.span.end..].lines().next().unwrap_or_default().trim_end();
+        if !line.trim_start().starts_with('#') || value.span.is_empty() {
+            continue;
+        }
+        let whole = Span::new(value.span.start, value.span.end + line.len());
+        let comment = Span::new(whole.end - line.trim_start().len(), whole.end);
+        let message =
+            format!("`{}` ends before the `#`; the rest of the line is a comment", entry.key);
+        let mut problem = Diagnostic::warning(COMMENT_IN_VALUE.code, comment, message)
+            .field(entry.key.clone())
+            .help("put the whole value in quotes, or the comment on a line of its own");
+        let content = whole.slice(text);
+        if !content.contains(['\n', '"', '\\']) {
+            let quoted = Edit::replace(whole, format!("\"{content}\""));
+            problem = problem.fix(Fix::risky(vec![quoted]));
+        }
+        found.push(problem);
+    }
+}
