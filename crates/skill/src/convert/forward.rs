@@ -229,6 +229,14 @@ impl<'b, 'a> Build<'b, 'a> {
             _ => document.body().to_owned(),
         };
         let text = build.text(document, &body)?;
+        // What came from somewhere was not added.
+        let origins: Vec<Option<String>> = build
+            .report
+            .iter()
+            .filter(|field| field.from.is_some())
+            .map(|field| field.to.clone())
+            .collect();
+        build.report.retain(|field| field.from.is_some() || !origins.contains(&field.to));
         Some(Draft { text, files: bridge.fields.files.clone(), report: build.report })
     }
 

@@ -62,9 +62,9 @@ fn comment_in_value(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let mut problem = Diagnostic::warning(COMMENT_IN_VALUE.code, comment, message)
             .field(entry.key.clone())
             .help("put the whole value in quotes, or the comment on a line of its own");
-        let content = whole.slice(text);
-        if !content.contains(['\n', '"', '\\']) {
-            let quoted = Edit::replace(whole, format!("\"{content}\""));
+        let sentence = whole.slice(text);
+        if !sentence.contains(['\n', '"', '\\']) {
+            let quoted = Edit::replace(whole, format!("\"{sentence}\""));
             problem = problem.fix(Fix::risky(vec![quoted]));
         }
         found.push(problem);

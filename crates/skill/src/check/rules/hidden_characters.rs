@@ -203,9 +203,16 @@ impl Walk<'_> {
         }
         let count = &mut self.counts[slot(kind)];
         *count += 1;
+        let in_head = self.head.is_some_and(|head| head.contains(at));
+        let problem = problem(self.text, run, kind, in_head);
         if *count <= MAX_PLACES {
-            let in_head = self.head.is_some_and(|head| head.contains(at));
-            self.found.push(problem(self.text, run, kind, in_head));
+            self.found.push(problem);
+        } else if let Some(fix) = problem.fix {
+            // The place is not shown, but mending the last one shown mends the rest, too.
+            let mut shown = self.found.iter_mut().rev().filter(|shown| shown.code == problem.code);
+            if let Some(last) = shown.find_map(|shown| shown.fix.as_mut()) {
+                last.edits.extend(fix.edits);
+            }
         }
     }
 }
@@ -458,6 +465,17 @@ fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_flood_is_mended_in_one_go() {
+        use crate::{check::fix, diagnostic::Safety};
+
+        let text = format!("---\nname: a\ndescription: b\n---\n{}c\n", "x\u{1}".repeat(4000));
+        let once = fix(&text, None, &crate::check::Options::default(), Safety::Unsafe);
+        let twice = fix(&once.text, None, &crate::check::Options::default(), Safety::Unsafe);
+        assert!(!once.text.contains('\u{1}'));
+        assert_eq!(once.text, twice.text);
+    }
+
     use super::*;
     use crate::check::rules::testing::{find, fixed, skill};
 
