@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Candidates that travel together, so that threads meet rarely.
-const BATCH: usize = 32;
+const BATCH: usize = 128;
 
 /// A batch on its way to a worker, and where its outcomes are awaited.
 type Job = (Vec<Candidate>, mpsc::Sender<Vec<Outcome>>);
@@ -168,7 +168,9 @@ fn in_parallel(
     plan: &Plan,
     report: &mut Report<'_>,
 ) -> Result<(), CommandError> {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
+    // The walker keeps one core busy.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let workers = (cores - 1).max(1);
     let (to_work, jobs) = mpsc::channel::<Job>();
     let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<Outcome>>>(workers * 8);
     let jobs = Mutex::new(jobs);
