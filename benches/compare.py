@@ -90,13 +90,19 @@ def run(command, **options):
 
 
 def peak_memory(command):
-    """Peak resident memory in MiB, measured by a process of its own."""
-    script = (
-        "import resource,subprocess,sys;subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss/1024)"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True)
-    return float(done.stdout)
+    """Peak resident memory in MiB, as the kernel tells it while the program runs."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            break
+        if "VmHWM:" in status and f"Name:\t{Path(command[0]).name[:15]}" in status:
+            peak = int(status.split("VmHWM:")[1].split()[0])
+        time.sleep(0.002)
+    process.wait()
+    return peak / 1024
 
 
 def median(command, runs, **options):

@@ -371,6 +371,20 @@ pub fn detect(document: &Document) -> Option<Detection> {
         })
 }
 
+/// The three dialects that know most of the fields of a file.
+pub(crate) fn nearest(document: &Document) -> [Dialect; 3] {
+    let known = |dialect: &Dialect| {
+        let fields = dialect.0.fields(None);
+        let entries = document.entries().iter();
+        entries.filter(|entry| fields.iter().any(|field| field.key == entry.key)).count()
+    };
+    let mut all = Dialect::ALL;
+    // The sort is stable, so that among equals the base format comes first.
+    all.sort_by_key(|dialect| std::cmp::Reverse(known(dialect)));
+    let [first, second, third, ..] = all;
+    [first, second, third]
+}
+
 /// The other dialects under which the same file is valid.
 pub fn also(document: &Document, folder: Option<&Folder>, found: Dialect) -> Vec<Dialect> {
     let side_file = folder.is_some_and(|folder| folder.has(codex::SIDE_FILE));

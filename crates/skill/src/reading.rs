@@ -62,9 +62,16 @@ impl Reading {
 /// ```
 pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = Document::parse(source);
-    let detection = dialect::detect(&document).unwrap_or_else(unknown);
+    let detected = dialect::detect(&document);
+    let unknown = detected.is_none() && !document.entries().is_empty();
+    let detection = detected.unwrap_or_else(base_format);
     let document = by_rules_of(document, detection.dialect);
-    read_document(document, detection, folder)
+    let mut reading = read_document(document, detection, folder);
+    if unknown {
+        let found = unknown_dialect(&reading.document);
+        reading.diagnostics.insert(0, found);
+    }
+    reading
 }
 
 /// Reads a file in a dialect that someone named.
@@ -75,7 +82,15 @@ pub fn read_as(source: Source, dialect: Dialect, folder: Option<&Folder>) -> Rea
     read_document(document, detection, folder)
 }
 
-fn unknown() -> Detection {
+fn unknown_dialect(document: &Document) -> Diagnostic {
+    let nearest = dialect::nearest(document).map(Dialect::id).join(", ");
+    let message = "nothing in the frontmatter tells which system the skill is for";
+    Diagnostic::error("unknown-dialect", document.head_span(), message).help(format!(
+        "add `name` and `description`, or name the dialect; the nearest are {nearest}"
+    ))
+}
+
+fn base_format() -> Detection {
     Detection {
         dialect: Dialect::AGENTSKILLS,
         strength: Strength::Weak,

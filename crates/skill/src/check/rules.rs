@@ -30,6 +30,7 @@ mod smart_quotes;
 mod targets;
 mod template_leftovers;
 mod tools;
+mod unknown_dialect;
 mod versions;
 mod yaml_features;
 mod yaml_layout;
@@ -137,6 +138,7 @@ pub(super) static ALL: &[&Rule] = &[
     &command_templates::UNDECLARED_PARAMETER,
     &placeholders::UNDECLARED_PLACEHOLDER,
     &permission_reach::UNENFORCEABLE_PERMISSION,
+    &unknown_dialect::UNKNOWN_DIALECT,
     &fields::UNKNOWN_FIELD,
     &fields::UNKNOWN_INPUT_TYPE,
     &gibberish::UNKNOWN_MODE,

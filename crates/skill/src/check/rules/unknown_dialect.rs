@@ -1,0 +1,38 @@
+//! Frontmatter that belongs to nobody.
+
+use crate::check::rule::rule;
+
+rule! {
+    /// Nothing in the frontmatter tells which system the skill is for.
+    ///
+    /// ## Why
+    ///
+    /// Without a name, a description or a field that some system knows, no agent lists the skill.
+    /// The file is held against the base format, and the message names the systems whose fields come
+    /// nearest.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// title: Water the plants
+    /// when: every morning
+    /// ---
+    /// # Water the plants
+    ///
+    /// Two fingers deep, then decide.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: water-plants
+    /// description: Tells when to water plants. Use when someone asks about house plants.
+    /// ---
+    /// # Water the plants
+    ///
+    /// Two fingers deep, then decide.
+    /// ````
+    UNKNOWN_DIALECT = "unknown-dialect", Error
+}
