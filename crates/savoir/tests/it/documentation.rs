@@ -176,3 +176,25 @@ fn every_link_leads_somewhere() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(count >= 20, "only {count} links were found");
 }
+
+/// `cargo run` in the README names no binary, so there must be exactly one to choose from.
+#[test]
+fn cargo_run_knows_what_to_run() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = std::process::Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(repository())
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let default = metadata["workspace_default_members"].as_array().expect("members");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let binaries: Vec<&str> = packages
+        .iter()
+        .filter(|package| default.contains(&package["id"]))
+        .flat_map(|package| package["targets"].as_array().expect("targets"))
+        .filter(|target| target["kind"][0] == "bin")
+        .filter_map(|target| target["name"].as_str())
+        .collect();
+    assert_eq!(binaries, ["savoir"]);
+}
