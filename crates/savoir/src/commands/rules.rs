@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The error for a code that no rule has.
-pub(crate) fn unknown(code: &str) -> CommandError {
+fn unknown(code: &str) -> CommandError {
     let error = CommandError::input(format!("there is no rule `{code}`"));
     match check::nearest_rule(code) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
