@@ -203,3 +203,50 @@ fn missing_frontmatter(document: &Document, dialect: Dialect) -> Diagnostic {
     Diagnostic::error(code, document.head_span(), message)
         .help("begin the file with `---`, the fields, and `---`")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(text: &str) -> Reading {
+        read(Source::new(text.into()), None)
+    }
+
+    #[test]
+    fn blanks_after_a_fence_do_not_take_the_fields_away() {
+        for text in [
+            "--- \nname: c\ndescription: d\nversion: 1.0.0\n---\n# Body\n",
+            "---\nname: c\ndescription: d\nversion: 1.0.0\n--- \n# Body\n",
+        ] {
+            let reading = reading(text);
+            assert_eq!(reading.detection.dialect, Dialect::SKILLRT);
+            assert_eq!(reading.skill.description, "d");
+            assert_eq!(reading.error().map(|found| found.code), Some("fence-trailing-blank"));
+        }
+    }
+
+    #[test]
+    fn a_guess_is_not_used() {
+        let safe = reading("---\nname: c\ndescription: Use for: this\n---\n");
+        assert!(!safe.is_valid() && safe.is_usable());
+        let guess = reading("---\nname: c\ndescription: d\ntags: [a, b\n---\n");
+        assert!(!guess.is_valid() && !guess.is_usable());
+        let forbidden = reading("---\nuser_id: u\ndescription: Use for: this\n---\n");
+        assert!(!forbidden.is_usable(), "the specifications forbid repairs");
+    }
+
+    #[test]
+    fn readers_of_yaml_1_1_take_quotes_that_go_on_at_the_margin() {
+        let text = "---\nuser_id: u\ndescription: \"x\ny\"\n---\nb\n";
+        let reading = reading(text);
+        assert_eq!(reading.detection.dialect, Dialect::AGENT_FLOW);
+        assert!(reading.is_valid(), "{:?}", reading.diagnostics);
+        assert_eq!(reading.skill.description, "x y");
+    }
+
+    #[test]
+    fn a_frontmatter_of_nobody_says_so() {
+        let reading = reading("---\nfoo: bar\n---\nb\n");
+        assert_eq!(reading.error().map(|found| found.code), Some("unknown-dialect"));
+    }
+}
