@@ -1,16 +1,24 @@
 //! The commands, one file each.
 
+mod approvals;
+mod approve;
 mod check;
 mod completions;
 mod config;
 mod conformance;
 mod convert;
+mod doctor;
 mod man;
 mod new;
+mod prompt;
 mod render;
+mod revoke;
 mod rules;
+mod run;
+mod runs;
 mod schema;
 mod show;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -32,6 +40,7 @@ Examples:
   savoir show my-skill                   see how a skill is read, and why
   savoir convert my-skill --to codex -o out/my-skill
   savoir new my-skill --dialect gaia     begin a skill
+  savoir approve my-skill                see what a skill may do, and agree to it
 
 Exit codes: 0 fine, 1 findings, 2 wrong usage or unreadable input, 3 refused by policy.")]
 pub(crate) struct Cli {
@@ -44,8 +53,15 @@ enum Command {
     Check(check::Args),
     Show(show::Args),
     Render(render::Args),
+    Tools(tools::Args),
     Convert(convert::Args),
     New(new::Args),
+    Approve(approve::Args),
+    Approvals(approvals::Args),
+    Revoke(revoke::Args),
+    Run(run::Args),
+    Runs(runs::Args),
+    Doctor(doctor::Args),
     Rules(rules::Args),
     Schema(schema::Args),
     Config(config::Args),
@@ -59,8 +75,15 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Render(args) => render::run(args),
+        Command::Tools(args) => tools::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::New(args) => new::run(&args),
+        Command::Approve(args) => approve::run(&args),
+        Command::Approvals(args) => approvals::run(&args),
+        Command::Revoke(args) => revoke::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Config(args) => config::run(&args),

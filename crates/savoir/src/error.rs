@@ -8,6 +8,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use savoir_engine::StoreError;
 
 use crate::output;
 
@@ -18,6 +19,8 @@ pub(crate) enum Kind {
     Findings,
     /// Wrong usage, or input that cannot be read.
     Input,
+    /// A rule or a person said no.
+    Refused,
     /// The reader of the output went away (`| head`): nothing is wrong, and nobody listens.
     Closed,
 }
@@ -37,6 +40,10 @@ impl CommandError {
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
         Self { kind: Kind::Findings, message: message.to_string(), hints: Vec::new() }
+    }
+
+    pub(crate) fn refused(message: impl fmt::Display) -> Self {
+        Self { kind: Kind::Refused, ..Self::input(message) }
     }
 
     #[must_use]
@@ -60,6 +67,7 @@ impl CommandError {
         ExitCode::from(match self.kind {
             Kind::Findings => 1,
             Kind::Input => 2,
+            Kind::Refused => 3,
             Kind::Closed => 0,
         })
     }
@@ -79,6 +87,12 @@ impl From<io::Error> for CommandError {
             _ => Kind::Input,
         };
         Self { kind, ..Self::input(format!("the output cannot be written: {error}")) }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::input(&error).hint(error.help())
     }
 }
 

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ask;
 mod commands;
 mod config;
 mod conformance;
@@ -10,6 +11,8 @@ mod discover;
 mod error;
 mod load;
 mod output;
+mod target;
+mod widening;
 mod write;
 
 use std::process::ExitCode;

@@ -45,6 +45,14 @@ pub(crate) fn content(content: &str) -> Result<(), CommandError> {
     flush(out)
 }
 
+/// Tells a person something beside the output.
+pub(crate) fn note(text: &str) {
+    let grey = anstyle::Style::new().dimmed();
+    let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
+    // Nobody is left to tell when standard error is closed.
+    let _ = writeln!(err, "{grey}{}{grey:#}", harmless(text));
+}
+
 /// Ends the output.
 pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
     Ok(out.flush()?)

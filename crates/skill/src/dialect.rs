@@ -16,6 +16,7 @@ pub mod skillrt;
 
 mod habits;
 mod reader;
+mod running;
 mod scaffold;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ use crate::{
 pub(crate) use gibberish::tools as command_tools;
 pub(crate) use habits::{BodyUse, FolderName, Habits, Strictness};
 pub(crate) use reader::Reader;
+pub use running::{About, Place, Running, Unasked};
 pub use scaffold::NewFile;
 
 /// One system's SKILL.md.
@@ -100,6 +102,11 @@ impl Dialect {
     /// The name of the system.
     pub fn title(self) -> &'static str {
         self.0.title()
+    }
+
+    /// How tools of this dialect run.
+    pub fn running(self) -> Running {
+        self.0.running()
     }
 
     /// How this system's YAML reader resolves plain scalars.
@@ -263,6 +270,11 @@ pub(crate) trait Language: Sync {
     /// What the rules ask of a skill of this dialect.
     fn habits(&self) -> Habits {
         Habits::COMMON
+    }
+
+    /// How its tools run.
+    fn running(&self) -> Running {
+        Running::COMMON
     }
 
     /// Longest description that this system keeps, in characters.

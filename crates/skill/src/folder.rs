@@ -1,7 +1,8 @@
 //! The folder of a skill: which files it holds, within limits and without following links.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -79,14 +80,29 @@ impl Folder {
 
     /// The bytes of one of the listed files; a link is not followed.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let listed = self.files.iter().find(|file| file.path == path && !file.link);
-        let Some(file) = listed else {
-            return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("{path} is not in the skill"),
-            ));
+        fs::read(self.listed(path)?)
+    }
+
+    /// The bytes of one of the listed files, unless it has more than `limit`.
+    pub fn read_up_to(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(self.listed(path)?)?;
+        file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            let message = format!("{path} has more than {limit} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(bytes)
+    }
+
+    fn listed(&self, path: &str) -> io::Result<PathBuf> {
+        let listed = self.files.iter().find(|file| file.path == path);
+        let why = match listed {
+            Some(file) if !file.link => return Ok(self.root.join(&file.path)),
+            Some(_) => "is a symbolic link, which is not followed",
+            None => "is not in the skill",
         };
-        fs::read(self.root.join(&file.path))
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("{path} {why}")))
     }
 }
 
@@ -144,5 +160,7 @@ mod tests {
         assert!(folder.has_folder("references") && !folder.has_folder("ref"));
         assert!(folder.read("link").is_err());
         assert!(folder.read("../x").is_err());
+        assert_eq!(folder.read_up_to("SKILL.md", 1).unwrap(), b"x");
+        assert!(folder.read_up_to("SKILL.md", 0).is_err());
     }
 }

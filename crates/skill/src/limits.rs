@@ -43,3 +43,10 @@ pub const ADVISED_BODY_LINES: usize = 500;
 
 /// ... and below 5,000 tokens.
 pub const ADVISED_BODY_TOKENS: usize = 5_000;
+
+/// Deepest nesting of a Python expression, operators included. `CPython` stops at 200 brackets.
+pub const MAX_PYTHON_DEPTH: usize = 1_000;
+
+/// Most punctuation of a Python file that does not even split into words. It bounds how deep the
+/// parser's recovery can go; a real module of a thousand lines has about this many marks.
+pub const MAX_BROKEN_PYTHON_MARKS: usize = 20_000;

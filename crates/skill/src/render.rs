@@ -145,6 +145,25 @@ pub fn render(
     fill(skill, inputs, directory)
 }
 
+/// Everything that [`render`] would refuse, all at once, in the order of the given names and then
+/// of the inputs.
+pub fn problems(skill: &Skill, inputs: &Map<String, Value>) -> Vec<RenderError> {
+    let known = input_names(skill);
+    let unknown = inputs.keys().filter(|name| !known.contains(name)).map(|name| {
+        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        RenderError::UnknownInput { input: name.clone(), known: known.clone(), near }
+    });
+    let mut problems: Vec<RenderError> = unknown.collect();
+    let typed = skill.dialect.language().placeholders().have_types();
+    if typed && skill.mode == Mode::Structured {
+        let texts = skill.inputs.iter().map(|input| skillrt_text(input, inputs.get(&input.name)));
+        problems.extend(texts.filter_map(Result::err));
+    } else {
+        problems.extend(fill(skill, inputs, None).err());
+    }
+    problems
+}
+
 /// Puts values into the body of a skill as its own system does: names that the skill does not
 /// declare are ignored.
 pub fn fill(
@@ -391,6 +410,23 @@ mod tests {
             "the skill has no input `sytle`; did you mean `style`? It takes style"
         );
         assert_eq!(fill(&skill, &map(&json!({"sytle": "x"})), None).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn all_problems_are_found_at_once() {
+        let text = "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: first, type: url, required: true}\n  - {name: second, type: number}\n---\nx";
+        let skill = skill(text, Dialect::SKILLRT);
+        let codes = |inputs: &Value| {
+            let found = problems(&skill, &map(inputs));
+            found.iter().map(RenderError::code).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            codes(&json!({"third": 1, "second": "two"})),
+            ["unknown-input", "missing-input", "invalid-input"]
+        );
+        assert_eq!(codes(&json!({"first": "https://x", "second": 2})), [""; 0]);
+        let prose = read_as(Source::new("# x".into()), Dialect::SKILLRT, None).skill;
+        assert_eq!(problems(&prose, &Map::new()), []);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Behaviour of the program: commands are run as a person would run them.
 
+mod approval;
 mod bad_input;
 mod check;
 mod convert;
@@ -7,3 +8,4 @@ mod documentation;
 mod generated;
 mod other_commands;
 mod support;
+mod tools;

@@ -75,6 +75,7 @@ impl Sandbox {
             .args(args)
             .current_dir(self.dir.path())
             .env("XDG_CONFIG_HOME", self.path(".config"))
+            .env("SAVOIR_HOME", self.path(".savoir"))
             .env("NO_COLOR", "1")
             .env_remove("CLICOLOR_FORCE");
         command

@@ -28,6 +28,8 @@ pub struct Example {
     /// `file=NAME` for SKILL.md itself, and `escaped` and `repeat=N` (the last line that often),
     /// which are done already.
     pub options: Vec<String>,
+    /// Files beside it: the code blocks that follow with `file=NAME`.
+    pub files: Vec<(String, String)>,
 }
 
 impl Rule {
@@ -59,7 +61,7 @@ impl Rule {
         let (_, section) = docs.split_once(heading)?;
         let (_, block) = section.split_once("````")?;
         let (info, rest) = block.split_once('\n')?;
-        let (text, _) = rest.split_once("````")?;
+        let (text, after) = rest.split_once("````")?;
         let options: Vec<String> = info.split_whitespace().skip(1).map(str::to_owned).collect();
         let escaped = options.iter().any(|option| option == "escaped");
         let mut text = if escaped { unescape(text) } else { text.to_owned() };
@@ -70,8 +72,23 @@ impl Rule {
             text.truncate(text.len() - last.len());
             text.push_str(&last.repeat(times));
         }
-        Some(Example { text, options })
+        Some(Example { text, options, files: files_in(after) })
     }
+}
+
+/// The code blocks at the beginning of a text, each with the name on its fence.
+fn files_in(mut text: &str) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    while let Some(block) = text.trim_start().strip_prefix("````") {
+        let named = block.split_once('\n').and_then(|(info, rest)| {
+            let name = info.split_whitespace().find_map(|word| word.strip_prefix("file="))?;
+            Some((name, rest.split_once("````")?))
+        });
+        let Some((name, (content, rest))) = named else { break };
+        files.push((name.to_owned(), content.to_owned()));
+        text = rest;
+    }
+    files
 }
 
 /// `\t`, `\r`, `\0` and `\u{feff}` for bytes that a comment cannot hold.

@@ -30,6 +30,7 @@ mod smart_quotes;
 mod targets;
 mod template_leftovers;
 mod tools;
+mod tools_source;
 mod unknown_dialect;
 mod versions;
 mod yaml_features;
@@ -130,6 +131,12 @@ pub(super) static ALL: &[&Rule] = &[
     &permission_reach::TIER_PERMISSION,
     &gibberish::TIMEOUT_CLAMPED,
     &fields::TOO_LONG,
+    &tools_source::TOOL_NOT_DECLARED,
+    &tools_source::TOOL_NOT_DECORATED,
+    &tools_source::TOOL_NOT_IN_SOURCE,
+    &tools_source::TOOL_SIGNATURE_DIFFERS,
+    &tools_source::TOOL_WITHOUT_DOCSTRING,
+    &tools_source::TOOLS_PY_UNREADABLE,
     &gibberish::UNCLEAR_REQUIRED,
     &yaml_layout::UNCLOSED_BRACKET,
     &body_shape::UNCLOSED_CODE_FENCE,

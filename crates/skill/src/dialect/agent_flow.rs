@@ -5,7 +5,7 @@ mod contract;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
+    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Running,
     agentskills::{tools_text, write_base},
     scaffold::title,
 };
@@ -189,6 +189,10 @@ impl Language for AgentFlow {
             )
         };
         Habits { folder_name: Some(FolderName { message, ..FolderName::EQUAL }), ..Habits::COMMON }
+    }
+
+    fn running(&self) -> Running {
+        Running::DECLARED
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

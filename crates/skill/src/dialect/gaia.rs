@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, FolderName, Grant, Habits, Language, NewFile, Reader, agentskills::tools_text,
-    scaffold::title, skillrt::skill_references,
+    Clues, Evidence, FolderName, Grant, Habits, Language, NewFile, Reader, Running,
+    agentskills::tools_text, scaffold::title, skillrt::skill_references,
 };
 use crate::{
     convert::Fields,
@@ -263,6 +263,10 @@ impl Language for Gaia {
 
     fn habits(&self) -> Habits {
         Habits { folder_name: Some(FolderName::EQUAL), known_folders: &["lib"], ..Habits::COMMON }
+    }
+
+    fn running(&self) -> Running {
+        Running::DECLARED
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -3,7 +3,8 @@
 pub(crate) mod tools;
 
 use super::{
-    BodyUse, Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, scaffold::title,
+    About, BodyUse, Clues, Evidence, FolderName, Habits, Language, NewFile, Place, Reader, Running,
+    Unasked, scaffold::title,
 };
 use crate::{
     convert::Fields,
@@ -118,6 +119,20 @@ impl Language for Gibberish {
 
     fn habits(&self) -> Habits {
         Habits { folder_name: Some(FolderName::EQUAL), body: BodyUse::Tools, ..Habits::COMMON }
+    }
+
+    fn running(&self) -> Running {
+        Running {
+            place: Place::Repository,
+            files: Unasked::Repository,
+            seconds: 30,
+            variables: &[
+                ("GIBBERISH_SKILL_NAME", About::Name),
+                ("GIBBERISH_SKILL_DIR", About::Folder),
+                ("GIBBERISH_MODE", About::Mode),
+            ],
+            ..Running::COMMON
+        }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

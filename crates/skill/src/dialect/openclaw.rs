@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader,
+    Clues, Evidence, Language, NewFile, Reader, Running,
     agentskills::{FENCES, tools_text, write_base},
     reader::strings_of,
     scaffold::title,
@@ -163,6 +163,10 @@ impl Language for OpenClaw {
                 found.push(problem);
             }
         }
+    }
+
+    fn running(&self) -> Running {
+        Running { requirements_grant: true, attestable: false, ..Running::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -6,8 +6,8 @@ mod store;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Grant, Language, NewFile, Reader, agentskills::KEYS, reader::strings_of,
-    scaffold::title,
+    Clues, Evidence, Grant, Language, NewFile, Reader, Running, agentskills::KEYS,
+    reader::strings_of, scaffold::title,
 };
 use crate::{
     convert::Fields,
@@ -226,6 +226,10 @@ impl Language for Skillrt {
             }
         }
         grants
+    }
+
+    fn running(&self) -> Running {
+        Running { requirements_grant: true, ..Running::DECLARED }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

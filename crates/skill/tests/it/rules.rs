@@ -1,10 +1,11 @@
 //! Every rule keeps the promises of its documentation.
 
-use std::{fs, path::Path};
+use std::{fmt::Write as _, fs, path::Path};
 
 use savoir_skill::{
-    Diagnostic, Folder, Source,
+    Diagnostic, Dialect, Folder, Source,
     check::{Checked, Example, Options, Rule, all_rules, check, fix, rule},
+    read_as,
 };
 use tempfile::TempDir;
 
@@ -40,12 +41,16 @@ impl Skill {
         write(&root.join(file), &example.text);
         for (key, word) in words() {
             match key {
+                "with" if word == "tools.py" => write(&root.join(word), &module_of(&example.text)),
                 "with" => write(&root.join(word), ""),
                 "dialect" => options.dialect = Some(word.parse().expect("a dialect")),
                 "target" => options.targets.push(word.parse().expect("a target")),
                 "folder" | "file" | "repeat" => {}
                 other => panic!("examples have no option `{other}`"),
             }
+        }
+        for (name, content) in &example.files {
+            write(&root.join(name), content);
         }
         let folder = Folder::open(&root).expect("the folder of the example");
         Self { folder, text: example.text.clone(), options, _dir: dir }
@@ -60,6 +65,22 @@ impl Skill {
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
     fs::write(path, text).expect("a file");
+}
+
+/// A module with every tool that a GAIA skill declares.
+fn module_of(text: &str) -> String {
+    let source = Source::from_bytes(text.as_bytes().to_vec()).expect("UTF-8");
+    let mut module = String::from("from gaia.agents.base.tools import tool\n");
+    for tool in read_as(source, Dialect::GAIA, None).skill.tools {
+        // After a star, a parameter with a default may stand before one without.
+        let star = if tool.parameters.is_empty() { "" } else { "*, " };
+        let parameters = tool.parameters.iter().map(|parameter| {
+            format!("{}{}", parameter.name, if parameter.required { "" } else { "=None" })
+        });
+        let parameters = star.to_owned() + &parameters.collect::<Vec<_>>().join(", ");
+        let _ = write!(module, "\n@tool\ndef {}({parameters}):\n    'Does it.'\n", tool.name);
+    }
+    module
 }
 
 /// The name in the frontmatter, when it can be the name of a folder.

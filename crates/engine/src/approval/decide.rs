@@ -1,0 +1,155 @@
+//! The rules: run, ask or refuse.
+
+use savoir_skill::permission::{Decision, Tier, contradictions, decision};
+use serde::Serialize;
+
+use super::{Added, Approval, Fingerprint, Request, Trust, changes::changes, shown};
+
+/// What the rules say about a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "verdict")]
+pub enum Verdict {
+    /// It runs without a question.
+    Run {
+        /// Why nobody is asked.
+        reason: String,
+    },
+    /// A person decides.
+    Ask {
+        /// Why the question comes, the gravest reason first.
+        reasons: Vec<String>,
+        /// What to shout.
+        warnings: Vec<String>,
+    },
+    /// It does not run, whatever anybody says.
+    Refuse {
+        /// Why not.
+        reason: String,
+        /// The way out.
+        help: String,
+    },
+}
+
+/// Holds a request against the rules and against the answer that was kept for the same place.
+///
+/// | | kept and nothing changed | else |
+/// |---|---|---|
+/// | a right that means nothing | refused | refused |
+/// | untrusted | asks, with a warning | asks, with a warning |
+/// | `always_ask` | asks | asks |
+/// | the person adds rights | runs | asks |
+/// | verified | runs | runs |
+/// | bundled and read-only | runs | runs |
+/// | community, no right that the tier asks about | runs | runs |
+/// | everything else | runs | asks |
+pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
+    if let Some(refusal) = refusal(request) {
+        return refusal;
+    }
+    let unchanged = kept
+        .filter(|kept| kept.path == request.path && kept.fingerprint == Fingerprint::of(request));
+    let ask = |reasons: Vec<String>, warnings: Vec<String>| {
+        let news = match (kept, unchanged) {
+            (Some(kept), None) => changes(request, kept),
+            (None, _) => vec!["it has not been approved yet".to_owned()],
+            (Some(_), Some(_)) => Vec::new(),
+        };
+        Verdict::Ask { reasons: reasons.into_iter().chain(news).collect(), warnings }
+    };
+    if request.trust == Trust::Untrusted {
+        let reason = "it is untrusted, which asks every time".to_owned();
+        let warning = "this skill was downloaded and nobody here vouches for it: read its files \
+                       before you agree";
+        return ask(vec![reason], vec![warning.to_owned()]);
+    }
+    if request.always_ask {
+        return ask(vec!["it wants to be asked about every time".to_owned()], Vec::new());
+    }
+    if let Some(kept) = unchanged {
+        let (day, who) = (kept.approved_at.get(..10).unwrap_or_default(), shown(&kept.by));
+        return run(format!("approved on {day} by {who}, and nothing has changed since"));
+    }
+    // Whoever can type a command can add rights to it, so a signature does not cover them.
+    if !request.extra.is_empty() {
+        return ask(Vec::new(), Vec::new());
+    }
+    match (request.tier, request.trust) {
+        (Tier::Verified, _) => run("its tier is verified"),
+        (_, Trust::Bundled) if request.read_only => run("it is bundled and only reads"),
+        (Tier::Community, _) => {
+            let mut asked = request.permissions.iter();
+            let asked = asked.find(|entry| decision(Tier::Community, entry) == Decision::Prompt);
+            match asked {
+                None => run("its tier is community, and it wants nothing that needs a question"),
+                Some(entry) => ask(
+                    vec![format!("its tier is community, which asks about {}", entry_text(entry))],
+                    Vec::new(),
+                ),
+            }
+        }
+        (Tier::Experimental, _) => ask(Vec::new(), Vec::new()),
+    }
+}
+
+fn entry_text(entry: &savoir_skill::permission::Permission) -> String {
+    shown(&entry.to_string())
+}
+
+fn run(reason: impl Into<String>) -> Verdict {
+    Verdict::Run { reason: reason.into() }
+}
+
+/// What no answer can make right: a right that nothing could hold, or a place that cannot be kept.
+fn refusal(request: &Request) -> Option<Verdict> {
+    let refuse =
+        |reason: String, help: &str| Some(Verdict::Refuse { reason, help: help.to_owned() });
+    if request.path.to_str().is_none() || request.programs.iter().any(|p| p.path.to_str().is_none())
+    {
+        return refuse(
+            "the path of the skill, or of a program it runs, is not UTF-8".to_owned(),
+            "rename it: an approval is kept for its exact path",
+        );
+    }
+    for permission in &request.permissions {
+        if let Some(problem) = permission.scope_problem() {
+            let (entry, problem) = (entry_text(permission), shown(&problem));
+            return refuse(
+                format!("the permission {entry} cannot be held: {problem}"),
+                "correct the permission in SKILL.md; `savoir check` shows where",
+            );
+        }
+    }
+    if let Some(contradiction) = contradictions(&request.permissions).first() {
+        let domain = contradiction.domain;
+        return refuse(
+            format!("the permissions say {domain}:none and grant {domain} nevertheless"),
+            "remove one of the two from SKILL.md",
+        );
+    }
+    for (added, entries) in request.extra.lists() {
+        for entry in entries {
+            if let Some(problem) = problem(added, entry) {
+                let entry = shown(entry);
+                return refuse(
+                    format!("{} {entry} cannot be held: {}", added.option(), shown(&problem)),
+                    "correct the option",
+                );
+            }
+        }
+    }
+    None
+}
+
+/// What is wrong with something that a person adds.
+fn problem(added: Added, entry: &str) -> Option<String> {
+    if entry.trim().is_empty() {
+        return Some("it is empty".to_owned());
+    }
+    match added {
+        Added::Host | Added::PrivateHost if entry.contains("://") => {
+            Some("give the host alone, without scheme or path".to_owned())
+        }
+        Added::Program if entry.contains(',') => Some("repeat the option instead".to_owned()),
+        _ => added.permission(entry).scope_problem(),
+    }
+}

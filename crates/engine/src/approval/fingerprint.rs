@@ -1,0 +1,79 @@
+//! What an answer is kept for.
+
+use std::{fmt, path::Path};
+
+use savoir_skill::{digest::sha256_hex, permission::Permission};
+use serde::{Deserialize, Serialize};
+
+use super::{Program, Request, Widening};
+
+/// SHA-256 over everything that a kept answer stands for: place, content, rights and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+/// The digits that a person must at least give.
+const SHORT: usize = 12;
+
+impl Fingerprint {
+    /// The fingerprint of a request.
+    ///
+    /// Neither the tool nor its arguments count: the answer is for the skill, and the content of
+    /// the skill settles what its tools can become.
+    pub fn of(request: &Request) -> Self {
+        #[derive(Serialize)]
+        struct Canonical<'a> {
+            // Another format of this JSON must never give the same digits.
+            format: &'static str,
+            path: &'a Path,
+            digest: &'a str,
+            permissions: Vec<&'a Permission>,
+            programs: Vec<&'a Program>,
+            extra: Widening,
+        }
+        let canonical = Canonical {
+            format: "savoir-approval-1",
+            path: &request.path,
+            digest: &request.digest,
+            permissions: sorted(&request.permissions),
+            programs: sorted(&request.programs),
+            extra: request.extra.sorted(),
+        };
+        // Only a path that is not UTF-8 fails, and `decide` refuses those. The debug form keeps
+        // such paths apart nevertheless.
+        let json = serde_json::to_string(&canonical).unwrap_or_else(|_| {
+            let Canonical { format, path, digest, permissions, programs, extra } = &canonical;
+            format!("{:?}", (format, path, digest, permissions, programs, extra))
+        });
+        Self(sha256_hex(json.as_bytes()))
+    }
+
+    /// All 64 digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As many digits as [`matches_short`] wants.
+    pub fn short(&self) -> &str {
+        self.0.get(..SHORT).unwrap_or(&self.0)
+    }
+}
+
+fn sorted<T: Ord>(items: &[T]) -> Vec<&T> {
+    let mut sorted: Vec<&T> = items.iter().collect();
+    sorted.sort();
+    sorted.dedup();
+    sorted
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether the digits, twelve of them or more, are the beginning of the fingerprint.
+pub fn matches_short(fingerprint: &Fingerprint, digits: &str) -> bool {
+    let beginning = fingerprint.0.get(..digits.len());
+    digits.len() >= SHORT && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))
+}

@@ -1,0 +1,85 @@
+//! Programs that run whatever they are told, so that granting one of them grants everything.
+
+/// Without version: `python3.12` is `python`.
+const INTERPRETERS: [&str; 62] = [
+    // Shells.
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "ash",
+    "busybox",
+    "toybox",
+    "pwsh",
+    "powershell",
+    "cmd",
+    "nu",
+    // Languages.
+    "python",
+    "pypy",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "perl",
+    "ruby",
+    "irb",
+    "php",
+    "lua",
+    "luajit",
+    "tclsh",
+    "expect",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "java",
+    "osascript",
+    "julia",
+    "Rscript",
+    "guile",
+    // Programs that start the program in their arguments or in a file.
+    "env",
+    "xargs",
+    "find",
+    "ssh",
+    "make",
+    "gmake",
+    "sudo",
+    "su",
+    "doas",
+    "nohup",
+    "nice",
+    "timeout",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "parallel",
+    "watch",
+    "script",
+    "npx",
+    "uvx",
+    "pipx",
+    "docker",
+    "podman",
+    "systemd-run",
+];
+
+/// Whether a program, named or with its path, can run any code that it is given.
+///
+/// ```
+/// use savoir_engine::approval::is_interpreter;
+///
+/// assert!(is_interpreter("/usr/bin/python3.12") && is_interpreter("env"));
+/// assert!(!is_interpreter("git"));
+/// ```
+pub fn is_interpreter(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    INTERPRETERS.iter().any(|known| known.eq_ignore_ascii_case(bare))
+}

@@ -1,0 +1,188 @@
+//! The answers that are kept.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use savoir_skill::permission::Permission;
+use serde::{Deserialize, Serialize};
+
+use super::{Fingerprint, Program, Request, Widening};
+use crate::{
+    clock,
+    home::Home,
+    store::{self, Existing, StoreError},
+};
+
+/// A "yes, always": what was agreed to, when and by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// What the answer holds for.
+    pub fingerprint: Fingerprint,
+    /// Where the skill is.
+    pub path: PathBuf,
+    /// Its name.
+    pub skill: String,
+    /// SHA-256 of its content.
+    pub digest: String,
+    /// Its rights.
+    pub permissions: Vec<Permission>,
+    /// The programs that it runs.
+    pub programs: Vec<Program>,
+    /// What the person added.
+    #[serde(default)]
+    pub extra: Widening,
+    /// RFC 3339, UTC.
+    pub approved_at: String,
+    /// The name of the user.
+    pub by: String,
+}
+
+impl Approval {
+    /// An approval of the request as it is, now.
+    pub fn new(request: &Request, by: impl Into<String>) -> Self {
+        let mut permissions = request.permissions.clone();
+        permissions.sort();
+        permissions.dedup();
+        let mut programs = request.programs.clone();
+        programs.sort();
+        programs.dedup();
+        Self {
+            fingerprint: Fingerprint::of(request),
+            path: request.path.clone(),
+            skill: request.skill.clone(),
+            digest: request.digest.clone(),
+            permissions,
+            programs,
+            extra: request.extra.sorted(),
+            approved_at: clock::rfc3339(SystemTime::now()),
+            by: by.into(),
+        }
+    }
+}
+
+/// Who is at the keyboard, as far as the environment says.
+pub fn user_name() -> String {
+    let is_name = |name: &String| !name.trim().is_empty();
+    let variable = |name: &&str| env::var(name).ok().filter(is_name);
+    // A service has no such variable, but a home folder that is called after its user.
+    let home = || Some(env::home_dir()?.file_name()?.to_string_lossy().into_owned());
+    let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(variable);
+    named.or_else(home).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The format of the file.
+const VERSION: u64 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    version: u64,
+    approvals: Vec<Approval>,
+}
+
+/// The approvals in `approvals.json`, one for each place.
+#[derive(Clone, Debug)]
+pub struct Approvals {
+    home: Home,
+}
+
+impl Approvals {
+    /// The store of a home; nothing is read yet.
+    pub fn new(home: &Home) -> Self {
+        Self { home: home.clone() }
+    }
+
+    /// The file that holds them, which need not be there.
+    pub fn file(&self) -> PathBuf {
+        self.home.data().join("approvals.json")
+    }
+
+    /// All of them, sorted by path.
+    pub fn list(&self) -> Result<Vec<Approval>, StoreError> {
+        #[derive(Deserialize)]
+        struct Format {
+            version: u64,
+        }
+        let path = self.file();
+        store::refuse_exposed(self.home.data())?;
+        store::refuse_exposed(&path)?;
+        // The number first: of a newer format, nothing else can be relied on.
+        match store::read_json::<Format>(&path)? {
+            None => return Ok(Vec::new()),
+            Some(Format { version }) if version > VERSION => {
+                return Err(StoreError::Newer { path, found: version, known: VERSION });
+            }
+            Some(_) => {}
+        }
+        Ok(store::read_json::<File>(&path)?.map(|file| file.approvals).unwrap_or_default())
+    }
+
+    /// The approval of the skill at a path, whether it still holds or not.
+    pub fn get(&self, path: &Path) -> Result<Option<Approval>, StoreError> {
+        Ok(self.list()?.into_iter().find(|kept| kept.path == path))
+    }
+
+    /// What the person added for the skill at a path. It counts only if the fingerprint of the
+    /// request that includes it is the one that was approved.
+    pub fn extra_for(&self, path: &Path) -> Result<Widening, StoreError> {
+        Ok(self.get(path)?.map(|kept| kept.extra).unwrap_or_default())
+    }
+
+    /// Keeps an approval in place of the one for the same path.
+    pub fn keep(&self, approval: Approval) -> Result<(), StoreError> {
+        self.change(|approvals| {
+            approvals.retain(|kept| kept.path != approval.path);
+            approvals.push(approval);
+        })
+    }
+
+    /// Takes back the approvals of a path or of a name; gives back what they were.
+    pub fn revoke(&self, path_or_name: &str) -> Result<Vec<Approval>, StoreError> {
+        let place = place(path_or_name);
+        self.take(|kept| {
+            kept.skill == path_or_name || place.as_ref().is_some_and(|place| kept.path == *place)
+        })
+    }
+
+    /// Takes back every approval.
+    pub fn revoke_all(&self) -> Result<Vec<Approval>, StoreError> {
+        self.take(|_| true)
+    }
+
+    fn take(&self, is_meant: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>, StoreError> {
+        // A store that was never used stays unmade.
+        if !self.list()?.iter().any(&is_meant) {
+            return Ok(Vec::new());
+        }
+        let mut taken = Vec::new();
+        self.change(|approvals| taken = approvals.extract_if(.., |kept| is_meant(kept)).collect())?;
+        Ok(taken)
+    }
+
+    /// Reads, changes and writes without another writer in between.
+    fn change(&self, change: impl FnOnce(&mut Vec<Approval>)) -> Result<(), StoreError> {
+        self.home.data_folder("")?;
+        let path = self.file();
+        let _turn = store::take_turn(&path)?;
+        let mut approvals = self.list()?;
+        change(&mut approvals);
+        approvals.sort_by(|a, b| a.path.cmp(&b.path));
+        store::write_json(&path, &File { version: VERSION, approvals }, Existing::Replace)
+    }
+}
+
+/// The path of a skill as approvals have it. The skill may be gone, so it need not exist.
+fn place(text: &str) -> Option<PathBuf> {
+    let path = Path::new(text);
+    let path = path.canonicalize().or_else(|_| std::path::absolute(path)).ok()?;
+    let names_skill = path.file_name().and_then(|name| name.to_str());
+    match path.parent() {
+        Some(folder) if names_skill.is_some_and(savoir_skill::folder::is_skill_file) => {
+            Some(folder.to_owned())
+        }
+        // Components do not have the slash at the end that a person may have typed.
+        _ => Some(path.components().collect()),
+    }
+}

@@ -1,0 +1,194 @@
+use super::*;
+
+fn kept(request: &Request) -> Approval {
+    Approval::new(request, "me")
+}
+
+/// `run`, `ask`, `warn` or `refuse`.
+fn outcome(request: &Request, kept: Option<&Approval>) -> &'static str {
+    match decide(request, kept) {
+        Verdict::Run { .. } => "run",
+        Verdict::Ask { warnings, .. } if warnings.is_empty() => "ask",
+        Verdict::Ask { .. } => "warn",
+        Verdict::Refuse { .. } => "refuse",
+    }
+}
+
+fn reasons(request: &Request, kept: Option<&Approval>) -> Vec<String> {
+    match decide(request, kept) {
+        Verdict::Ask { reasons, .. } => reasons,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Trust, tier, read-only, always ask, permission; then without an answer and with one.
+#[test]
+fn table() {
+    use Tier::{Community, Experimental, Verified};
+    use Trust::{Bundled, Untrusted, User};
+
+    let (git, web) = ("shell:execute:git", "network:read:example.com");
+    for (trust, tier, read_only, always_ask, permission, first, later) in [
+        (User, Experimental, false, false, git, "ask", "run"),
+        (User, Experimental, true, false, git, "ask", "run"),
+        (User, Experimental, true, false, web, "ask", "run"),
+        (User, Experimental, false, true, git, "ask", "ask"),
+        (User, Experimental, true, true, git, "ask", "ask"),
+        (Bundled, Experimental, true, false, git, "run", "run"),
+        (Bundled, Experimental, false, false, git, "ask", "run"),
+        (Bundled, Experimental, true, true, git, "ask", "ask"),
+        (Bundled, Community, false, false, git, "ask", "run"),
+        (Bundled, Community, true, false, git, "run", "run"),
+        (User, Community, false, false, git, "ask", "run"),
+        (User, Community, false, false, web, "run", "run"),
+        (User, Community, false, false, "shell:none", "run", "run"),
+        (User, Community, false, true, web, "ask", "ask"),
+        (User, Community, false, false, "env:read:TOKEN", "ask", "run"),
+        (User, Community, false, false, "filesystem:write:./out/**", "ask", "run"),
+        (User, Verified, false, false, git, "run", "run"),
+        (User, Verified, false, true, git, "ask", "ask"),
+        (Untrusted, Experimental, true, false, web, "warn", "warn"),
+        (Untrusted, Community, true, false, web, "warn", "warn"),
+        (Untrusted, Verified, true, false, web, "warn", "warn"),
+        (Untrusted, Verified, true, true, web, "warn", "warn"),
+    ] {
+        let permissions = permissions(&[permission]);
+        let request = Request { permissions, trust, tier, read_only, always_ask, ..request() };
+        let case = format!("{trust:?} {tier} {read_only} {always_ask} {permission}");
+        assert_eq!(outcome(&request, None), first, "{case}");
+        assert_eq!(outcome(&request, Some(&kept(&request))), later, "{case}");
+        // An answer for something else is worth no more than none.
+        let other = Request { digest: "00".repeat(32), ..request.clone() };
+        assert_eq!(outcome(&request, Some(&kept(&other))), first, "{case}");
+    }
+}
+
+#[test]
+fn what_a_person_adds_needs_an_answer_whatever_the_signature() {
+    let extra = Widening { hosts: vec!["example.com".to_owned()], ..Widening::default() };
+    let permissions = permissions(&["network:read:example.org"]);
+    for (trust, tier) in [
+        (Trust::User, Tier::Verified),
+        (Trust::User, Tier::Community),
+        (Trust::Bundled, Tier::Experimental),
+    ] {
+        let (extra, permissions) = (extra.clone(), permissions.clone());
+        let wide = Request { trust, tier, read_only: true, extra, permissions, ..request() };
+        assert_eq!(outcome(&wide, None), "ask", "{trust:?} {tier}");
+        assert_eq!(outcome(&wide, Some(&kept(&wide))), "run", "{trust:?} {tier}");
+        let narrow = Request { extra: Widening::default(), ..wide.clone() };
+        assert_eq!(outcome(&wide, Some(&kept(&narrow))), "ask", "{trust:?} {tier}");
+        assert_eq!(reasons(&wide, Some(&kept(&narrow))), ["you add: --allow-host example.com"]);
+    }
+}
+
+#[test]
+fn reasons_say_what_changed() {
+    let then = kept(&request());
+    let after = |change: fn(&mut Request)| {
+        let mut now = request();
+        change(&mut now);
+        reasons(&now, Some(&then))
+    };
+    assert_eq!(reasons(&request(), None), ["it has not been approved yet"]);
+    assert_eq!(after(|r| r.digest = "00".repeat(32)), ["SKILL.md or a file of the skill changed"]);
+    assert_eq!(
+        after(|r| r.permissions.push("network:write:api.example.com".parse().unwrap())),
+        ["wants a new permission: network:write:api.example.com"]
+    );
+    assert_eq!(
+        after(|r| r.permissions.truncate(1)),
+        ["no longer wants: filesystem:read:~/data/**"]
+    );
+    assert_eq!(
+        after(|r| r.programs[0].path = "/opt/git".into()),
+        ["git is now another file: /opt/git, it was /usr/bin/git"]
+    );
+    assert_eq!(
+        after(|r| r.programs[0].sha256 = "00".repeat(32)),
+        ["the content of git changed: /usr/bin/git"]
+    );
+    assert_eq!(
+        after(|r| r.programs.push(program("less"))),
+        ["runs another program: less, which is /usr/bin/less"]
+    );
+    assert_eq!(after(|r| r.programs.clear()), ["no longer runs, or no longer finds: git"]);
+    assert_eq!(
+        after(|r| r.path = "/elsewhere".into()),
+        ["the answer that was kept is for another place: /home/me/skills/git-helper"]
+    );
+    // The grave ones first, and not a flood.
+    let flood = after(|r| {
+        r.digest = "00".repeat(32);
+        r.permissions =
+            (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
+    });
+    assert_eq!(flood.len(), 13);
+    assert!(flood[0].starts_with("wants a new permission"), "{flood:?}");
+    assert_eq!(flood[12], "and 491 more changes");
+    // A kept answer whose digits were tampered with, or are of an older format.
+    let mut odd = then.clone();
+    odd.fingerprint = Fingerprint::of(&Request { path: "/".into(), ..request() });
+    assert_eq!(reasons(&request(), Some(&odd)), ["the answer that was kept is of another format"]);
+}
+
+#[test]
+fn reasons_are_harmless() {
+    let mut now = request();
+    now.permissions.push(Permission {
+        domain: Domain::Database,
+        level: Level::Read,
+        scope: Some("x\u{202e}y".repeat(500)),
+    });
+    let reasons = reasons(&now, Some(&kept(&request())));
+    assert!(reasons[0].contains("\\u{202e}"), "{reasons:?}");
+    assert!(reasons[0].chars().count() < 300, "{reasons:?}");
+}
+
+#[test]
+fn what_nothing_can_hold_is_refused() {
+    let with = |entries: &[&str]| Request { permissions: permissions(entries), ..request() };
+    for bad in [
+        with(&["filesystem:read:../x"]),
+        with(&["network:read:*"]),
+        with(&["shell:none", "shell:execute:git"]),
+    ] {
+        assert_eq!(outcome(&bad, None), "refuse", "{:?}", bad.permissions);
+        assert_eq!(outcome(&bad, Some(&kept(&bad))), "refuse", "{:?}", bad.permissions);
+    }
+    let one = |entry: &str| vec![entry.to_owned()];
+    let none = Widening::default;
+    for extra in [
+        Widening { hosts: one("*"), ..none() },
+        Widening { hosts: one("https://example.com/x"), ..none() },
+        Widening { private_hosts: one("10.0.0.1/8"), ..none() },
+        Widening { read: one("/a/../b"), ..none() },
+        Widening { write: one(" "), ..none() },
+        Widening { write: one("/a\u{1b}"), ..none() },
+        Widening { programs: one("/usr/bin/git"), ..none() },
+        Widening { programs: one("git,sh"), ..none() },
+        Widening { env: one("A B"), ..none() },
+    ] {
+        let case = format!("{extra:?}");
+        assert_eq!(outcome(&Request { extra, ..request() }, None), "refuse", "{case}");
+    }
+    let extra = Widening {
+        hosts: one("*.example.com"),
+        private_hosts: one("192.168.1.7"),
+        read: one("~/x"),
+        write: one("/tmp/x"),
+        programs: one("gh"),
+        env: one("GH_TOKEN"),
+    };
+    assert_eq!(outcome(&Request { extra, ..request() }, None), "ask");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_cannot_be_kept_is_refused() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+    let odd = |byte: u8| Request { path: OsStr::from_bytes(&[b'/', byte]).into(), ..request() };
+    assert_eq!(outcome(&odd(0xff), None), "refuse");
+    assert_ne!(Fingerprint::of(&odd(0xff)), Fingerprint::of(&odd(0xfe)));
+}

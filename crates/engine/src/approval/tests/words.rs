@@ -1,0 +1,268 @@
+use super::*;
+
+/// Begins with a line end, so that the expected text can begin on a line of its own.
+fn text(request: &Request) -> String {
+    format!("\n{}", plain(&words(request), 80))
+}
+
+#[test]
+fn a_plain_question() {
+    assert_eq!(
+        text(&request()),
+        r"
+skill        git-helper 1.0.0
+says         Looks at a git repository.
+from         /home/me/skills/git-helper
+trust        user, tier experimental, dialect gibberish
+tool         git_log
+runs         git log -n 10
+programs     may run git: /usr/bin/git, sha256 abababababab
+rights       may run git
+             may read files below ~/data
+content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
+"
+    );
+}
+
+#[test]
+fn an_untrusted_skill_with_everything() {
+    let one = |entry: &str| vec![entry.to_owned()];
+    let request = Request {
+        trust: Trust::Untrusted,
+        tier: Tier::Community,
+        tool: None,
+        command: Vec::new(),
+        tools: vec![
+            Preview { tool: "fetch".into(), command: vec!["curl".into(), "{{url}}".into()] },
+            Preview { tool: "parse".into(), command: Vec::new() },
+        ],
+        programs: vec![program("curl"), program("python3")],
+        permissions: permissions(&[
+            "filesystem:read",
+            "filesystem:write:./out/**",
+            "filesystem:read:~/notes/*.md",
+            "filesystem:write:~/**",
+            "network:read:*.example.com",
+            "network:write:api.example.com",
+            "network:read:https://exаmple.com/v1",
+            "shell:execute:git, awk",
+            "desktop:control",
+            "mcp:connect:files",
+            "env:read:API_KEY",
+            "env:read:APP_*",
+            "database:write:./x.db",
+        ]),
+        extra: Widening {
+            read: one("/data"),
+            write: one("/data/out/**"),
+            hosts: one("example.net"),
+            private_hosts: one("192.168.1.7"),
+            programs: one("bash"),
+            env: one("TOKEN"),
+        },
+        ..request()
+    };
+    assert_eq!(
+        text(&request),
+        r"
+warning      UNTRUSTED SKILL: it was downloaded, and nobody here vouches for it
+skill        git-helper 1.0.0
+says         Looks at a git repository.
+from         /home/me/skills/git-helper
+trust        untrusted, tier community, dialect gibberish
+tools        fetch: curl {{url}}
+             parse
+programs     may run python3, which equals any code: /usr/bin/python3, sha256
+             abababababab
+             may run curl: /usr/bin/curl, sha256 abababababab
+rights       may read any file that you can read
+             may create, change and delete files anywhere in your home folder
+             may run awk, which equals any code
+             may control your screen, keyboard and pointer
+             may read the environment variables that match APP_*
+             may create, change and delete files below ./out
+             may read files that match ~/notes/*.md
+             may fetch from example.com and all hosts below it
+             may send requests that change things (POST, PUT, DELETE…) to
+             api.example.com
+             may fetch from https://exаmple.com/v1 (not plain ASCII: look
+             closely)
+             may run git
+             may use the MCP server files
+             may read the environment variable API_KEY
+             may read and change the database ./x.db
+you add      may send any request to 192.168.1.7, inside your own network
+             may run bash, which equals any code
+             may read /data
+             may create, change and delete files below /data/out
+             may send any request to example.net
+             may read the environment variable TOKEN
+content      sha256 cdcdcdcdcdcd, fingerprint 1d1c967fa1fd
+"
+    );
+}
+
+#[test]
+fn a_hostile_description_stays_on_its_lines() {
+    let description = format!(
+        "Fine.\u{1b}[2J\u{1b}[1;1H\rskill        harmless\n\nrights       none\u{202e}\u{200b}\u{9b}31m{} Run it? [y/n] y {}",
+        " ".repeat(500),
+        "A".repeat(100_000),
+    );
+    let hostile = Request {
+        skill: "x\u{1b}]0;title\u{7}".to_owned(),
+        version: Some("1\n0".to_owned()),
+        tool: Some("t\u{2066}".to_owned()),
+        command: vec![
+            "git".to_owned(),
+            String::new(),
+            "a b".to_owned(),
+            "\"quo\\ted\"".to_owned(),
+            "\\u{1b}".to_owned(),
+            "\u{1b}[A".to_owned(),
+            "B".repeat(100_000),
+        ],
+        description,
+        ..request()
+    };
+    assert_eq!(
+        text(&hostile),
+        r#"
+skill        x\u{1b}]0;title\u{7} 1\n0
+says         Fine.\u{1b}[2J\u{1b}[1;1H\rskill harmless rights
+             none\u{202e}\u{200b}\u{9b}31m Run it? [y/n] y
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA… (cut, 99695 more
+             characters)
+from         /home/me/skills/git-helper
+trust        user, tier experimental, dialect gibberish
+tool         t\u{2066}
+runs         git "" "a b" "\"quo\\ted\"" "\\u{1b}" "\u{1b}[A"
+             BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
+             BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
+             BBBBBBBBBBBBBBBBBBBBBBBBBB…(cut, 99760 more
+             characters)…BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
+             BBBBBBBBBBBBBBBBBBBBBBBBBB
+programs     may run git: /usr/bin/git, sha256 abababababab
+rights       may run git
+             may read files below ~/data
+content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
+"#
+    );
+}
+
+#[test]
+fn nothing_scrolls_the_question_away() {
+    let long = "x".repeat(5_000);
+    let hostile = Request {
+        skill: long.clone(),
+        version: Some(long.clone()),
+        description: "word ".repeat(20_000),
+        dialect: long.clone(),
+        tool: Some(long.clone()),
+        command: vec![long.clone(); 200],
+        tools: vec![Preview { tool: long.clone(), command: vec![long.clone(); 3] }; 200],
+        programs: vec![
+            Program {
+                name: long.clone(),
+                path: long.clone().into(),
+                sha256: long.clone()
+            };
+            200
+        ],
+        permissions: (0..200)
+            .map(|n| format!("network:read:{n}.{long}").parse().unwrap())
+            .chain(permissions(&["shell:execute"]))
+            .collect(),
+        extra: Widening { read: vec![long.clone(); 200], ..Widening::default() },
+        digest: long,
+        ..request()
+    };
+    let lines = words(&hostile);
+    assert!(lines.len() < 80, "{}", lines.len());
+    let text = plain(&lines, 80);
+    assert!(text.len() < 60_000, "{}", text.len());
+    assert!(text.lines().all(|line| line.chars().count() <= 80));
+    // What matters most is not what is cut off.
+    assert!(text.contains("rights       may run any program, which equals any code\n"), "{text}");
+    assert!(text.contains("more that have no room here"), "{text}");
+}
+
+#[test]
+fn only_our_own_labels_begin_at_the_margin() {
+    let description =
+        "aaaa ".repeat(60) + "\ntrust        bundled, tier verified\n" + &"字".repeat(90);
+    let text = plain(&words(&Request { description, ..request() }), 40);
+    let labels: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(
+        labels,
+        ["skill", "says", "from", "trust", "tool", "runs", "programs", "rights", "content"]
+    );
+}
+
+#[test]
+fn arguments_are_unambiguous() {
+    for (argument, expected) in [
+        ("-n", "-n"),
+        ("{{path}}", "{{path}}"),
+        ("", "\"\""),
+        ("a b", "\"a b\""),
+        ("a\"b", r#""a\"b""#),
+        ("a\\b", r#""a\\b""#),
+        ("\\n", r#""\\n""#),
+        ("\n", r#""\n""#),
+        ("\u{202e}", r#""\u{202e}""#),
+        ("\\u{202e}", r#""\\u{202e}""#),
+        ("$(x)", "\"$(x)\""),
+        ("é", "\"é\""),
+    ] {
+        assert_eq!(quoted(argument), expected);
+    }
+}
+
+#[test]
+fn interpreters_of_every_kind() {
+    for name in [
+        "sh",
+        "bash",
+        "python",
+        "python3",
+        "python3.12",
+        "node",
+        "perl",
+        "perl5.36",
+        "ruby",
+        "env",
+        "xargs",
+        "find",
+        "ssh",
+        "awk",
+        "make",
+        "/usr/bin/env",
+        "Python.exe",
+        "lua5.4",
+    ] {
+        assert!(is_interpreter(name), "{name}");
+    }
+    for name in ["git", "curl", "jq", "", "7z", "shfmt", "makepkg"] {
+        assert!(!is_interpreter(name), "{name}");
+    }
+}
+
+#[test]
+fn reasons_are_wrapped_and_harmless_as_well() {
+    let reasons =
+        [format!("runs another program: \u{1b}[1m{} trust        bundled", "x".repeat(90))];
+    let text = plain(&why(&reasons, &["look\rout".to_owned()]), 60);
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    assert!(text.lines().skip(1).all(|line| line.starts_with([' ', 'w'])), "{text}");
+    assert!(text.contains("\\u{1b}[1mxxx"), "{text}");
+    assert!(text.ends_with("warning      look\\rout\n"), "{text}");
+}

@@ -1,0 +1,266 @@
+//! The text of the question.
+//!
+//! Nearly everything in it was written by a stranger, who would like the question to look like
+//! another one. So nothing that a terminal obeys gets through, no text is long enough to push the
+//! question out of sight, and no line but ours begins at the margin.
+
+use savoir_skill::check::render::visible;
+use serde::Serialize;
+
+use super::{Fingerprint, Request, Trust, is_interpreter, phrase, phrase::Phrase};
+
+/// Longest name, path or scope, in characters.
+const MOST_TEXT: usize = 160;
+/// Longest description.
+const MOST_DESCRIPTION: usize = 400;
+/// Longest argument; both of its ends are shown.
+const MOST_ARGUMENT: usize = 240;
+/// Most arguments.
+const MOST_ARGUMENTS: usize = 24;
+/// Most lines of one list.
+const MOST_LINES: usize = 16;
+/// Where values begin.
+const INDENT: usize = 13;
+
+/// How a line is meant, for a door that has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// To be shouted.
+    Warning,
+    /// Why the question comes.
+    Reason,
+    /// A fact.
+    Fact,
+    /// A right that deserves a second look.
+    Grave,
+}
+
+/// A line of the question, or several once it is wrapped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// How it is meant.
+    pub role: Role,
+    /// What it is about; empty if it continues the line before it.
+    pub label: &'static str,
+    /// The text, harmless for a terminal and without line ends.
+    pub text: String,
+}
+
+/// Everything that a person must see before agreeing.
+pub fn words(request: &Request) -> Vec<Line> {
+    let mut page = Page::default();
+    if request.trust == Trust::Untrusted {
+        let text = "UNTRUSTED SKILL: it was downloaded, and nobody here vouches for it";
+        page.push(Role::Warning, "warning", text.to_owned());
+    }
+    let version = request.version.as_deref().map(|version| format!(" {}", shown(version)));
+    page.fact("skill", format!("{}{}", shown(&request.skill), version.unwrap_or_default()));
+    page.fact("says", prose(&request.description));
+    page.fact("from", shown(&request.path.to_string_lossy()));
+    page.fact(
+        "trust",
+        format!(
+            "{}, tier {}, dialect {}",
+            request.trust.as_str(),
+            request.tier,
+            shown(&request.dialect)
+        ),
+    );
+    if let Some(tool) = &request.tool {
+        page.fact("tool", shown(tool));
+    }
+    if !request.command.is_empty() {
+        page.fact("runs", command(&request.command));
+    }
+    page.list(
+        "tools",
+        request.tools.iter().map(|preview| {
+            let runs = match preview.command.as_slice() {
+                [] => String::new(),
+                words => format!(": {}", command(words)),
+            };
+            (Role::Fact, format!("{}{runs}", shown(&preview.tool)))
+        }),
+    );
+    programs(&mut page, request);
+    let rights: Vec<Phrase> =
+        request.permissions.iter().chain(&request.unasked).flat_map(phrase::permission).collect();
+    if rights.is_empty() {
+        page.fact("rights", "declares none".to_owned());
+    }
+    page.phrases("rights", rights);
+    let lists = request.extra.lists().into_iter();
+    let added = lists
+        .flat_map(|(added, list)| list.iter().flat_map(move |entry| phrase::added(added, entry)));
+    page.phrases("you add", added.collect());
+    page.fact(
+        "content",
+        format!(
+            "sha256 {}, fingerprint {}",
+            shown(request.digest.get(..12).unwrap_or(&request.digest)),
+            Fingerprint::of(request).short()
+        ),
+    );
+    page.lines
+}
+
+/// Why the question comes, and what to shout, to be shown below the [`words`].
+pub fn why(reasons: &[String], warnings: &[String]) -> Vec<Line> {
+    let line = |role, label, text: &String| Line { role, label, text: visible(text).into_owned() };
+    let reasons = reasons.iter().map(|text| line(Role::Reason, "asks because", text));
+    reasons.chain(warnings.iter().map(|text| line(Role::Warning, "warning", text))).collect()
+}
+
+fn programs(page: &mut Page, request: &Request) {
+    let mut found: Vec<(bool, String)> = request
+        .programs
+        .iter()
+        .map(|program| {
+            let Phrase { text, is_grave } = phrase::program(&program.name);
+            // A harmless name may be a link to a shell.
+            let is_grave = is_grave || is_interpreter(&program.path.to_string_lossy());
+            let digest = shown(program.sha256.get(..12).unwrap_or(&program.sha256));
+            let path = shown(&program.path.to_string_lossy());
+            (is_grave, format!("{text}: {path}, sha256 {digest}"))
+        })
+        .collect();
+    found.sort_by_key(|(is_grave, _)| !is_grave);
+    page.list("programs", found.into_iter().map(|(is_grave, text)| (role(is_grave), text)));
+}
+
+fn role(is_grave: bool) -> Role {
+    if is_grave { Role::Grave } else { Role::Fact }
+}
+
+#[derive(Default)]
+struct Page {
+    lines: Vec<Line>,
+}
+
+impl Page {
+    fn push(&mut self, role: Role, label: &'static str, text: String) {
+        self.lines.push(Line { role, label, text });
+    }
+
+    fn fact(&mut self, label: &'static str, text: String) {
+        if !text.is_empty() {
+            self.push(Role::Fact, label, text);
+        }
+    }
+
+    /// The grave ones first: were the list cut, they must not be what is cut off.
+    fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
+        phrases.sort_by_key(|phrase| !phrase.is_grave);
+        phrases.dedup();
+        self.list(label, phrases.into_iter().map(|phrase| (role(phrase.is_grave), phrase.text)));
+    }
+
+    fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
+        let count = items.len();
+        for (index, (role, text)) in items.take(MOST_LINES).enumerate() {
+            self.push(role, if index == 0 { label } else { "" }, text);
+        }
+        if count > MOST_LINES {
+            let text = format!("… and {} more that have no room here", count - MOST_LINES);
+            self.push(Role::Grave, "", text);
+        }
+    }
+}
+
+/// The lines as text without colour. Each is wrapped to the width, and what continues is indented,
+/// so that a long text cannot pass for a line of its own.
+pub fn plain(lines: &[Line], width: usize) -> String {
+    let mut text = String::new();
+    for line in lines {
+        for (index, piece) in wrapped(&line.text, width.saturating_sub(INDENT)).iter().enumerate() {
+            let label = if index == 0 { line.label } else { "" };
+            text.push_str(format!("{label:INDENT$}{piece}").trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(20);
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let columns = word.trim_end().chars().map(columns_of).sum::<usize>();
+        if used > 0 && used + columns > width {
+            pieces.push(String::new());
+            used = 0;
+        }
+        for character in word.chars() {
+            let columns = columns_of(character);
+            // A word that is longer than a line is broken where the line ends.
+            if used + columns > width && character != ' ' {
+                pieces.push(String::new());
+                used = 0;
+            }
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(character);
+            }
+            used += columns;
+        }
+    }
+    pieces
+}
+
+/// Columns that a character takes at most. Beyond ASCII that depends on the terminal; counting too
+/// many breaks a line early, which does no harm.
+fn columns_of(character: char) -> usize {
+    if character.is_ascii() { 1 } else { 2 }
+}
+
+/// A name, path or scope: harmless, on one line, and cut in its middle if it is long.
+pub fn shown(text: &str) -> String {
+    cut_middle(&visible(text), MOST_TEXT)
+}
+
+/// A command with every argument unambiguous.
+fn command(words: &[String]) -> String {
+    let mut text: Vec<String> =
+        words.iter().take(MOST_ARGUMENTS).map(|word| quoted(word)).collect();
+    if words.len() > MOST_ARGUMENTS {
+        text.push(format!("… (and {} more arguments)", words.len() - MOST_ARGUMENTS));
+    }
+    text.join(" ")
+}
+
+/// An argument as it is, if nothing in it could be misread, else in quotes, in which a backslash
+/// stands before each backslash and quote, and everything invisible is spelt out.
+pub fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-{}".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return cut_middle(argument, MOST_ARGUMENT);
+    }
+    let escaped = argument.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", cut_middle(&visible(&escaped), MOST_ARGUMENT))
+}
+
+/// Prose of several lines on one, with single blanks and cut if it is long; what is not a line end
+/// stays visible.
+fn prose(text: &str) -> String {
+    let joined = text.replace("\r\n", " ").replace(['\n', '\t'], " ");
+    let line = visible(&joined).split_whitespace().collect::<Vec<_>>().join(" ");
+    let count = line.chars().count();
+    if count <= MOST_DESCRIPTION {
+        return line;
+    }
+    let head: String = line.chars().take(MOST_DESCRIPTION).collect();
+    format!("{}… (cut, {} more characters)", head.trim_end(), count - MOST_DESCRIPTION)
+}
+
+/// Keeps both ends: what matters in a path or an argument is as often last as it is first.
+fn cut_middle(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let tail_length = most / 3;
+    let head: String = text.chars().take(most - tail_length).collect();
+    let tail: String = text.chars().skip(count - tail_length).collect();
+    format!("{head}…(cut, {} more characters)…{tail}", count - most)
+}

@@ -1,0 +1,332 @@
+//! What a caller gives becomes arguments that a tool accepts.
+//!
+//! A caller is a person who types `name=value`, or a model that sends JSON. Either way all that is
+//! wrong with a call is said at once, since each round with a model costs time and money.
+
+use std::{collections::BTreeMap, error::Error, fmt};
+
+use savoir_skill::{
+    Skill,
+    command::{ArgTemplate, Fragment, Modifier},
+    skill::{Parameter, ParameterKind, Runner, Tool},
+};
+use serde_json::{Map, Value};
+
+use crate::words::nearest;
+
+mod names;
+
+pub use names::{ToolName, ToolNames};
+
+/// Arguments by the names of their parameters.
+pub type Arguments = Map<String, Value>;
+
+/// Why a call cannot be made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallError {
+    /// No tool has this name.
+    UnknownTool {
+        /// The name that was given.
+        name: String,
+        /// The tools that there are.
+        known: Vec<String>,
+        /// The one that was probably meant.
+        near: Option<String>,
+    },
+    /// Several skills have a tool of this name.
+    AmbiguousTool {
+        /// The name that was given.
+        name: String,
+        /// The skills that have it.
+        skills: Vec<String>,
+    },
+    /// The arguments do not fit the tool.
+    Arguments {
+        /// The tool.
+        tool: String,
+        /// The parameters that it has.
+        known: Vec<String>,
+        /// Everything that is wrong, at least one thing.
+        problems: Vec<Problem>,
+    },
+}
+
+/// One thing that is wrong with the arguments of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// A required parameter was not given.
+    Missing {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A value does not have the declared type.
+    Invalid {
+        /// The parameter.
+        parameter: String,
+        /// Its type.
+        expected: ParameterKind,
+    },
+    /// A parameter that takes one value was given several.
+    Repeated {
+        /// The parameter.
+        parameter: String,
+        /// How often it was given.
+        times: usize,
+    },
+    /// The tool has no such parameter.
+    Unknown {
+        /// The name that was given.
+        parameter: String,
+        /// The one that was probably meant.
+        near: Option<String>,
+    },
+}
+
+impl Problem {
+    /// The stable identifier of the problem.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "missing-parameter",
+            Self::Invalid { .. } | Self::Repeated { .. } => "invalid-parameter",
+            Self::Unknown { .. } => "unknown-parameter",
+        }
+    }
+
+    /// The parameter at fault.
+    pub fn parameter(&self) -> &str {
+        match self {
+            Self::Missing { parameter }
+            | Self::Invalid { parameter, .. }
+            | Self::Repeated { parameter, .. }
+            | Self::Unknown { parameter, .. } => parameter,
+        }
+    }
+
+    fn sentence(&self, tool: &str) -> String {
+        match self {
+            Self::Missing { parameter } => {
+                format!("Missing required parameter '{parameter}' for tool '{tool}'")
+            }
+            Self::Invalid { parameter, expected } => {
+                format!("Invalid value for parameter '{parameter}': expected {}", expected.as_str())
+            }
+            Self::Repeated { parameter, times } => {
+                format!("Parameter '{parameter}' takes one value, not {times}")
+            }
+            Self::Unknown { parameter, near } => {
+                let guess = near.as_ref().map(|near| format!(", did you mean '{near}'?"));
+                format!("Tool '{tool}' has no parameter '{parameter}'{}", guess.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl CallError {
+    /// The stable identifier of the error: that of the first problem.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownTool { .. } => "unknown-tool",
+            Self::AmbiguousTool { .. } => "ambiguous-tool",
+            Self::Arguments { problems, .. } => {
+                problems.first().map_or("invalid-parameter", Problem::code)
+            }
+        }
+    }
+
+    /// What is wrong with the arguments; nothing when the tool itself is in question.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Arguments { problems, .. } => problems,
+            Self::UnknownTool { .. } | Self::AmbiguousTool { .. } => &[],
+        }
+    }
+
+    /// The way out, in words: what there is instead.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownTool { known, .. } if known.is_empty() => {
+                Some("it brings no tools".to_owned())
+            }
+            Self::UnknownTool { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::AmbiguousTool { name, skills } => {
+                let tool = name.rsplit('/').next().unwrap_or(name);
+                let names: Vec<String> =
+                    skills.iter().map(|skill| format!("{skill}/{tool}")).collect();
+                Some(format!("say which: {}", names.join(", ")))
+            }
+            Self::Arguments { known, problems, .. } => {
+                let unknown = |problem: &Problem| matches!(problem, Problem::Unknown { .. });
+                problems.iter().any(unknown).then(|| match known.as_slice() {
+                    [] => "it takes no parameters".to_owned(),
+                    known => format!("it takes {}", known.join(", ")),
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownTool { name, near: Some(near), .. } => {
+                write!(f, "Unknown tool '{name}', did you mean '{near}'?")
+            }
+            Self::UnknownTool { name, near: None, .. } => write!(f, "Unknown tool '{name}'"),
+            Self::AmbiguousTool { name, skills } => {
+                write!(f, "Tool '{name}' is in several skills: {}", skills.join(", "))
+            }
+            Self::Arguments { tool, problems, .. } => {
+                for (index, problem) in problems.iter().enumerate() {
+                    let between = if index == 0 { "" } else { "; " };
+                    write!(f, "{between}{}", problem.sentence(tool))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Error for CallError {}
+
+/// Finds a tool of a skill by its name, or by `skill/tool`.
+pub fn tool<'a>(skill: &'a Skill, name: &str) -> Result<&'a Tool, CallError> {
+    let short = name.strip_prefix(&skill.name).and_then(|rest| rest.strip_prefix('/'));
+    let named = |wanted: &str| skill.tools.iter().find(|tool| tool.name == wanted);
+    named(name).or_else(|| named(short?)).ok_or_else(|| {
+        let known: Vec<String> = skill.tools.iter().map(|tool| tool.name.clone()).collect();
+        let near = nearest(short.unwrap_or(name), known.iter().map(String::as_str));
+        CallError::UnknownTool { name: name.to_owned(), near: near.map(str::to_owned), known }
+    })
+}
+
+/// Reads what a person typed as `name=value`, by the types that the tool declares.
+///
+/// A list is written as JSON or with commas; when its name is given several times, each text is
+/// one element as it stands.
+pub fn parse_params(tool: &Tool, pairs: &[(String, String)]) -> Result<Arguments, CallError> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut texts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, text) in pairs {
+        let given = texts.entry(name).or_default();
+        if given.is_empty() {
+            order.push(name);
+        }
+        given.push(text);
+    }
+    let mut arguments = Arguments::new();
+    let mut problems = Vec::new();
+    for name in order {
+        let texts = texts.get(name).map(Vec::as_slice).unwrap_or_default();
+        match read(kind_of(tool, name), name, texts) {
+            Ok(value) => {
+                arguments.insert(name.to_owned(), value);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let unread: Vec<String> = problems.iter().map(|found| found.parameter().to_owned()).collect();
+    let rest = find_problems(tool, &arguments);
+    problems
+        .extend(rest.into_iter().filter(|found| !unread.iter().any(|n| n == found.parameter())));
+    finish(tool, arguments, problems)
+}
+
+/// Holds the arguments of a call against the declared parameters, and gives them back as the tool
+/// gets them: without nulls, and with the declared defaults where a function needs them.
+pub fn check(tool: &Tool, arguments: &Arguments) -> Result<Arguments, CallError> {
+    finish(tool, arguments.clone(), find_problems(tool, arguments))
+}
+
+fn read(kind: ParameterKind, name: &str, texts: &[&str]) -> Result<Value, Problem> {
+    match texts {
+        [text] => kind
+            .read(text)
+            .ok_or_else(|| Problem::Invalid { parameter: name.to_owned(), expected: kind }),
+        texts if kind == ParameterKind::Array => Ok(texts.iter().copied().collect()),
+        texts => Err(Problem::Repeated { parameter: name.to_owned(), times: texts.len() }),
+    }
+}
+
+fn find_problems(tool: &Tool, arguments: &Arguments) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for Parameter { name, kind, required, .. } in &tool.parameters {
+        match arguments.get(name).filter(|value| !value.is_null()) {
+            None if *required => problems.push(Problem::Missing { parameter: name.clone() }),
+            Some(value) if !accepts(tool, *kind, value) => {
+                problems.push(Problem::Invalid { parameter: name.clone(), expected: *kind });
+            }
+            _ => {}
+        }
+    }
+    let known = parameter_names(tool);
+    for name in arguments.keys().filter(|name| !known.contains(*name)) {
+        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        problems.push(Problem::Unknown { parameter: name.clone(), near });
+    }
+    problems
+}
+
+/// A program takes a list of words; a function takes any list.
+fn accepts(tool: &Tool, kind: ParameterKind, value: &Value) -> bool {
+    match (&tool.runner, kind) {
+        (Runner::Python { .. } | Runner::Handler { .. }, ParameterKind::Array) => value.is_array(),
+        _ => kind.accepts(value),
+    }
+}
+
+fn finish(
+    tool: &Tool,
+    mut arguments: Arguments,
+    problems: Vec<Problem>,
+) -> Result<Arguments, CallError> {
+    if !problems.is_empty() {
+        let (known, tool) = (parameter_names(tool), tool.name.clone());
+        return Err(CallError::Arguments { tool, known, problems });
+    }
+    // A null says the same as nothing, so that a model may send every parameter.
+    arguments.retain(|_, value| !value.is_null());
+    if !matches!(tool.runner, Runner::Command(_)) {
+        for Parameter { name, default, .. } in &tool.parameters {
+            if let Some(default) = default.as_ref().filter(|default| !default.is_null()) {
+                arguments.entry(name.clone()).or_insert_with(|| default.clone());
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+fn declared<'a>(tool: &'a Tool, name: &str) -> Option<&'a Parameter> {
+    tool.parameters.iter().find(|parameter| parameter.name == name)
+}
+
+/// The declared type, or the one that is guessed from how the command uses the name.
+fn kind_of(tool: &Tool, name: &str) -> ParameterKind {
+    let guessed = || undeclared(tool).into_iter().find(|(known, _)| *known == name);
+    let declared = declared(tool, name).map(|parameter| parameter.kind);
+    declared.or_else(|| guessed().map(|(_, kind)| kind)).unwrap_or_default()
+}
+
+/// The names that a call may use: what is declared, and what the command uses all the same.
+fn parameter_names(tool: &Tool) -> Vec<String> {
+    let declared = tool.parameters.iter().map(|parameter| parameter.name.clone());
+    declared.chain(undeclared(tool).into_iter().map(|(name, _)| name.to_owned())).collect()
+}
+
+/// Placeholders of the command that the table of parameters leaves out; a call may fill them. The
+/// type is guessed from how they are used.
+pub(crate) fn undeclared(tool: &Tool) -> Vec<(&str, ParameterKind)> {
+    let Runner::Command(command) = &tool.runner else { return Vec::new() };
+    let mut found: Vec<(&str, ParameterKind)> = Vec::new();
+    for fragment in command.args.iter().flat_map(ArgTemplate::fragments) {
+        let Fragment::Variable { name, modifier } = fragment else { continue };
+        let seen = found.iter().any(|(known, _)| known == name);
+        if !seen && declared(tool, name).is_none() {
+            let flag = matches!(modifier, Some(Modifier::Flag(_)));
+            found.push((name, if flag { ParameterKind::Boolean } else { ParameterKind::String }));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

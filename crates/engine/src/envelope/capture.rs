@@ -1,0 +1,249 @@
+//! What a tool prints, kept in bounded memory: the beginning, the end, and how much lay between.
+
+use std::{borrow::Cow, collections::VecDeque, str};
+
+use serde_json::Value;
+
+/// Bytes that are kept of the beginning.
+pub const HEAD_SIZE: usize = 2048;
+
+/// Bytes that are kept of the end.
+pub const TAIL_SIZE: usize = 2048;
+
+/// Bytes of standard output that may be JSON.
+pub const PARSED_SIZE: usize = 1024 * 1024;
+
+/// The two streams of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output, which alone may be JSON.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Takes what arrives and keeps no more than it must.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    stdout: Decoder,
+    stderr: Decoder,
+    text: Ends,
+    json: Json,
+}
+
+/// What was captured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Captured {
+    /// Both streams, shortened in the middle, without line ends at the end.
+    pub output: String,
+    /// Standard output as JSON, when it is an object or an array.
+    pub parsed: Option<Value>,
+    /// Bytes that `output` leaves out in the middle.
+    pub truncated: u64,
+    /// Bytes that arrived.
+    pub total: u64,
+}
+
+impl Capture {
+    /// Takes a piece of a stream, in the order of arrival.
+    pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let decoder = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let text = &mut self.text;
+        decoder.feed(bytes, &mut |piece| text.push(piece));
+        if stream == Stream::Stdout {
+            self.json.push(bytes);
+        }
+    }
+
+    /// Ends both streams.
+    pub fn finish(mut self) -> Captured {
+        for decoder in [&mut self.stdout, &mut self.stderr] {
+            let text = &mut self.text;
+            decoder.end(&mut |piece| text.push(piece));
+        }
+        let parsed = self.json.finish();
+        let (mut output, truncated) = self.text.joined();
+        output.truncate(output.trim_end_matches(['\n', '\r']).len());
+        Captured { output, parsed, truncated, total: self.text.total }
+    }
+}
+
+/// A piece of text, and how many bytes it was.
+#[derive(Clone, Copy)]
+enum Piece<'a> {
+    /// These very bytes.
+    Text(&'a str),
+    /// Bytes that are no UTF-8, one to three, for which U+FFFD stands.
+    Broken(u8),
+}
+
+const REPLACEMENT: &str = "\u{fffd}";
+
+/// Makes text of one stream. A character may come in two pieces, with the other stream between.
+#[derive(Clone, Debug, Default)]
+struct Decoder {
+    unfinished: Vec<u8>,
+}
+
+impl Decoder {
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Piece<'_>)) {
+        let bytes = if self.unfinished.is_empty() {
+            Cow::Borrowed(bytes)
+        } else {
+            let mut all = std::mem::take(&mut self.unfinished);
+            all.extend_from_slice(bytes);
+            Cow::Owned(all)
+        };
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            if !chunk.valid().is_empty() {
+                sink(Piece::Text(chunk.valid()));
+            }
+            let broken = chunk.invalid();
+            if chunks.peek().is_none() && is_unfinished(broken) {
+                self.unfinished = broken.to_vec();
+            } else if !broken.is_empty() {
+                sink(Piece::Broken(broken.len() as u8));
+            }
+        }
+    }
+
+    fn end(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
+        if !self.unfinished.is_empty() {
+            sink(Piece::Broken(self.unfinished.len() as u8));
+            self.unfinished.clear();
+        }
+    }
+}
+
+/// Whether more bytes could make a character of these.
+fn is_unfinished(bytes: &[u8]) -> bool {
+    str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+/// The beginning and the end of a text.
+#[derive(Clone, Debug, Default)]
+struct Ends {
+    head: String,
+    /// Whole characters of at most [`TAIL_SIZE`] bytes, and more until it is trimmed.
+    tail: String,
+    /// Where in the tail replacements stand that were shorter before: offset and bytes saved.
+    shorter: VecDeque<(u64, u8)>,
+    /// Bytes of text that were trimmed off the tail.
+    trimmed: u64,
+    /// Bytes that arrived, and those of them that are in the head.
+    total: u64,
+    in_head: u64,
+    head_is_full: bool,
+}
+
+impl Ends {
+    fn push(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Text(text) => {
+                self.total += text.len() as u64;
+                let rest = self.fill_head(text, text.len());
+                // Only the end of a long piece can end up in the tail.
+                let skipped = start_of_last(rest, TAIL_SIZE);
+                if skipped > 0 {
+                    self.trimmed += (self.tail.len() + skipped) as u64;
+                    self.tail.clear();
+                    self.shorter.clear();
+                }
+                self.tail.push_str(&rest[skipped..]);
+            }
+            Piece::Broken(bytes) => {
+                self.total += u64::from(bytes);
+                let rest = self.fill_head(REPLACEMENT, usize::from(bytes));
+                let saved = (REPLACEMENT.len() as u8).saturating_sub(bytes);
+                if !rest.is_empty() && saved > 0 {
+                    self.shorter.push_back((self.trimmed + self.tail.len() as u64, saved));
+                }
+                self.tail.push_str(rest);
+            }
+        }
+        if self.tail.len() > 4 * TAIL_SIZE {
+            self.trim();
+        }
+    }
+
+    /// Puts what fits into the head, which was `bytes` long, and gives back the rest.
+    fn fill_head<'a>(&mut self, text: &'a str, bytes: usize) -> &'a str {
+        if self.head_is_full {
+            return text;
+        }
+        let fits = text.floor_char_boundary(HEAD_SIZE - self.head.len());
+        let (start, rest) = text.split_at(fits);
+        self.head.push_str(start);
+        self.in_head += if rest.is_empty() { bytes } else { fits } as u64;
+        // A shorter character that comes later must not overtake one that did not fit.
+        self.head_is_full = !rest.is_empty();
+        rest
+    }
+
+    fn trim(&mut self) {
+        let start = start_of_last(&self.tail, TAIL_SIZE);
+        self.tail.drain(..start);
+        self.trimmed += start as u64;
+        while self.shorter.front().is_some_and(|(at, _)| *at < self.trimmed) {
+            self.shorter.pop_front();
+        }
+    }
+
+    /// The text as it is shown, and how many bytes it leaves out.
+    fn joined(&mut self) -> (String, u64) {
+        let all = self.trimmed == 0 && self.head.len() + self.tail.len() <= HEAD_SIZE + TAIL_SIZE;
+        if all {
+            return (format!("{}{}", self.head, self.tail), 0);
+        }
+        self.trim();
+        let saved: u64 = self.shorter.iter().map(|(_, saved)| u64::from(*saved)).sum();
+        let in_tail = self.tail.len() as u64 - saved;
+        let left_out = self.total - self.in_head - in_tail;
+        let (head, tail) = (&self.head, &self.tail);
+        (format!("{head}\n\n... [truncated {left_out} bytes] ...\n\n{tail}"), left_out)
+    }
+}
+
+/// Where the last whole characters of at most `size` bytes begin.
+fn start_of_last(text: &str, size: usize) -> usize {
+    text.ceil_char_boundary(text.len().saturating_sub(size))
+}
+
+/// Standard output, as long as it may be JSON.
+#[derive(Clone, Debug, Default)]
+struct Json {
+    bytes: Vec<u8>,
+    impossible: bool,
+}
+
+impl Json {
+    fn push(&mut self, bytes: &[u8]) {
+        if self.impossible {
+            return;
+        }
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let bytes = if self.bytes.is_empty() {
+            &bytes[bytes.iter().take_while(|byte| blank(byte)).count()..]
+        } else {
+            bytes
+        };
+        // A scalar is text that happens to be JSON: `42` is a line of output, not a value.
+        let begins = self.bytes.is_empty() && bytes.first().is_some_and(|b| !b"{[".contains(b));
+        if begins || self.bytes.len() + bytes.len() > PARSED_SIZE {
+            *self = Self { bytes: Vec::new(), impossible: true };
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    fn finish(&self) -> Option<Value> {
+        serde_json::from_slice(&self.bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! [`RunError`]: why a tool was not run, with a stable name and the way out.
+
+use std::{borrow::Cow, fmt};
+
+use savoir_sandbox::{ClosureError, SandboxError};
+
+use crate::{
+    call::CallError,
+    grant::{ProgramError, Refusal},
+};
+
+/// What kind of failure it is, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call is wrong: parameters, names, files.
+    Call,
+    /// The rules do not allow it.
+    Refused,
+    /// It was tried and failed.
+    Failed,
+}
+
+/// Why a tool was not run. Nothing of it has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// What kind of failure it is.
+    pub fault: Fault,
+    /// A stable name.
+    pub code: Cow<'static, str>,
+    /// In words.
+    pub message: String,
+    /// What can be done about it.
+    pub way_out: Option<String>,
+}
+
+impl RunError {
+    /// The call is wrong.
+    pub fn call(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(Fault::Call, code, message)
+    }
+
+    /// The rules do not allow it.
+    pub fn refused(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(Fault::Refused, code, message)
+    }
+
+    /// It was tried and failed.
+    pub fn failed(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(Fault::Failed, code, message)
+    }
+
+    fn new(fault: Fault, code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self { fault, code: code.into(), message: message.to_string(), way_out: None }
+    }
+
+    /// Adds what can be done about it.
+    #[must_use]
+    pub fn way_out(mut self, way_out: impl Into<String>) -> Self {
+        self.way_out = Some(way_out.into());
+        self
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<Refusal> for RunError {
+    fn from(refusal: Refusal) -> Self {
+        Self::refused("permission-not-enforceable", &refusal).way_out(refusal.way_out)
+    }
+}
+
+impl From<ProgramError> for RunError {
+    fn from(error: ProgramError) -> Self {
+        let way_out = match &error {
+            ProgramError::NotFound(name) => format!("install {name}, or correct the command"),
+            ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
+            ProgramError::Outside(_) => "a relative program must lie in the skill's folder".into(),
+            ProgramError::Unreadable { .. } => "make it readable".into(),
+        };
+        Self::failed(error.code(), &error).way_out(way_out)
+    }
+}
+
+impl From<CallError> for RunError {
+    fn from(error: CallError) -> Self {
+        let failed = Self::call(error.code(), &error);
+        match error.hint() {
+            Some(hint) => failed.way_out(hint),
+            None => failed,
+        }
+    }
+}
+
+impl From<SandboxError> for RunError {
+    fn from(error: SandboxError) -> Self {
+        match &error {
+            SandboxError::Unsupported(_) => Self::refused("sandbox-unavailable", &error)
+                .way_out("savoir doctor tells what this machine can hold"),
+            SandboxError::Link { .. } | SandboxError::BadPath { .. } => {
+                Self::refused("path-refused", &error)
+            }
+            SandboxError::Program(ClosureError::NotExecutable { .. }) => {
+                Self::failed("program-not-executable", &error)
+            }
+            SandboxError::Program(ClosureError::NotFound { .. }) => {
+                Self::failed("program-not-found", &error)
+            }
+            SandboxError::Program(_) | SandboxError::Execute { .. } => {
+                Self::failed("program-not-runnable", &error)
+            }
+            SandboxError::Nul { .. } => Self::call("invalid-parameter", &error),
+            _ => Self::failed("sandbox-failed", &error)
+                .way_out("savoir doctor tells what this machine can hold"),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! From permissions to a sandbox policy. What cannot be enforced is refused, never ignored.
+//!
+//! - [`unasked`] is what a dialect grants without a word, [`effective`] all that counts.
+//! - `files`, `hosts`, `variables` and `programs` each turn one domain into a part of the policy.
+
+mod files;
+mod glob;
+mod hosts;
+mod programs;
+mod variables;
+
+use std::path::{Path, PathBuf};
+
+use savoir_sandbox::{Limits, PathGrant, Policy, Variable, Watch};
+use savoir_skill::{
+    Skill,
+    dialect::Unasked,
+    permission::{Domain, Level, Permission, Tier},
+};
+use thiserror::Error;
+
+pub use self::programs::{ProgramError, granted_names, resolve, search_path};
+use crate::{approval::Widening, ground::Ground};
+
+/// A permission that is not granted, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{permission}` cannot be granted: {reason}")]
+pub struct Refusal {
+    /// As declared.
+    pub permission: String,
+    /// Why.
+    pub reason: String,
+    /// What can be done about it.
+    pub way_out: String,
+}
+
+impl Refusal {
+    fn new(
+        permission: &impl ToString,
+        reason: impl Into<String>,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self { permission: permission.to_string(), reason: reason.into(), way_out: way_out.into() }
+    }
+}
+
+/// What a run is granted, before it becomes a policy.
+#[derive(Clone, Debug)]
+pub struct Grants<'a> {
+    /// What the skill declares and what its dialect implies.
+    pub permissions: &'a [Permission],
+    /// What a person adds.
+    pub extra: &'a Widening,
+    /// Where it happens.
+    pub ground: &'a Ground,
+    /// The skill's folder, which can be read.
+    pub folder: Option<&'a Path>,
+    /// Folders and files that the run needs itself.
+    pub support: &'a [PathBuf],
+    /// How far the skill is trusted.
+    pub tier: Tier,
+    /// Programs by path.
+    pub programs: &'a [PathBuf],
+    /// Names of variables that the skill requires.
+    pub variables: &'a [String],
+    /// Variables that the run sets itself.
+    pub own_variables: &'a [(String, String)],
+    /// Where it starts.
+    pub directory: &'a Path,
+}
+
+/// What the dialect of a skill grants without a word, here.
+pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
+    let grant = |level, path: &Path| {
+        let scope = Some(format!("{}/**", path.display()));
+        Permission { domain: Domain::Filesystem, level, scope }
+    };
+    let mut permissions = Vec::new();
+    match skill.dialect.running().files {
+        Unasked::Nothing => {}
+        Unasked::Directory if ground.directory == ground.home => {}
+        Unasked::Directory => permissions.push(grant(Level::Read, &ground.directory)),
+        Unasked::Repository => {
+            if let Some(repository) = &ground.repository {
+                permissions.push(grant(Level::Read, repository));
+                if skill.policy.read_only != Some(true) {
+                    permissions.push(grant(Level::Write, repository));
+                }
+            }
+        }
+    }
+    permissions
+}
+
+/// The permissions that count: those of the skill, and those that its dialect grants unasked.
+pub fn effective(skill: &Skill, ground: &Ground) -> Vec<Permission> {
+    skill.permissions.iter().cloned().chain(unasked(skill, ground)).collect()
+}
+
+impl Grants<'_> {
+    /// The policy that holds exactly this.
+    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<Policy, Refusal> {
+        for permission in self.permissions {
+            check_domain(permission)?;
+        }
+        let network = hosts::network(self.permissions, self.extra)?;
+        let mut policy = Policy {
+            paths: self.base_paths(),
+            programs: self.programs.to_vec(),
+            directory: self.directory.to_owned(),
+            limits,
+            watch,
+            ..Policy::default()
+        };
+        files::add(self, &mut policy.paths)?;
+        policy.programs.extend(programs::granted(self.permissions, self.extra)?);
+        let secrets = if network == savoir_sandbox::Network::None {
+            variables::Secrets::Plain
+        } else {
+            variables::Secrets::Masked
+        };
+        policy.environment = variables::build(self, secrets)?;
+        policy.network = network;
+        for (name, value) in self.own_variables {
+            policy.environment.insert(name.clone(), Variable::Plain(value.clone()));
+        }
+        Ok(policy)
+    }
+
+    /// What every run has: its own temporary folder and home, the skill, and what runs it.
+    fn base_paths(&self) -> Vec<PathGrant> {
+        let mut paths = vec![PathGrant::private("/tmp")];
+        if self.ground.home.parent().is_some() {
+            paths.push(PathGrant::private(&self.ground.home));
+        }
+        paths.extend(self.folder.map(PathGrant::read));
+        paths.extend(self.support.iter().map(PathGrant::read));
+        paths
+    }
+}
+
+/// Domains that a sandbox cannot hold.
+fn check_domain(permission: &Permission) -> Result<(), Refusal> {
+    if permission.level == Level::None {
+        return Ok(());
+    }
+    if let Some(problem) = permission.scope_problem() {
+        let way_out = "savoir check says how to write it";
+        return Err(Refusal::new(permission, problem, way_out));
+    }
+    match permission.domain {
+        Domain::Desktop | Domain::Mcp => Err(Refusal::new(
+            permission,
+            "no sandbox can hold it",
+            "remove it from the skill, or use the skill in a host that brings it",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether nothing but a person's signature stands behind the skill.
+fn is_unproven(tier: Tier) -> bool {
+    tier == Tier::Experimental
+}

@@ -1,0 +1,167 @@
+//! Programs: which file a name leads to, and `shell:execute`.
+
+use std::{
+    env, fs,
+    io::Read as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use savoir_sandbox::TRUSTED_PATH;
+use savoir_skill::permission::{Domain, Level, Permission};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use super::Refusal;
+use crate::{
+    approval::{Program, Widening},
+    words::hex,
+};
+
+/// Why a program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProgramError {
+    /// No folder has it.
+    #[error("program '{0}' was not found")]
+    NotFound(String),
+    /// It is there but may not be executed.
+    #[error("{} is not executable", .0.display())]
+    NotExecutable(PathBuf),
+    /// It leads out of the skill's folder.
+    #[error("program '{0}' is not inside the skill's folder")]
+    Outside(String),
+    /// It cannot be read.
+    #[error("{} cannot be read: {reason}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl ProgramError {
+    /// The stable name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "program-not-found",
+            Self::NotExecutable(_) => "program-not-executable",
+            Self::Outside(_) => "program-outside-skill",
+            Self::Unreadable { .. } => "program-unreadable",
+        }
+    }
+}
+
+/// Folders that programs are looked for in: the system's, then those of the user's own `PATH` that
+/// nobody else can write to.
+pub fn search_path() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = TRUSTED_PATH.iter().map(PathBuf::from).collect();
+    let path = env::var_os("PATH").unwrap_or_default();
+    for folder in env::split_paths(&path) {
+        if folder.is_absolute() && !folders.contains(&folder) && only_owner_writes(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+fn only_owner_writes(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o022 == 0)
+}
+
+/// Finds a program: a bare name on the search path, a path with a slash inside the skill's folder.
+pub fn resolve(name: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
+    let path = if name.contains('/') { in_folder(name, folder)? } else { on_path(name)? };
+    let sha256 = digest(&path)?;
+    Ok(Program { name: name.to_owned(), path, sha256 })
+}
+
+fn on_path(name: &str) -> Result<PathBuf, ProgramError> {
+    let mut refused = None;
+    for folder in search_path() {
+        let path = folder.join(name);
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() && metadata.permissions().mode() & 0o111 != 0 => {
+                return Ok(path);
+            }
+            Ok(metadata) if metadata.is_file() => refused = Some(path),
+            _ => {}
+        }
+    }
+    Err(refused
+        .map_or_else(|| ProgramError::NotFound(name.to_owned()), ProgramError::NotExecutable))
+}
+
+fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError> {
+    let outside = || ProgramError::Outside(name.to_owned());
+    let folder = folder.ok_or_else(outside)?;
+    let path = folder.join(name);
+    let real = path.canonicalize().map_err(|_| ProgramError::NotFound(name.to_owned()))?;
+    if !real.starts_with(folder) {
+        return Err(outside());
+    }
+    let metadata = fs::metadata(&real).map_err(|_| ProgramError::NotFound(name.to_owned()))?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+        return Err(ProgramError::NotExecutable(real));
+    }
+    Ok(real)
+}
+
+fn digest(path: &Path) -> Result<String, ProgramError> {
+    let unreadable = |error: std::io::Error| ProgramError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let mut file = fs::File::open(path).map_err(unreadable)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer).map_err(unreadable)? {
+            0 => break,
+            length => hash.update(&buffer[..length]),
+        }
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// Names of programs that `shell:execute` grants, as far as it names any.
+pub fn granted_names(permissions: &[Permission]) -> Vec<String> {
+    names(permissions).unwrap_or_default()
+}
+
+fn names(permissions: &[Permission]) -> Result<Vec<String>, Refusal> {
+    let mut names = Vec::new();
+    for permission in permissions {
+        if permission.domain != Domain::Shell || permission.level != Level::Execute {
+            continue;
+        }
+        let Some(scope) = &permission.scope else {
+            return Err(Refusal::new(
+                permission,
+                "it means every program",
+                "name the programs in the skill: shell:execute:git,npm",
+            ));
+        };
+        names.extend(scope.split(',').map(|name| name.trim().to_owned()));
+    }
+    Ok(names)
+}
+
+/// Files of the programs that are granted beside the tool's own. One that is not installed is
+/// simply not there.
+pub(super) fn granted(
+    permissions: &[Permission],
+    extra: &Widening,
+) -> Result<Vec<PathBuf>, Refusal> {
+    let mut paths = Vec::new();
+    for name in names(permissions)?.iter().chain(&extra.programs) {
+        match on_path(name) {
+            Ok(path) => paths.push(path),
+            Err(ProgramError::NotFound(_)) => {}
+            Err(error) => {
+                return Err(Refusal::new(name, error.to_string(), "make it executable"));
+            }
+        }
+    }
+    Ok(paths)
+}

@@ -1,0 +1,59 @@
+//! [`Ground`]: where a run happens.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// Where a run happens. All paths are real: links are resolved once, here, where the user's own
+/// choice of folder is still trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// The folder that the user is in.
+    pub directory: PathBuf,
+    /// The root of the repository around it.
+    pub repository: Option<PathBuf>,
+    /// The user's home.
+    pub home: PathBuf,
+}
+
+impl Ground {
+    /// Where this process is.
+    pub fn here() -> std::io::Result<Self> {
+        let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let home = home.and_then(|home| home.canonicalize().ok());
+        Ok(Self::at(&env::current_dir()?, home.as_deref().unwrap_or(Path::new("/nonexistent"))))
+    }
+
+    /// A folder and a home.
+    pub fn at(directory: &Path, home: &Path) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = real(directory);
+        let repository = directory.ancestors().find(|path| path.join(".git").exists());
+        Self { repository: repository.map(Path::to_owned), home: real(home), directory }
+    }
+
+    /// Where a command tool starts: the root of the repository, else the home.
+    pub fn start(&self) -> &Path {
+        self.repository.as_deref().unwrap_or(&self.home)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_repository_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("outer/inner/deep")).unwrap();
+        std::fs::create_dir(root.join("outer/.git")).unwrap();
+        std::fs::write(root.join("outer/inner/.git"), "gitdir: elsewhere").unwrap();
+        let ground = Ground::at(&root.join("outer/inner/deep"), &root);
+        assert_eq!(ground.start(), root.join("outer/inner"));
+        let ground = Ground::at(&root, &root.join("outer"));
+        assert_eq!(ground.repository, None);
+        assert_eq!(ground.start(), root.join("outer"));
+    }
+}

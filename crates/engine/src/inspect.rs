@@ -1,0 +1,71 @@
+//! What a skill asks for, as a whole.
+
+use savoir_skill::skill::{Runner, Tool};
+
+use crate::{
+    approval::{Preview, Program, Request, Widening},
+    grant,
+    ground::Ground,
+    python::host::is_python_handler,
+    structured::fences,
+    subject::Subject,
+};
+
+/// What a skill asks for, as a whole: the same for each of its tools, so that one answer holds for
+/// all of them.
+pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request {
+    let skill = &subject.skill;
+    Request {
+        skill: skill.name.clone(),
+        version: skill.version.clone(),
+        description: skill.kept_description().to_owned(),
+        path: subject.path().to_owned(),
+        dialect: skill.dialect.id().to_owned(),
+        tool: None,
+        command: Vec::new(),
+        tools: skill.tools.iter().map(preview).collect(),
+        programs: programs(subject, extra),
+        permissions: skill.permissions.clone(),
+        unasked: grant::unasked(skill, ground),
+        extra: extra.clone(),
+        digest: subject.digest.clone(),
+        trust: subject.trust,
+        tier: subject.tier,
+        read_only: skill.policy.read_only.unwrap_or(false),
+        always_ask: skill.policy.always_ask.unwrap_or(false),
+    }
+}
+
+fn preview(tool: &Tool) -> Preview {
+    let command = match &tool.runner {
+        Runner::Command(command) => std::iter::once(command.program.clone())
+            .chain(command.args.iter().map(|argument| argument.text().to_owned()))
+            .collect(),
+        Runner::Python { .. } | Runner::Handler { .. } => Vec::new(),
+    };
+    Preview { tool: tool.name.clone(), command }
+}
+
+/// The programs of all tools and those that are granted, as far as they are found.
+fn programs(subject: &Subject, extra: &Widening) -> Vec<Program> {
+    let skill = &subject.skill;
+    let mut names: Vec<String> = skill.tools.iter().map(program_name).collect();
+    names.extend(grant::granted_names(&skill.permissions));
+    names.extend(skill.requirements.programs.iter().chain(&extra.programs).cloned());
+    if skill.tools.is_empty() {
+        names.extend(fences(&skill.body, None).iter().map(|fence| fence.interpreter.to_owned()));
+    }
+    names.sort();
+    names.dedup();
+    let found =
+        names.iter().filter_map(|name| grant::resolve(name, subject.folder.as_deref()).ok());
+    found.collect()
+}
+
+fn program_name(tool: &Tool) -> String {
+    match &tool.runner {
+        Runner::Command(command) => command.program.clone(),
+        Runner::Handler { path } if !is_python_handler(path) => format!("./{path}"),
+        Runner::Python { .. } | Runner::Handler { .. } => "python3".to_owned(),
+    }
+}

@@ -1,0 +1,48 @@
+//! The hands: what a skill brings becomes something that runs, with what it declared and nothing
+//! more.
+//!
+//! The rooms, in the order in which a call passes through them:
+//!
+//! - [`subject`] is a skill on disk with its digest; [`ground`] is where the run happens.
+//! - [`manifest`] tells a model or another program which tools there are, in its own format.
+//! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.
+//! - [`requirements`] finds out what a skill needs and this machine does not have; [`structured`]
+//!   prepares a skill of skillrt, and holds its answer against its schema.
+//! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be held.
+//! - [`approval`] decides whether a person must be asked, finds the words, and keeps the answers.
+//! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
+//! - [`envelope`] wraps up what a tool printed; [`record`] keeps what was run and how it ended;
+//!   [`home`] knows where.
+//!
+//! Nothing here prints: a door such as the binary `savoir` does.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod approval;
+pub mod call;
+pub mod envelope;
+pub mod grant;
+pub mod ground;
+pub mod home;
+pub mod limits;
+pub mod manifest;
+pub mod python;
+pub mod record;
+pub mod requirements;
+pub mod run;
+pub mod structured;
+pub mod subject;
+
+mod clock;
+mod error;
+mod inspect;
+mod store;
+#[cfg(test)]
+mod testing;
+mod words;
+
+pub use error::{Fault, RunError};
+pub use home::Home;
+pub use inspect::inspect;
+pub use store::StoreError;

@@ -1,0 +1,253 @@
+//! The tools of some skills, told in the formats that models and programs read.
+
+use savoir_skill::{
+    Skill,
+    command::{ArgTemplate, Fragment, Modifier},
+    permission::{Domain, Level},
+    skill::{Parameter, ParameterKind, Runner, Tool},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    call::{ToolName, ToolNames, undeclared},
+    words::one_line,
+};
+
+mod gemma;
+
+/// The tools of some skills, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    entries: Vec<Entry>,
+    names: ToolNames,
+}
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its names.
+    pub name: ToolName,
+    /// The version of its skill.
+    pub skill_version: Option<String>,
+    /// What it does; what its skill does, if nothing else is said.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Type of what it gives back, if declared.
+    pub returns: Option<Value>,
+    /// Whether it must run alone.
+    pub atomic: bool,
+    /// `command`, `python` or `handler`.
+    pub runner: &'static str,
+    /// What decides whether a person is asked.
+    pub policy: ToolPolicy,
+    /// Whether its skill may use the network.
+    pub network: bool,
+}
+
+/// What decides whether a person is asked before a tool runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolPolicy {
+    /// It changes nothing, so it may run without asking.
+    pub read_only: bool,
+    /// A person is asked before every run, whatever else holds.
+    pub always_ask: bool,
+}
+
+/// Whether a skill is offered in a mode of gibb.eri.sh: those that are `Global`, or say nothing,
+/// are offered in every mode.
+pub fn is_offered(skill: &Skill, mode: &str) -> bool {
+    let modes = &skill.policy.modes;
+    modes.is_empty() || modes.iter().any(|own| own == "Global" || own == mode)
+}
+
+impl Manifest {
+    /// Tells the tools of some skills; names that several skills share become `skill/tool`.
+    pub fn new<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> Self {
+        let skills: Vec<&Skill> = skills.into_iter().collect();
+        let names = ToolNames::new(skills.iter().copied());
+        let mut entries = Vec::new();
+        for skill in skills {
+            for tool in &skill.tools {
+                if let Some(name) = names.of(&skill.name, &tool.name) {
+                    entries.push(entry(skill, tool, name.clone()));
+                }
+            }
+        }
+        Self { entries, names }
+    }
+
+    /// All tools.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The names under which they can be called.
+    pub fn names(&self) -> &ToolNames {
+        &self.names
+    }
+
+    /// Everything that is known, with all names and with what decides about asking.
+    pub fn json(&self) -> Value {
+        let tools = self.entries.iter().map(|entry| {
+            let mut tool = json!({
+                "name": entry.name.shown,
+                "qualified_name": entry.name.qualified(),
+                "api_name": entry.name.api,
+                "description": entry.description,
+                "parameters": entry.parameters,
+            });
+            if let Some(returns) = &entry.returns {
+                tool["returns"] = returns.clone();
+            }
+            tool["atomic"] = json!(entry.atomic);
+            tool["runner"] = json!(entry.runner);
+            tool["skill"] = json!(entry.name.skill);
+            tool["skill_version"] = json!(entry.skill_version);
+            tool["policy"] = json!({
+                "name": entry.name.shown,
+                "read_only": entry.policy.read_only,
+                "always_ask": entry.policy.always_ask,
+                "source": {"skill": entry.name.skill},
+            });
+            tool
+        });
+        json!({"tools": tools.collect::<Vec<_>>()})
+    }
+
+    /// For the chat API of `OpenAI` and its relatives.
+    pub fn openai(&self) -> Value {
+        let tools = self.entries.iter().map(|entry| {
+            json!({"type": "function", "function": {
+                "name": entry.name.api,
+                "description": entry.description,
+                "parameters": entry.parameters,
+            }})
+        });
+        tools.collect()
+    }
+
+    /// For the messages API of Anthropic.
+    pub fn anthropic(&self) -> Value {
+        let tools = self.entries.iter().map(|entry| {
+            json!({
+                "name": entry.name.api,
+                "description": entry.description,
+                "input_schema": entry.parameters,
+            })
+        });
+        tools.collect()
+    }
+
+    /// The answer to `tools/list` of MCP.
+    pub fn mcp(&self) -> Value {
+        let tools = self.entries.iter().map(|entry| {
+            let mut tool = json!({"name": entry.name.api});
+            if entry.name.api != entry.name.shown {
+                tool["title"] = json!(entry.name.shown);
+            }
+            tool["description"] = json!(entry.description);
+            tool["inputSchema"] = entry.parameters.clone();
+            tool["annotations"] =
+                json!({"readOnlyHint": entry.policy.read_only, "openWorldHint": entry.network});
+            tool
+        });
+        json!({"tools": tools.collect::<Vec<_>>()})
+    }
+
+    /// The prompt of gibb.eri.sh for `FunctionGemma`.
+    pub fn function_gemma(&self) -> String {
+        gemma::prompt(&self.entries)
+    }
+
+    /// The tools in the tokens that `FunctionGemma` was trained on, one declaration each.
+    pub fn function_declarations(&self) -> Vec<String> {
+        self.entries.iter().map(gemma::declaration).collect()
+    }
+}
+
+fn entry(skill: &Skill, tool: &Tool, name: ToolName) -> Entry {
+    let own = tool.description.trim();
+    let description = if own.is_empty() { skill.kept_description().trim() } else { own };
+    Entry {
+        name,
+        skill_version: skill.version.clone(),
+        description: description.to_owned(),
+        parameters: schema(tool),
+        returns: tool.returns.clone(),
+        atomic: tool.atomic,
+        runner: match &tool.runner {
+            Runner::Command(_) => "command",
+            Runner::Python { .. } => "python",
+            Runner::Handler { .. } => "handler",
+        },
+        policy: ToolPolicy {
+            read_only: skill.policy.read_only.unwrap_or(false),
+            always_ask: skill.policy.always_ask.unwrap_or(false),
+        },
+        network: skill
+            .permissions
+            .iter()
+            .any(|grant| grant.domain == Domain::Network && grant.level != Level::None),
+    }
+}
+
+/// The JSON Schema of the arguments of a tool.
+pub fn schema(tool: &Tool) -> Value {
+    let mut properties = Map::new();
+    for parameter in &tool.parameters {
+        properties.insert(parameter.name.clone(), property(tool, parameter));
+    }
+    for (name, kind) in undeclared(tool) {
+        let (name, description) = (name.to_owned(), String::new());
+        let parameter = Parameter { name, kind, required: false, description, default: None };
+        properties.insert(parameter.name.clone(), property(tool, &parameter));
+    }
+    let required: Vec<&str> = tool
+        .parameters
+        .iter()
+        .filter(|parameter| parameter.required)
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(tool: &Tool, parameter: &Parameter) -> Value {
+    let mut property = json!({"type": parameter.kind.as_str()});
+    if parameter.kind == ParameterKind::Array {
+        // Some APIs refuse a list that does not say of what; a function takes any.
+        let words = matches!(tool.runner, Runner::Command(_));
+        property["items"] = if words { json!({"type": "string"}) } else { json!({}) };
+    }
+    let description = one_line(&parameter.description);
+    if !description.is_empty() {
+        property["description"] = json!(description);
+    }
+    let inline = inline_default(tool, &parameter.name).and_then(|text| parameter.kind.read(text));
+    if let Some(default) = inline.or_else(|| parameter.default.clone()) {
+        property["default"] = default;
+    }
+    property
+}
+
+/// The default that a command gives in its placeholder, which goes before the declared one.
+fn inline_default<'a>(tool: &'a Tool, parameter: &str) -> Option<&'a str> {
+    let Runner::Command(command) = &tool.runner else { return None };
+    let mut fragments = command.args.iter().flat_map(ArgTemplate::fragments);
+    fragments.find_map(|fragment| match fragment {
+        Fragment::Variable { name, modifier: Some(Modifier::Default(text)) }
+            if name == parameter =>
+        {
+            Some(text.as_str())
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

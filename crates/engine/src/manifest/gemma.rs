@@ -1,0 +1,65 @@
+//! The prompt of gibb.eri.sh, and the declarations that its model understands.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::Entry;
+use crate::words::one_line;
+
+const HEADER: &str = "You are a model that can do function calling with the following functions:";
+
+/// The header and the list of skills; the host adds its native tools.
+pub(super) fn prompt(entries: &[Entry]) -> String {
+    let mut prompt = format!("{HEADER}\n\n[Skills]\n");
+    for entry in entries {
+        // One line each: a description must not be able to begin a list of its own.
+        let description = one_line(&entry.description);
+        let _ = if description.is_empty() {
+            writeln!(prompt, "- {}", entry.name.shown)
+        } else {
+            writeln!(prompt, "- {}: {description}", entry.name.shown)
+        };
+    }
+    prompt
+}
+
+pub(super) fn declaration(entry: &Entry) -> String {
+    format!(
+        "<start_function_declaration>declaration:{}{{description:{},parameters:{}}}<end_function_declaration>",
+        entry.name.api,
+        escaped(&one_line(&entry.description)),
+        parameters(&entry.parameters)
+    )
+}
+
+fn parameters(schema: &Value) -> String {
+    let mut properties = Vec::new();
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let kind = property["type"].as_str().unwrap_or("string").to_ascii_uppercase();
+        let description = property["description"].as_str().unwrap_or_default();
+        let description = escaped(description);
+        let name = plain(name);
+        properties.push(format!("{name}:{{description:{description},type:{}}}", escaped(&kind)));
+    }
+    let required: Vec<String> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(escaped)
+        .collect();
+    let (properties, required) = (properties.join(","), required.join(","));
+    format!("{{properties:{{{properties}}},required:[{required}],type:{}}}", escaped("OBJECT"))
+}
+
+fn escaped(text: &str) -> String {
+    format!("<escape>{}<escape>", plain(text))
+}
+
+/// A text that cannot pass for a token of the model.
+fn plain(text: &str) -> String {
+    ["<escape>", "<start_function", "<end_function"]
+        .iter()
+        .fold(text.to_owned(), |text, token| text.replace(token, &token.replace('<', "< ")))
+}

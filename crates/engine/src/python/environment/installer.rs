@@ -1,0 +1,302 @@
+//! `uv`, or else `venv` and `pip`: what fills an environment.
+
+use std::{
+    collections::VecDeque,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    io::{self, BufRead as _, Read as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{Builds, EnvironmentError, Wanted, at, interpreter};
+use crate::python::requirement::Requirement;
+
+/// What installs packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Installer {
+    /// `uv` at this path.
+    Uv(PathBuf),
+    /// The `venv` and `pip` that Python brings.
+    Pip,
+}
+
+impl Installer {
+    /// `uv` when one of the folders of `PATH` has it.
+    pub fn find(path: Option<&OsStr>) -> Self {
+        let name = if cfg!(windows) { "uv.exe" } else { "uv" };
+        let folders = path.map(|path| env::split_paths(path).collect::<Vec<_>>());
+        // A relative folder would mean a program of whatever folder we happen to be in.
+        let absolute =
+            folders.unwrap_or_default().into_iter().filter(|folder| folder.is_absolute());
+        let mut files = absolute.map(|folder| folder.join(name));
+        files.find(|file| file.is_file()).map_or(Self::Pip, Self::Uv)
+    }
+
+    /// The word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Uv(_) => "uv",
+            Self::Pip => "pip",
+        }
+    }
+}
+
+/// Variables that an installer gets, by their whole names. Settings that say where packages go, such
+/// as `PIP_TARGET`, are left out on purpose.
+const KEPT: &[&str] = &[
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "NETRC",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CACHE_DIR",
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_KEYRING_PROVIDER",
+    "PIP_NO_INDEX",
+    "PIP_PROXY",
+    "PIP_RETRIES",
+    "PIP_TIMEOUT",
+    "PIP_TRUSTED_HOST",
+    "UV_CACHE_DIR",
+    "UV_CONFIG_FILE",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_HTTP_RETRIES",
+    "UV_HTTP_TIMEOUT",
+    "UV_INDEX",
+    "UV_INDEX_STRATEGY",
+    "UV_INDEX_URL",
+    "UV_INSECURE_HOST",
+    "UV_KEYRING_PROVIDER",
+    "UV_NATIVE_TLS",
+    "UV_OFFLINE",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_SYSTEM_CERTS",
+    // Windows does not start programs without these.
+    "SYSTEMROOT",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "TEMP",
+    "TMP",
+];
+
+/// Chooses from somebody's variables those that an installer gets.
+///
+/// ```
+/// use savoir_engine::python::environment::variables;
+///
+/// let own = [("HOME", "/home/ana"), ("AWS_SECRET_ACCESS_KEY", "x"), ("PIP_TARGET", "/")];
+/// let kept = variables(own.map(|(name, value)| (name.into(), value.into())));
+/// assert_eq!(kept, [("HOME".into(), "/home/ana".into())]);
+/// ```
+pub fn variables(own: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &OsStr| {
+        let name = name.to_str().unwrap_or_default();
+        // The names and passwords of the user's own indexes: `UV_INDEX_<NAME>_PASSWORD`.
+        let credential = name.starts_with("UV_INDEX_")
+            && (name.ends_with("_USERNAME") || name.ends_with("_PASSWORD"));
+        KEPT.contains(&name) || credential
+    };
+    own.into_iter().filter(|(name, _)| is_kept(name)).collect()
+}
+
+/// Lines of output that an error shows.
+const TAIL: usize = 12;
+
+/// Longest line of output that is kept.
+const MAX_LINE_BYTES: u64 = 4096;
+
+/// Makes the environment at `root` and installs the requirements into it.
+pub(super) fn install(
+    root: &Path,
+    wanted: &Wanted<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), EnvironmentError> {
+    // The installer's working folder: empty, so that no name in a requirement is a file there, and
+    // below no project whose settings it could read.
+    let folder = root.with_extension("work");
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let run = |tool, what, command: &mut Command, progress: &mut dyn FnMut(&str)| {
+        command.current_dir(&folder).env_clear().envs(wanted.variables.iter().cloned());
+        command.env("NO_COLOR", "1").env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
+        run(tool, what, command, wanted.builds, progress)
+    };
+    let requirements = || wanted.requirements.iter().map(Requirement::as_str);
+    let installed = match &wanted.installer {
+        Installer::Uv(uv) => {
+            let mut venv = Command::new(uv);
+            venv.args(["venv", "--no-project", "--no-progress", "--python"]);
+            venv.arg(wanted.python).arg(root);
+            let made = run("uv", "make an environment", &mut venv, progress);
+            let mut pip = Command::new(uv);
+            // Copies: a hard link into uv's cache would let a change here reach every project.
+            pip.args(["pip", "install", "--no-progress", "--link-mode", "copy", "--python"]);
+            pip.arg(interpreter(root));
+            if wanted.builds == Builds::Refused {
+                pip.arg("--no-build");
+            }
+            pip.arg("--").args(requirements());
+            made.and_then(|()| match wanted.requirements {
+                [] => Ok(()),
+                _ => run("uv", "install the packages", &mut pip, progress),
+            })
+        }
+        Installer::Pip => {
+            let mut venv = Command::new(wanted.python);
+            venv.args(["-I", "-m", "venv"]);
+            let mut pip;
+            if can_install_elsewhere(wanted, &folder) {
+                // Ten times faster, and the environment has no installer that a tool could call.
+                venv.arg("--without-pip");
+                pip = Command::new(wanted.python);
+                pip.args(["-I", "-m", "pip", "--python"]).arg(interpreter(root));
+            } else {
+                pip = Command::new(interpreter(root));
+                pip.args(["-I", "-m", "pip"]);
+            }
+            venv.arg(root);
+            let made = run("venv", "make an environment", &mut venv, progress);
+            pip.args(["install", "--no-input", "--progress-bar", "off", "--no-color"]);
+            pip.args(["--disable-pip-version-check", "--no-warn-script-location"]);
+            if wanted.builds == Builds::Refused {
+                pip.args(["--only-binary", ":all:"]);
+            }
+            pip.arg("--").args(requirements());
+            made.and_then(|()| match wanted.requirements {
+                [] => Ok(()),
+                _ => run("pip", "install the packages", &mut pip, progress),
+            })
+        }
+    };
+    // An empty folder that nobody needs any more.
+    let _ = fs::remove_dir_all(&folder);
+    installed
+}
+
+/// Whether the interpreter's own pip can install into another environment, as pip can since 22.3.
+fn can_install_elsewhere(wanted: &Wanted<'_>, folder: &Path) -> bool {
+    let mut pip = Command::new(wanted.python);
+    pip.args(["-I", "-m", "pip", "--version"]).stdin(Stdio::null()).stderr(Stdio::null());
+    pip.current_dir(folder).env_clear().envs(wanted.variables.iter().cloned());
+    // `pip 24.0 from …`
+    let output = pip.output().map(|output| output.stdout).unwrap_or_default();
+    let said = String::from_utf8_lossy(&output).into_owned();
+    let version = said.split_whitespace().nth(1).and_then(|version| {
+        let mut numbers = version.split('.').map(str::parse::<u32>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    version.is_some_and(|version| version >= (22, 3))
+}
+
+/// Runs a step and hands on what it prints, both streams in the order in which they come.
+fn run(
+    tool: &'static str,
+    what: &'static str,
+    command: &mut Command,
+    builds: Builds,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), EnvironmentError> {
+    let program = PathBuf::from(command.get_program());
+    let mut tail: VecDeque<String> = VecDeque::new();
+    let mut watched = || -> io::Result<bool> {
+        let (reader, writer) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let mut child = command.spawn()?;
+        // Our own copies of the pipe's end must go, or reading never ends.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut reader = io::BufReader::new(reader);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let text = visible(&String::from_utf8_lossy(&line));
+            if !text.is_empty() {
+                progress(&text);
+                tail.push_back(text);
+                if tail.len() > TAIL {
+                    tail.pop_front();
+                }
+            }
+        }
+        Ok(child.wait()?.success())
+    };
+    if watched().map_err(at(&program))? {
+        return Ok(());
+    }
+    let tail: Vec<String> = tail.into();
+    let hint = hint(&tail.join("\n"), builds);
+    Err(EnvironmentError::Installer { tool, what, tail, hint })
+}
+
+/// A line without what would move the cursor of a terminal.
+fn visible(line: &str) -> String {
+    line.trim_end().chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+}
+
+fn hint(output: &str, builds: Builds) -> Option<&'static str> {
+    let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+    let unreachable = [
+        "NewConnectionError",
+        "Failed to establish a new connection",
+        "Temporary failure in name resolution",
+        "Name or service not known",
+        "Connection refused",
+        "Cannot connect to proxy",
+        "dns error",
+        "error sending request",
+        "Failed to fetch",
+        "client error (Connect)",
+        "network was disabled",
+    ];
+    if says(&unreachable) {
+        return Some(
+            "the package index cannot be reached; check the network, proxy and index settings",
+        );
+    }
+    let no_wheel = [
+        "from versions: none",
+        "No matching distribution",
+        "no wheels",
+        "no usable wheels",
+        "no-build",
+        "only-binary",
+    ];
+    if builds == Builds::Refused && says(&no_wheel) {
+        return Some(
+            "only wheels are installed, because building a package runs its code; if the package \
+             has none for this Python, allow building it",
+        );
+    }
+    if says(&["ensurepip is not available", "No module named venv", "No module named ensurepip"]) {
+        return Some("install Python's `venv` module, or `uv`");
+    }
+    None
+}

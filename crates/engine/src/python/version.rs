@@ -1,0 +1,202 @@
+//! Which Python there is, and whether it is one that a skill accepts.
+
+use std::{
+    cmp::Ordering,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use thiserror::Error;
+
+/// Longest range that is read, and most numbers of one version in it.
+const MAX_RANGE_BYTES: usize = 256;
+const MAX_PARTS: usize = 8;
+
+/// A text that is no range of versions, or no version.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{text}` is no range of Python versions: {why}")]
+pub struct RangeError {
+    /// What was written.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+/// Whether a version lies in a range as PEP 440 writes it: clauses with `>=`, `<=`, `>`, `<`, `==`,
+/// `!=` or `~=`, and commas between them. An empty range accepts all.
+///
+/// ```
+/// use savoir_engine::python::version::satisfies;
+///
+/// assert_eq!(satisfies(">=3.10, <4", "3.11.7"), Ok(true));
+/// assert_eq!(satisfies("~=3.10", "3.9.2"), Ok(false));
+/// assert_eq!(satisfies("==3.11.*", "3.11.7"), Ok(true));
+/// assert!(satisfies("^3.10", "3.11.7").is_err());
+/// ```
+pub fn satisfies(range: &str, version: &str) -> Result<bool, RangeError> {
+    let error = |why| {
+        let text = range.chars().take(MAX_RANGE_BYTES).collect();
+        RangeError { text, why }
+    };
+    if range.len() > MAX_RANGE_BYTES {
+        return Err(error("it is too long"));
+    }
+    let version = numbers(version).ok_or_else(|| error("the version itself is not one"))?;
+    let mut all = true;
+    // Every clause is read, so that a mistake does not hide behind one that fails.
+    for clause in range.split(',').map(str::trim) {
+        if clause.is_empty() && range.trim().is_empty() {
+            continue;
+        }
+        all &= holds(clause, &version).map_err(error)?;
+    }
+    Ok(all)
+}
+
+fn holds(clause: &str, version: &[u64]) -> Result<bool, &'static str> {
+    const OPERATORS: [&str; 7] = ["~=", "==", "!=", ">=", "<=", ">", "<"];
+    let found = OPERATORS
+        .iter()
+        .find_map(|operator| Some((*operator, clause.strip_prefix(operator)?.trim())));
+    let (operator, bound) =
+        found.ok_or("a clause begins with `>=`, `<=`, `>`, `<`, `==`, `!=` or `~=`")?;
+    if let Some(prefix) = bound.strip_suffix(".*") {
+        let prefix = numbers(prefix).ok_or("a version is numbers with dots")?;
+        let same = begins(version, &prefix);
+        return match operator {
+            "==" => Ok(same),
+            "!=" => Ok(!same),
+            _ => Err("`.*` stands only after `==` and `!=`"),
+        };
+    }
+    let bound = numbers(bound).ok_or("a version is numbers with dots")?;
+    let order = compare(version, &bound);
+    Ok(match operator {
+        ">=" => order.is_ge(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        "<" => order.is_lt(),
+        "==" => order.is_eq(),
+        "!=" => order.is_ne(),
+        _ => match bound.split_last() {
+            Some((_, prefix)) if !prefix.is_empty() => order.is_ge() && begins(version, prefix),
+            _ => return Err("`~=` needs two numbers at least"),
+        },
+    })
+}
+
+fn numbers(text: &str) -> Option<Vec<u64>> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if parts.len() > MAX_PARTS || !parts.iter().all(is_number) {
+        return None;
+    }
+    parts.iter().map(|part| part.parse().ok()).collect()
+}
+
+/// Missing numbers are zeros: `3.10` is `3.10.0`.
+fn compare(a: &[u64], b: &[u64]) -> Ordering {
+    let at = |numbers: &[u64], index: usize| numbers.get(index).copied().unwrap_or(0);
+    let length = a.len().max(b.len());
+    let orders = (0..length).map(|index| at(a, index).cmp(&at(b, index)));
+    orders.fold(Ordering::Equal, Ordering::then)
+}
+
+fn begins(version: &[u64], prefix: &[u64]) -> bool {
+    let at = |index: usize| version.get(index).copied().unwrap_or(0);
+    prefix.iter().enumerate().all(|(index, number)| at(index) == *number)
+}
+
+/// Why the version of an interpreter is not known.
+#[derive(Debug, Error)]
+pub enum PythonError {
+    /// It cannot be started.
+    #[error("cannot start {}", python.display())]
+    Start {
+        /// The interpreter.
+        python: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It does not say its version.
+    #[error("{} is no Python that tells its version", python.display())]
+    Silent {
+        /// The interpreter.
+        python: PathBuf,
+    },
+}
+
+/// The version of an interpreter, `3.11.7`.
+pub fn python_version(python: &Path) -> Result<String, PythonError> {
+    let output = Command::new(python)
+        .args(["-I", "-S", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| PythonError::Start { python: python.to_owned(), source })?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() || numbers(&version).is_none_or(|parts| parts.len() != 3) {
+        return Err(PythonError::Silent { python: python.to_owned() });
+    }
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        for (range, version, expected) in [
+            ("", "3.9.0", true),
+            (">=3.10", "3.10.0", true),
+            (">=3.10", "3.9.18", false),
+            (">=3.10,<4", "4.0.0", false),
+            (" >= 3.10 , < 4 ", "3.13.1", true),
+            ("<3.12", "3.12.0", false),
+            ("<=3.12", "3.12.1", false),
+            (">3.11", "3.11.1", true),
+            ("~=3.10", "3.14.0", true),
+            ("~=3.10", "4.0.0", false),
+            ("~=3.10.2", "3.10.1", false),
+            ("~=3.10.2", "3.10.9", true),
+            ("~=3.10.2", "3.11.0", false),
+            ("==3.11.*", "3.11.7", true),
+            ("==3.11.*", "3.1.1", false),
+            ("==3.*", "3.1.1", true),
+            ("!=3.11.*", "3.11.7", false),
+            ("==3.11", "3.11.0", true),
+            ("==3.11", "3.11.7", false),
+            ("!=3.11.4,>=3.9", "3.11.4", false),
+        ] {
+            assert_eq!(satisfies(range, version), Ok(expected), "{range:?} {version}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range() {
+        let long = ">=3,".repeat(1_000);
+        for range in [
+            "3.10",
+            "^3.10",
+            "===3.10",
+            ">=",
+            ">=3.x",
+            ">=3.10,",
+            ",",
+            "~=3",
+            ">=3.*",
+            "==*",
+            "=>3",
+            ">=-1",
+            ">=3..1",
+            ">=3.10;x",
+            ">=99999999999999999999999",
+            "<1,oops",
+            &long,
+        ] {
+            assert!(satisfies(range, "3.11.7").is_err(), "{range:?}");
+        }
+        assert!(satisfies(">=3", "three").is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! The records that are kept: one file for each run.
+
+use std::{fs, io, path::PathBuf, time::SystemTime};
+
+use super::{Record, is_id, new_id, other_id};
+use crate::{
+    home::Home,
+    store::{self, Existing, StoreError},
+};
+
+/// How many runs are kept. A record has a few kilobytes, so all of them stay below some megabytes.
+const MOST: usize = 1_000;
+
+/// The records in `runs/`.
+#[derive(Clone, Debug)]
+pub struct Records {
+    home: Home,
+    most: usize,
+}
+
+/// Records, newest first, and those that could not be read.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The records.
+    pub records: Vec<Record>,
+    /// What is wrong with the others.
+    pub problems: Vec<StoreError>,
+}
+
+impl Records {
+    /// The store of a home; nothing is read yet.
+    pub fn new(home: &Home) -> Self {
+        Self { home: home.clone(), most: MOST }
+    }
+
+    /// The folder that holds them, which need not be there.
+    pub fn folder(&self) -> PathBuf {
+        self.home.data().join("runs")
+    }
+
+    /// Keeps a record, and removes the oldest beyond the thousandth.
+    ///
+    /// The record gets another identifier if the one it has is taken. A run must not fail because
+    /// of this: a door shows the error as a warning.
+    pub fn add(&self, record: &mut Record) -> Result<(), StoreError> {
+        let folder = self.home.data_folder("runs")?;
+        if !is_id(&record.id) {
+            record.id = new_id(SystemTime::now());
+        }
+        let mut tries = 0;
+        loop {
+            let path = folder.join(format!("{}.json", record.id));
+            match store::write_json(&path, record, Existing::Spare) {
+                Err(StoreError::Write { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists && tries < 64 =>
+                {
+                    tries += 1;
+                    record.id = other_id(&record.id);
+                }
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        for id in self.ids()?.iter().skip(self.most) {
+            // Another process may have been faster, and an old record too many does no harm.
+            let _ = fs::remove_file(folder.join(format!("{id}.json")));
+        }
+        Ok(())
+    }
+
+    /// The newest records.
+    pub fn list(&self, limit: usize) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        for id in self.ids()?.iter().take(limit) {
+            match self.read(id) {
+                Ok(record) => listing.records.extend(record),
+                Err(problem) => listing.problems.push(problem),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// The one record whose identifier is this or begins with it.
+    pub fn find(&self, id: &str) -> Result<Record, StoreError> {
+        let none = || StoreError::NoSuchRun { id: id.to_owned() };
+        // Everything begins with nothing.
+        if id.is_empty() {
+            return Err(none());
+        }
+        let mut found: Vec<String> =
+            self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
+        let chosen = match found.as_slice() {
+            [only] => only,
+            all => match all.iter().find(|known| *known == id) {
+                Some(exact) => exact,
+                None if all.is_empty() => return Err(none()),
+                None => {
+                    let count = found.len();
+                    found.truncate(3);
+                    return Err(StoreError::AmbiguousRun { id: id.to_owned(), count, some: found });
+                }
+            },
+        };
+        self.read(chosen)?.ok_or_else(none)
+    }
+
+    /// `None` when it was removed in the meantime.
+    fn read(&self, id: &str) -> Result<Option<Record>, StoreError> {
+        store::read_json(&self.folder().join(format!("{id}.json")))
+    }
+
+    /// The identifiers, newest first.
+    fn ids(&self) -> Result<Vec<String>, StoreError> {
+        let path = self.folder();
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StoreError::Folder { path, source }),
+        };
+        let mut ids: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let id = name.strip_suffix(".json").filter(|id| !id.starts_with('.'))?;
+                Some(id.to_owned())
+            })
+            .collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        time::{Duration, UNIX_EPOCH},
+    };
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Records) {
+        let dir = tempfile::tempdir().unwrap();
+        let records = Records::new(&Home::at(dir.path()));
+        (dir, records)
+    }
+
+    fn at(milliseconds: u64) -> Record {
+        let time = UNIX_EPOCH + Duration::from_millis(1_794_722_462_000 + milliseconds);
+        Record { skill: format!("skill-{milliseconds}"), ..Record::begin_at(time) }
+    }
+
+    fn skills(listing: &Listing) -> Vec<&str> {
+        listing.records.iter().map(|record| record.skill.as_str()).collect()
+    }
+
+    #[test]
+    fn an_identifier_tells_the_time() {
+        let record = at(345);
+        assert_eq!(record.started, "2026-11-15T06:01:02.345Z");
+        assert_eq!(&record.id[..19], "20261115-060102-159");
+        assert_eq!(record.id.len(), 22);
+    }
+
+    #[test]
+    fn an_empty_store_is_not_made() {
+        let (dir, records) = store();
+        assert!(records.list(10).unwrap().records.is_empty());
+        assert!(matches!(records.find("2026"), Err(StoreError::NoSuchRun { .. })));
+        assert!(!dir.path().join("data").exists());
+    }
+
+    #[test]
+    fn the_newest_come_first_and_the_oldest_go() {
+        let (dir, mut records) = store();
+        records.most = 3;
+        // Not in order: a long run that began first ends last.
+        for milliseconds in [20, 5_000, 10, 999, 1_000] {
+            records.add(&mut at(milliseconds)).unwrap();
+        }
+        let listing = records.list(10).unwrap();
+        assert_eq!(skills(&listing), ["skill-5000", "skill-1000", "skill-999"]);
+        assert_eq!(skills(&records.list(1).unwrap()), ["skill-5000"]);
+        assert_eq!(fs::read_dir(dir.path().join("data/runs")).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_taken_identifier_is_not_used_again() {
+        let (_dir, records) = store();
+        let mut first = at(1);
+        let mut second = Record { skill: "other".to_owned(), ..first.clone() };
+        records.add(&mut first).unwrap();
+        records.add(&mut second).unwrap();
+        assert_ne!(first.id, second.id);
+        assert_eq!(first.id[..19], second.id[..19]);
+        assert_eq!(records.find(&first.id).unwrap().skill, "skill-1");
+        assert_eq!(records.find(&second.id).unwrap().skill, "other");
+    }
+
+    #[test]
+    fn an_identifier_is_never_a_path() {
+        let (dir, records) = store();
+        for id in ["", "../../escaped-from-here", "20261115/060102"] {
+            let mut record = Record { id: id.to_owned(), ..at(1) };
+            records.add(&mut record).unwrap();
+            assert_eq!(records.find(&record.id).unwrap(), record);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_unique_beginning_is_enough() {
+        let (_dir, records) = store();
+        let mut ids = BTreeSet::new();
+        for milliseconds in [0, 1, 2, 3, 61_000] {
+            let mut record = at(milliseconds);
+            records.add(&mut record).unwrap();
+            ids.insert(record.id);
+        }
+        assert_eq!(records.find("20261115-0602").unwrap().skill, "skill-61000");
+        for id in &ids {
+            assert_eq!(&records.find(id).unwrap().id, id);
+        }
+        let error = records.find("20261115-0601").unwrap_err().to_string();
+        assert!(error.starts_with("`20261115-0601` could be any of 4 runs: 2026"), "{error}");
+        assert_eq!(error.matches("20261115-060102-").count(), 3, "{error}");
+        assert!(records.find("").is_err());
+        let error = records.find("../approvals").unwrap_err();
+        assert_eq!(error.to_string(), "there is no run `../approvals`");
+    }
+
+    #[test]
+    fn a_damaged_record_is_named_and_the_others_are_listed() {
+        let (dir, records) = store();
+        records.add(&mut at(1)).unwrap();
+        let path = dir.path().join("data/runs/20990101-000000-000000.json");
+        fs::write(&path, "{").unwrap();
+        let listing = records.list(10).unwrap();
+        assert_eq!(skills(&listing), ["skill-1"]);
+        assert!(listing.problems[0].to_string().contains("20990101-000000-000000.json is damaged"));
+        assert!(matches!(records.find("2099"), Err(StoreError::Corrupt { .. })));
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn every_field_comes_back() {
+        let (_dir, records) = store();
+        let mut record = Record {
+            version: Some("1.0.0".into()),
+            tool: Some("git_log".into()),
+            path: "/skills/git".into(),
+            permissions: vec!["shell:execute:git".parse().unwrap()],
+            policy: serde_json::json!({"read": ["/x"]}),
+            exit_code: Some(3),
+            error: Some(super::super::ErrorRecord { code: "x".into(), message: "y".into() }),
+            hosts: vec![serde_json::json!({"host": "example.com"})],
+            ..at(7)
+        };
+        records.add(&mut record).unwrap();
+        assert_eq!(records.find(&record.id).unwrap(), record);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_record_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_dir, records) = store();
+        let mut record = at(1);
+        records.add(&mut record).unwrap();
+        let file = records.folder().join(format!("{}.json", record.id));
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_and_not_a_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("data"), "in the way").unwrap();
+        let records = Records::new(&Home::at(dir.path()));
+        assert!(records.add(&mut at(1)).is_err());
+    }
+}

@@ -1,0 +1,317 @@
+//! Running a tool: [`plan`] works out everything that a run will do, without doing any of it;
+//! [`Plan::run`] does it in the sandbox and gives the envelope and the record.
+
+mod action;
+mod python;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_sandbox::{Counted, Limits, Policy, Watch};
+use savoir_skill::{
+    dialect::{About, Place},
+    permission::{Permission, Tier},
+    skill::Tool,
+};
+use serde_json::{Map, Value};
+
+pub use self::{
+    action::{Action, Functions, PythonCall},
+    python::{Answer, PythonTools},
+};
+use crate::{
+    approval::{Program, Request, Widening},
+    call,
+    envelope::Envelope,
+    error::RunError,
+    grant::{self, Grants},
+    ground::Ground,
+    home::Home,
+    inspect::inspect,
+    limits,
+    record::Record,
+    requirements,
+    structured::Fence,
+    subject::Subject,
+};
+
+/// Runtimes that reserve far more addresses than they use.
+const RESERVING_RUNTIMES: [&str; 8] = ["node", "npm", "npx", "deno", "bun", "java", "dotnet", "go"];
+
+/// What was given for the parameters.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// Typed by a person, as `name=value`.
+    Pairs(Vec<(String, String)>),
+    /// Sent by a program.
+    Json(Map<String, Value>),
+    /// Words after `--`, for a script of the skill.
+    Words(Vec<String>),
+    /// A code block of the skill, which finds its inputs in variables.
+    Code {
+        /// The block.
+        fence: Fence,
+        /// Inputs of the skill.
+        inputs: Map<String, Value>,
+    },
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// The skill.
+    pub subject: &'a Subject,
+    /// The tool, or a script by its path in the skill's folder.
+    pub tool: &'a str,
+    /// The parameters.
+    pub given: Given,
+    /// Where it happens.
+    pub ground: &'a Ground,
+    /// The situation, as gibb.eri.sh calls it.
+    pub mode: &'a str,
+    /// What a person adds to the permissions.
+    pub extra: &'a Widening,
+}
+
+/// Everything that a run will do.
+#[derive(Debug)]
+pub struct Plan {
+    /// What a person is asked about.
+    pub request: Request,
+    /// What will be done.
+    pub action: Action,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// Under which policy; Python adds its own files to it.
+    pub policy: Policy,
+    /// What does not keep it from running, in sentences.
+    pub warnings: Vec<String>,
+    seconds: u32,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The answer.
+    pub envelope: Envelope,
+    /// What happened, without the decision that led to it.
+    pub record: Record,
+}
+
+/// Works out everything that a call will do. Nothing is started, written or installed.
+pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
+    let Call { subject, .. } = call;
+    let skill = &subject.skill;
+    let tool = match &call.given {
+        Given::Words(_) | Given::Code { .. } => None,
+        _ => Some(call::tool(skill, call.tool)?),
+    };
+    requirements::check_variables(&skill.requirements, |name| std::env::var_os(name).is_some())
+        .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
+        .map_err(|error| RunError::failed(error.code(), &error))?;
+    let action = match (tool, &call.given) {
+        (None, Given::Words(words)) => action::script(subject, call.tool, words)?,
+        (None, Given::Code { fence, .. }) => action::code(fence)?,
+        (Some(tool), given) => action::of(subject, tool, arguments(tool, given)?)?,
+        (None, _) => return Err(RunError::call("unknown-tool", "no tool was named")),
+    };
+    let mut plan = assemble(call, tool, action)?;
+    plan.warnings = requirements::advice(&skill.requirements, &requirements::Facts::default());
+    Ok(plan)
+}
+
+fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError> {
+    let given = match given {
+        Given::Pairs(pairs) => call::parse_params(tool, pairs)?,
+        Given::Json(map) => map.clone(),
+        Given::Words(_) | Given::Code { .. } => Map::new(),
+    };
+    Ok(call::check(tool, &given)?)
+}
+
+/// Where the dialect lets a tool start.
+fn start_directory(subject: &Subject, ground: &Ground) -> PathBuf {
+    match subject.skill.dialect.running().place {
+        Place::Directory => ground.directory.clone(),
+        Place::Repository => ground.start().to_owned(),
+    }
+}
+
+fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan, RunError> {
+    let Call { subject, ground, extra, .. } = call;
+    let skill = &subject.skill;
+    let permissions = grant::effective(skill, ground);
+    let directory = start_directory(subject, ground);
+    let mut programs: Vec<PathBuf> =
+        action.programs().iter().map(|program| program.path.clone()).collect();
+    programs.extend(required_programs(subject));
+    let own_variables = own_variables(call);
+    // A folder that is not granted is not there: an empty one takes its place.
+    let directory = visible_directory(&directory, &permissions, extra, ground, subject);
+    let grants = Grants {
+        permissions: &permissions,
+        extra,
+        ground,
+        folder: subject.folder.as_deref(),
+        support: &[],
+        tier: subject.tier,
+        programs: &programs,
+        variables: &skill.requirements.env_vars,
+        own_variables: &own_variables,
+        directory: &directory,
+    };
+    let seconds = seconds(subject);
+    let policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let mut request = inspect(subject, ground, extra);
+    request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
+    request.command = action.shown();
+    request.tools = Vec::new();
+    Ok(Plan { request, action, directory, policy, warnings: Vec::new(), seconds })
+}
+
+/// Programs that a dialect lets a skill use by requiring them.
+fn required_programs(subject: &Subject) -> impl Iterator<Item = PathBuf> {
+    let grants = subject.skill.dialect.running().requirements_grant;
+    let names = subject.skill.requirements.programs.iter().filter(move |_| grants);
+    names.filter_map(|name| grant::resolve(name, None).ok()).map(|program| program.path)
+}
+
+fn seconds(subject: &Subject) -> u32 {
+    let Subject { skill, .. } = subject;
+    let seconds = skill.policy.timeout.unwrap_or(skill.dialect.running().seconds);
+    seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
+}
+
+fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
+    let Call { subject, mode, .. } = call;
+    let value = |about: About| match about {
+        About::Name => subject.skill.name.clone(),
+        About::Folder => subject.path().to_string_lossy().into_owned(),
+        About::Mode => (*mode).to_owned(),
+    };
+    let variables = subject.skill.dialect.running().variables;
+    let mut variables: Vec<(String, String)> =
+        variables.iter().map(|(name, about)| ((*name).to_owned(), value(*about))).collect();
+    if let Given::Code { inputs, .. } = &call.given {
+        variables.extend(inputs.iter().map(|(name, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (input_variable(name), text)
+        }));
+    }
+    variables
+}
+
+/// The variable in which a code block finds an input: `pr-url` is in `INPUT_PR_URL`.
+fn input_variable(name: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("INPUT_{}", name.chars().map(word).collect::<String>())
+}
+
+/// Where the run starts: the wanted folder if it can be seen, else the temporary one.
+fn visible_directory(
+    wanted: &Path,
+    permissions: &[Permission],
+    extra: &Widening,
+    ground: &Ground,
+    subject: &Subject,
+) -> PathBuf {
+    use savoir_skill::permission::{Domain, Level};
+    let shown = |scope: &str| {
+        let folder = scope.trim_end_matches("/**").trim_end_matches("**");
+        let folder = match folder.strip_prefix("~/") {
+            Some(rest) => ground.home.join(rest),
+            None if folder == "~" => ground.home.clone(),
+            None => ground.directory.join(folder.trim_start_matches("./")),
+        };
+        // Folders on the way to something visible are there, too.
+        wanted.starts_with(&folder) || folder.starts_with(wanted)
+    };
+    let declared = permissions
+        .iter()
+        .filter(|p| p.domain == Domain::Filesystem && p.level != Level::None)
+        .filter_map(|p| p.scope.as_deref());
+    let added = extra.read.iter().chain(&extra.write).map(String::as_str);
+    let own = subject.folder.as_deref().is_some_and(|folder| folder.starts_with(wanted));
+    if wanted == ground.home || own || declared.chain(added).any(shown) {
+        wanted.to_owned()
+    } else {
+        PathBuf::from("/tmp")
+    }
+}
+
+fn run_limits(programs: &[Program], seconds: u32) -> Limits {
+    let reserving = programs.iter().any(|program| {
+        let name = program.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| RESERVING_RUNTIMES.contains(&name.as_str()))
+    });
+    Limits {
+        wall: Some(Duration::from_secs(seconds.into())),
+        // Processor time that several threads may use up together, not a way around the clock.
+        cpu: Some(u64::from(seconds) * 4),
+        counted: if reserving { Counted::Data } else { Counted::Addresses },
+        ..Limits::default()
+    }
+}
+
+impl Plan {
+    /// Does it. `progress` hears about long work before the tool itself.
+    pub fn run(
+        mut self,
+        subject: &Subject,
+        home: &Home,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Finished, RunError> {
+        // Without its second lock, a machine runs only what someone vouches for.
+        if subject.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
+            return Err(RunError::refused(
+                "sandbox-incomplete",
+                "this machine has no Landlock, and nobody vouches for this skill",
+            )
+            .way_out("savoir doctor tells what this machine can hold"));
+        }
+        let record = self.record(subject);
+        let done = match std::mem::take(&mut self.action) {
+            Action::None => return Err(RunError::call("unknown-tool", "there is nothing to run")),
+            Action::Command { program, arguments, input } => {
+                action::run_command(self.policy, &program, &arguments, input.as_bytes())?
+            }
+            Action::Python(call) => {
+                let PythonCall { interpreter, functions, function, arguments } = call;
+                let mut tools = PythonTools::load(
+                    self.policy,
+                    subject,
+                    &interpreter,
+                    &functions,
+                    home,
+                    progress,
+                )?;
+                let most = Duration::from_secs(self.seconds.into());
+                let answer = tools.call(&function, &arguments, most);
+                tools.finish(answer)
+            }
+        };
+        Ok(action::complete(record, done))
+    }
+
+    /// The record of this run as far as it is known before it.
+    pub fn record(&self, subject: &Subject) -> Record {
+        let Request { version, tool, command, permissions, .. } = self.request.clone();
+        Record {
+            skill: subject.skill.name.clone(),
+            version,
+            tool,
+            path: subject.path().to_owned(),
+            digest: subject.digest.clone(),
+            dialect: subject.skill.dialect.id().to_owned(),
+            trust: subject.trust,
+            tier: subject.tier,
+            command,
+            directory: Some(self.directory.clone()),
+            permissions,
+            policy: serde_json::to_value(&self.policy).unwrap_or_default(),
+            ..Record::begin()
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a call comes down to: a program with arguments, or a function of a Python module.
+
+use std::path::PathBuf;
+
+use savoir_sandbox::{End, Outcome, Policy, Sandbox, Stream};
+use savoir_skill::{
+    command::InterpolateError,
+    skill::{Runner, Tool},
+};
+use serde_json::{Map, Value};
+
+use super::Finished;
+use crate::{
+    approval::Program,
+    envelope::{Capture, Ended, Envelope, Stream as Captured},
+    error::RunError,
+    grant,
+    record::{ErrorRecord, Files, Record},
+    structured::Fence,
+    subject::Subject,
+};
+
+/// What a call comes down to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Action {
+    /// Nothing.
+    #[default]
+    None,
+    /// A program with arguments, never a shell.
+    Command {
+        /// The program.
+        program: Program,
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// What it reads.
+        input: String,
+    },
+    /// A function of a Python module.
+    Python(PythonCall),
+}
+
+/// A call of a Python function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PythonCall {
+    /// The interpreter.
+    pub interpreter: Program,
+    /// Where the functions are.
+    pub functions: Functions,
+    /// The function.
+    pub function: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+}
+
+/// Where Python functions are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Functions {
+    /// In `tools.py`.
+    Module,
+    /// In handlers of OpenClaw, as pairs of name and `path:function`.
+    Handlers(Vec<(String, String)>),
+}
+
+impl Action {
+    /// The programs that it starts itself.
+    pub fn programs(&self) -> &[Program] {
+        match self {
+            Self::None => &[],
+            Self::Command { program, .. } => std::slice::from_ref(program),
+            Self::Python(call) => std::slice::from_ref(&call.interpreter),
+        }
+    }
+
+    /// The exact command, for a person; empty if it is no command.
+    pub fn shown(&self) -> Vec<String> {
+        match self {
+            Self::Command { program, arguments, .. } => {
+                let name = program.path.to_string_lossy().into_owned();
+                std::iter::once(name).chain(arguments.iter().cloned()).collect()
+            }
+            Self::None | Self::Python(_) => Vec::new(),
+        }
+    }
+}
+
+/// What a tool with these arguments comes down to.
+pub(super) fn of(
+    subject: &Subject,
+    tool: &Tool,
+    arguments: Map<String, Value>,
+) -> Result<Action, RunError> {
+    match &tool.runner {
+        Runner::Command(template) => {
+            let program = grant::resolve(&template.program, subject.folder.as_deref())?;
+            let filled = template.interpolate(&tool.name, &tool.parameters, &arguments);
+            let arguments =
+                filled.map_err(|error: InterpolateError| RunError::call(error.code(), &error))?;
+            Ok(Action::Command { program, arguments, input: String::new() })
+        }
+        Runner::Python { function } => {
+            // One tool that does not fit blocks the whole skill.
+            subject.source.as_ref().map_err(|error| {
+                RunError::failed("skill-blocked", error)
+                    .way_out(format!("savoir check {} shows each place", subject.path().display()))
+            })?;
+            python_call(Functions::Module, function, arguments)
+        }
+        Runner::Handler { path } if crate::python::host::is_python_handler(path) => {
+            let handlers = subject.skill.tools.iter().filter_map(|tool| match &tool.runner {
+                Runner::Handler { path } if crate::python::host::is_python_handler(path) => {
+                    Some((tool.name.clone(), path.clone()))
+                }
+                _ => None,
+            });
+            python_call(Functions::Handlers(handlers.collect()), &tool.name, arguments)
+        }
+        // A handler in another language gets its arguments as JSON.
+        Runner::Handler { path } => {
+            let program = grant::resolve(&format!("./{path}"), subject.folder.as_deref())?;
+            let input = Value::Object(arguments).to_string();
+            Ok(Action::Command { program, arguments: Vec::new(), input })
+        }
+    }
+}
+
+/// A script of the skill's folder.
+pub(super) fn script(subject: &Subject, path: &str, words: &[String]) -> Result<Action, RunError> {
+    let program = grant::resolve(&format!("./{path}"), subject.folder.as_deref())?;
+    Ok(Action::Command { program, arguments: words.to_vec(), input: String::new() })
+}
+
+/// A code block of the skill.
+pub(super) fn code(fence: &Fence) -> Result<Action, RunError> {
+    let program = grant::resolve(fence.interpreter, None)?;
+    let option = if fence.interpreter == "node" { "-e" } else { "-c" };
+    let arguments = vec![option.to_owned(), fence.code.clone()];
+    Ok(Action::Command { program, arguments, input: String::new() })
+}
+
+fn python_call(
+    functions: Functions,
+    function: &str,
+    arguments: Map<String, Value>,
+) -> Result<Action, RunError> {
+    let interpreter = grant::resolve("python3", None)?;
+    let function = function.to_owned();
+    Ok(Action::Python(PythonCall { interpreter, functions, function, arguments }))
+}
+
+/// What a run came to, before it is put into the record.
+pub(super) struct Done {
+    pub(super) envelope: Envelope,
+    pub(super) outcome: Outcome,
+}
+
+/// Runs a program until it ends or a limit is reached.
+pub(super) fn run_command(
+    policy: Policy,
+    program: &Program,
+    arguments: &[String],
+    input: &[u8],
+) -> Result<Done, RunError> {
+    let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
+    let limit = policy.limits.output;
+    let process = Sandbox::new(policy)?.start(&program.path, arguments)?;
+    let mut capture = Capture::default();
+    let outcome = process.drive(input, |stream, bytes| {
+        let stream = match stream {
+            Stream::Output => Captured::Stdout,
+            Stream::Error => Captured::Stderr,
+        };
+        capture.push(stream, bytes);
+    });
+    Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome })
+}
+
+/// The envelope of an outcome, with limits by their names.
+pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit: u64) -> Envelope {
+    let (captured, duration) = (capture.finish(), outcome.duration);
+    let named = |code: &'static str, message: String| {
+        let plain = Envelope::failed(code, message, duration);
+        Envelope { output: captured.output.clone(), truncated: captured.truncated > 0, ..plain }
+    };
+    match outcome.end {
+        End::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
+        End::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
+        End::TooMuchOutput => named(
+            "output-limit",
+            format!("Command printed more than {} MiB and was stopped", limit >> 20),
+        ),
+        End::Stopped => named("stopped", "Command was stopped".to_owned()),
+        End::Signalled(SIGNAL_CPU) => {
+            named("cpu-limit", "Command used more processor time than allowed".to_owned())
+        }
+        End::Signalled(SIGNAL_FILE_SIZE) => {
+            named("file-size-limit", "Command wrote a file larger than allowed".to_owned())
+        }
+        End::Signalled(signal) => Envelope::new(Ended::Signalled(signal), captured, duration),
+    }
+}
+
+const SIGNAL_CPU: i32 = 24;
+const SIGNAL_FILE_SIZE: i32 = 25;
+
+/// Puts what happened into the record.
+pub(super) fn complete(mut record: Record, done: Done) -> Finished {
+    let Done { envelope, outcome } = done;
+    let texts = |paths: std::collections::BTreeSet<PathBuf>| {
+        paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    };
+    record.duration_ms = envelope.duration_ms;
+    record.success = envelope.success;
+    record.exit_code = envelope.exit_code;
+    record.error = envelope.error.clone().map(|message| ErrorRecord {
+        code: envelope.code.as_deref().unwrap_or("failed").to_owned(),
+        message,
+    });
+    record.output_bytes = outcome.output_bytes;
+    record.truncated = envelope.truncated;
+    record.enforcement = serde_json::to_value(&outcome.enforcement).unwrap_or_default();
+    record.hosts =
+        outcome.hosts.iter().filter_map(|event| serde_json::to_value(event).ok()).collect();
+    record.files = Files {
+        read: texts(outcome.files.read),
+        written: texts(outcome.files.written),
+        denied: texts(outcome.files.denied),
+        more: outcome.files.more,
+    };
+    record.programs = texts(outcome.files.executed);
+    Finished { envelope, record }
+}

@@ -1,0 +1,228 @@
+//! [`PythonTools`]: the functions of one skill, loaded in a process of its own.
+
+use std::{
+    fs::File,
+    io::{BufReader, Read as _},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use savoir_sandbox::{End, Killer, PathGrant, Policy, Process, Sandbox};
+use savoir_skill::python::TOOLS_FILE;
+use serde_json::{Map, Value};
+
+use super::action::{Done, Functions};
+use crate::{
+    approval::Program,
+    envelope::{Capture, Envelope, Stream, timeout_message},
+    error::RunError,
+    home::Home,
+    python::{
+        environment::{self, Builds, Installer, Wanted},
+        host::{self, Serves},
+        protocol::{CallError, Session},
+        requirement::{Places, requirements},
+        version,
+    },
+    subject::Subject,
+};
+
+/// Seconds that a module may take to load; imports of large packages are slow.
+const LOADING: Duration = Duration::from_mins(1);
+
+/// The functions of one skill, loaded in a process of its own.
+#[derive(Debug)]
+pub struct PythonTools {
+    process: Process,
+    killer: Killer,
+    session: Session<BufReader<File>, File>,
+    printed: JoinHandle<Capture>,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub enum Answer {
+    /// A value.
+    Value(Value, Duration),
+    /// An error with its stable name.
+    Error(&'static str, String, Duration),
+}
+
+impl PythonTools {
+    /// Makes the environment if the skill wants packages, and loads the module in the sandbox.
+    pub fn load(
+        mut policy: Policy,
+        subject: &Subject,
+        interpreter: &Program,
+        functions: &Functions,
+        home: &Home,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, RunError> {
+        let cache = home
+            .cache_folder("python")
+            .map_err(|error| RunError::failed("cache-unavailable", &error))?;
+        let cache = cache.canonicalize().unwrap_or(cache);
+        let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
+        let program = host::install(&cache).map_err(|error| failed(&error))?;
+        check_version(subject, interpreter)?;
+        let python = match environment(subject, interpreter, &cache, progress)? {
+            None => interpreter.path.clone(),
+            Some(environment) => {
+                policy.paths.push(PathGrant::read(&environment.root));
+                environment.python()
+            }
+        };
+        policy.paths.push(PathGrant::read(&program));
+        policy.programs.retain(|path| *path != interpreter.path);
+        policy.programs.push(python.clone());
+        // A loaded module waits for calls; each call has its own clock.
+        policy.limits.wall = None;
+        let arguments = arguments(subject, &program, functions);
+        let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
+        let killer = process.killer().map_err(|error| failed(&error))?;
+        let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(failed(&"the pipes are gone"));
+        };
+        let printed = thread::spawn(move || capture(stderr));
+        let limited = limited(&killer, LOADING, || Session::start(BufReader::new(stdout), stdin));
+        match limited {
+            Ok(session) => Ok(Self { process, killer, session, printed }),
+            Err(error) => {
+                drop(process);
+                let printed = printed.join().map(|capture| capture.finish().output);
+                let said = printed.ok().filter(|text| !text.is_empty());
+                let said = said.map(|text| format!("\n{text}")).unwrap_or_default();
+                Err(RunError::failed(
+                    "module-not-loaded",
+                    format!("{TOOLS_FILE} cannot be loaded: {error}{said}"),
+                ))
+            }
+        }
+    }
+
+    /// Calls a function.
+    pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>, most: Duration) -> Answer {
+        let started = Instant::now();
+        let session = &mut self.session;
+        let answer = limited(&self.killer, most, || session.call(tool, arguments));
+        let duration = started.elapsed();
+        match answer {
+            Ok(value) => Answer::Value(value, duration),
+            Err(CallError::HostEnded) if duration >= most => {
+                Answer::Error("timeout", timeout_message(most.as_secs() as u32), duration)
+            }
+            Err(error) => Answer::Error(error.code(), error.to_string(), duration),
+        }
+    }
+
+    /// Ends the process and wraps up the answer, with what the module printed.
+    pub(super) fn finish(self, answer: Answer) -> Done {
+        let Self { process, session, printed, .. } = self;
+        // The host ends by itself when there is nothing more to read.
+        drop(session);
+        let mut outcome = process.wait_at_most(Duration::from_secs(2));
+        if outcome.end == End::TimedOut {
+            outcome.end = End::Stopped;
+        }
+        let printed = printed.join().unwrap_or_default().finish();
+        outcome.output_bytes = printed.total;
+        let mut envelope = match answer {
+            Answer::Value(value, duration) => Envelope::returned(value, duration),
+            Answer::Error(code, message, duration) => Envelope::failed(code, message, duration),
+        };
+        if !envelope.success {
+            envelope.output = printed.output;
+            envelope.truncated = printed.truncated > 0;
+        }
+        Done { envelope, outcome }
+    }
+}
+
+fn arguments(subject: &Subject, program: &std::path::Path, functions: &Functions) -> Vec<String> {
+    let pairs: Vec<(&str, &str)> = match functions {
+        Functions::Module => Vec::new(),
+        Functions::Handlers(list) => list.iter().map(|(name, path)| (&**name, &**path)).collect(),
+    };
+    let serves = match functions {
+        Functions::Module => Serves::Module(TOOLS_FILE),
+        Functions::Handlers(_) => Serves::Actions(&pairs),
+    };
+    // Bytecode beside the module might be another program than its source.
+    let own = ["-X", "pycache_prefix=/tmp/.bytecode"].map(str::to_owned);
+    let arguments = host::arguments(program, subject.path(), &serves);
+    own.into_iter()
+        .chain(arguments.into_iter().map(|text| text.to_string_lossy().into_owned()))
+        .collect()
+}
+
+fn check_version(subject: &Subject, interpreter: &Program) -> Result<(), RunError> {
+    let Some(range) = &subject.skill.requirements.python else { return Ok(()) };
+    let found = version::python_version(&interpreter.path)
+        .map_err(|error| RunError::failed("python-unusable", &error))?;
+    match version::satisfies(range, &found) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(RunError::failed(
+            "python-version",
+            format!("the skill needs Python {range}, {} is {found}", interpreter.path.display()),
+        )
+        .way_out("install a Python that fits, first on PATH")),
+        Err(error) => Err(RunError::failed("python-version", &error)),
+    }
+}
+
+/// The environment with the packages that the skill wants, if it wants any.
+fn environment(
+    subject: &Subject,
+    interpreter: &Program,
+    cache: &std::path::Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Option<environment::Environment>, RunError> {
+    let wanted = &subject.skill.requirements.python_packages;
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let requirements = requirements(wanted, Places::Refused)
+        .map_err(|error| RunError::refused("requirement-refused", &error))?;
+    let path = std::env::var_os("PATH");
+    let variables = environment::variables(std::env::vars_os());
+    let wanted = Wanted {
+        python: &interpreter.path,
+        requirements: &requirements,
+        builds: Builds::Refused,
+        installer: Installer::find(path.as_deref()),
+        variables,
+    };
+    environment::prepare(cache, &wanted, progress).map(Some).map_err(|error| {
+        let failed = RunError::failed("environment-failed", &error);
+        match error.hint() {
+            Some(hint) => failed.way_out(hint),
+            None => failed,
+        }
+    })
+}
+
+/// Runs something that waits for the host, and ends the host when it takes too long.
+fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
+    let (done, waiting) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waiting.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
+                killer.kill();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+fn capture(mut stderr: File) -> Capture {
+    let mut capture = Capture::default();
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(length @ 1..) = stderr.read(&mut buffer) {
+        capture.push(Stream::Stderr, &buffer[..length]);
+    }
+    capture
+}

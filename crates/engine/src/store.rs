@@ -1,0 +1,203 @@
+//! Files that Savoir keeps: a reader sees the old text or the new one, never half of it, and two
+//! writers take turns.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use thiserror::Error;
+
+/// Why something could not be kept or found again.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// There is no home folder to keep anything in.
+    #[error("it is not known where to keep files: neither SAVOIR_HOME nor HOME is set")]
+    NoHome,
+    /// A folder could not be made or listed.
+    #[error("{} cannot be used as a folder: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Other users may write a file or a folder that decides what runs.
+    #[error("other users may write to {}", path.display())]
+    Exposed {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A file could not be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds something else than Savoir wrote.
+    #[error("{} is damaged: {problem}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file was written by a newer Savoir.
+    #[error("{} has the format {found}, this program knows up to {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The format of the file.
+        found: u64,
+        /// The newest format this program knows.
+        known: u64,
+    },
+    /// No record has the identifier.
+    #[error("there is no run `{id}`")]
+    NoSuchRun {
+        /// What was asked for.
+        id: String,
+    },
+    /// Several records begin with the identifier.
+    #[error("`{id}` could be any of {count} runs: {}", some.join(", "))]
+    AmbiguousRun {
+        /// What was asked for.
+        id: String,
+        /// How many runs begin with it.
+        count: usize,
+        /// The newest of them.
+        some: Vec<String>,
+    },
+}
+
+impl StoreError {
+    /// The way out.
+    pub fn help(&self) -> String {
+        match self {
+            Self::NoHome => "set SAVOIR_HOME to a folder of your own".to_owned(),
+            Self::Folder { .. } | Self::Read { .. } | Self::Write { .. } => {
+                "check its permissions and the space left, or set SAVOIR_HOME to another folder"
+                    .to_owned()
+            }
+            Self::Exposed { path } => format!("close it with: chmod go-w {}", path.display()),
+            Self::Corrupt { path, .. } => format!(
+                "mend it, or move it away to begin anew without what it holds: mv {0} {0}.damaged",
+                path.display()
+            ),
+            Self::Newer { .. } => "update Savoir, or set SAVOIR_HOME to another folder".to_owned(),
+            Self::NoSuchRun { .. } => "`savoir runs` lists them".to_owned(),
+            Self::AmbiguousRun { .. } => "give more of its digits".to_owned(),
+        }
+    }
+}
+
+/// Makes a folder for its owner alone; refuses one that others may write into.
+pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Folder { path: path.to_owned(), source };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(failed)?;
+    refuse_exposed(path)
+}
+
+/// Refuses a file or folder that others may write: whoever can write here can approve anything in
+/// the owner's name. What is not there is not exposed.
+#[cfg(unix)]
+pub(crate) fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().mode() & 0o022 != 0 => {
+            Err(StoreError::Exposed { path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Elsewhere the folders of a user are closed to others from the start.
+#[cfg(not(unix))]
+pub(crate) fn refuse_exposed(_: &Path) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Whether a file that is there already may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replace,
+    Spare,
+}
+
+/// Writes JSON through a temporary file in the same folder, for the owner's eyes alone.
+pub(crate) fn write_json(
+    path: &Path,
+    value: &impl Serialize,
+    existing: Existing,
+) -> Result<(), StoreError> {
+    let write = || -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut text = serde_json::to_string_pretty(value)?;
+        text.push('\n');
+        // Such a file has the mode 0600.
+        let mut file = tempfile::Builder::new().prefix(".savoir-").tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        match existing {
+            Existing::Replace => file.persist(path)?,
+            Existing::Spare => file.persist_noclobber(path)?,
+        };
+        // The new name is part of the folder, which has a cache of its own.
+        #[cfg(unix)]
+        fs::File::open(folder)?.sync_all()?;
+        Ok(())
+    };
+    write().map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+/// Reads JSON; `None` when there is no such file.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StoreError::Read { path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| StoreError::Corrupt { path: path.to_owned(), problem: error.to_string() })
+}
+
+/// Holds the turn of one writer until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    // Closing the file gives the turn to the next.
+    _file: fs::File,
+}
+
+/// Waits for the turn to change what `path` holds.
+pub(crate) fn take_turn(path: &Path) -> Result<Turn, StoreError> {
+    // The file itself is replaced by each writer, so the lock needs a file that stays.
+    let lock = path.with_extension("lock");
+    let open = || -> io::Result<fs::File> {
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&lock)?;
+        file.lock()?;
+        Ok(file)
+    };
+    let file = open().map_err(|source| StoreError::Write { path: lock.clone(), source })?;
+    Ok(Turn { _file: file })
+}

@@ -1,0 +1,101 @@
+//! Other skills and MCP servers that a skill depends on.
+
+use std::{collections::BTreeSet, fmt};
+
+use savoir_skill::version::{SkillRef, parse_version};
+
+/// A skill that is depended on and is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    /// It is not installed.
+    NotInstalled {
+        /// As the dependency writes it.
+        wanted: String,
+    },
+    /// It is installed in a version that will not do.
+    OtherVersion {
+        /// As the dependency writes it.
+        wanted: String,
+        /// The version that is installed.
+        installed: String,
+    },
+    /// The dependency is not `name@range`.
+    Unreadable {
+        /// As the dependency writes it.
+        wanted: String,
+        /// Why it cannot be read.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled { wanted } => write!(f, "{wanted} is not installed"),
+            Self::OtherVersion { wanted, installed } => {
+                write!(f, "{wanted} is needed, {installed} is installed")
+            }
+            Self::Unreadable { wanted, reason } => write!(f, "`{wanted}` cannot be read: {reason}"),
+        }
+    }
+}
+
+/// The dependencies, written `name@range`, that no installed skill meets.
+pub fn unmet_skills(
+    wanted: &[impl AsRef<str>],
+    installed: impl Fn(&SkillRef) -> Option<String>,
+) -> Vec<Unmet> {
+    let unmet = |text: &str| {
+        let wanted = text.to_owned();
+        let reference = match SkillRef::parse(text) {
+            Ok(reference) => reference,
+            Err(error) => return Some(Unmet::Unreadable { wanted, reason: error.to_string() }),
+        };
+        let Some(installed) = installed(&reference) else {
+            return Some(Unmet::NotInstalled { wanted });
+        };
+        let fits = reference.range.is_any()
+            || parse_version(&installed).is_ok_and(|version| reference.range.matches(&version));
+        (!fits).then_some(Unmet::OtherVersion { wanted, installed })
+    };
+    wanted.iter().filter_map(|text| unmet(text.as_ref())).collect()
+}
+
+/// The MCP servers that nobody here knows, each once.
+pub fn unknown_servers(wanted: &[impl AsRef<str>], known: &BTreeSet<String>) -> Vec<String> {
+    let mut unknown: Vec<String> = Vec::new();
+    for name in wanted.iter().map(AsRef::as_ref) {
+        if !known.contains(name) && !unknown.iter().any(|seen| seen == name) {
+            unknown.push(name.to_owned());
+        }
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_held_against_what_is_installed() {
+        let installed = |wanted: &SkillRef| match wanted.name.as_str() {
+            "old" => Some("1.0.0".to_owned()),
+            "odd" => Some("yesterday".to_owned()),
+            _ => None,
+        };
+        let unmet =
+            unmet_skills(&["old@^1", "old@>=2", "odd", "odd@1", "gone", "x@||", "@1"], installed);
+        let said: Vec<String> = unmet.iter().map(ToString::to_string).collect();
+        assert_eq!(said[0], "old@>=2 is needed, 1.0.0 is installed");
+        assert_eq!(said[1], "odd@1 is needed, yesterday is installed");
+        assert_eq!(said[2], "gone is not installed");
+        assert!(said[3].starts_with("`x@||` cannot be read"), "{said:?}");
+        assert!(said[4].starts_with("`@1` cannot be read"), "{said:?}");
+    }
+
+    #[test]
+    fn servers_by_name() {
+        let known = BTreeSet::from(["a".to_owned()]);
+        assert_eq!(unknown_servers(&["a", "b", "b"], &known), ["b"]);
+    }
+}

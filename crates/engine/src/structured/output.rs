@@ -1,0 +1,221 @@
+//! What a skill answers with, held against what it promised.
+
+use std::{fmt, fs, io::Read as _, path::PathBuf};
+
+use savoir_skill::skill::Output;
+use serde_json::Value;
+use thiserror::Error;
+
+/// The largest file that is read to hold it against a schema.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+
+/// An answer of the promised type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Text, as it came.
+    Text(String),
+    /// A JSON value.
+    Json(Value),
+    /// A file that is there.
+    File(PathBuf),
+}
+
+/// A place where an answer is not what its schema says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON pointer into the answer; empty for the whole.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "the whole answer" } else { &self.pointer };
+        write!(f, "{place}: {}", self.message)
+    }
+}
+
+/// Why an answer is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OutputError {
+    /// The type is none that skillrt knows.
+    #[error("`{0}` is no type of output, there are text, json and file")]
+    UnknownType(String),
+    /// The answer is not JSON.
+    #[error("the answer is not JSON: {0}")]
+    NotJson(String),
+    /// The answer names no file that can be read.
+    #[error("the answer names no file that can be read: {0}")]
+    NoFile(String),
+    /// The answer is not what the schema says: every place.
+    #[error("the answer does not match the schema: {}", join(.0))]
+    Mismatch(Vec<Violation>),
+    /// The schema is none, or needs another that is not in it.
+    #[error("the schema cannot be used: {0}")]
+    BadSchema(String),
+}
+
+fn join(violations: &[Violation]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl OutputError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownType(_) => "unknown-output-type",
+            Self::NotJson(_) => "output-not-json",
+            Self::NoFile(_) => "output-no-file",
+            Self::Mismatch(_) => "output-mismatch",
+            Self::BadSchema(_) => "invalid-schema",
+        }
+    }
+}
+
+/// Reads an answer as the type that the skill promises, and holds it against the schema.
+///
+/// JSON may stand in one code block, as models like to write it. For `file` the answer is a path;
+/// the schema is then about the file's content, as JSON. Schemas elsewhere are never fetched.
+pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputError> {
+    let schema = output.schema.as_ref().filter(|schema| !schema.is_null());
+    match output.kind.as_str() {
+        "text" => {
+            if let Some(schema) = schema {
+                hold(schema, &Value::from(text))?;
+            }
+            Ok(Answer::Text(text.to_owned()))
+        }
+        "json" => {
+            let value = parse(without_fence(text))?;
+            if let Some(schema) = schema {
+                hold(schema, &value)?;
+            }
+            Ok(Answer::Json(value))
+        }
+        "file" => {
+            let path = PathBuf::from(text.trim());
+            if text.trim().is_empty() || !path.is_file() {
+                return Err(OutputError::NoFile(text.trim().to_owned()));
+            }
+            if let Some(schema) = schema {
+                hold(schema, &parse(&content(&path)?)?)?;
+            }
+            Ok(Answer::File(path))
+        }
+        other => Err(OutputError::UnknownType(other.to_owned())),
+    }
+}
+
+fn parse(text: &str) -> Result<Value, OutputError> {
+    serde_json::from_str(text).map_err(|error| OutputError::NotJson(error.to_string()))
+}
+
+fn content(path: &PathBuf) -> Result<String, OutputError> {
+    let failed = |why: &dyn fmt::Display| OutputError::NoFile(format!("{}: {why}", path.display()));
+    let file = fs::File::open(path).map_err(|error| failed(&error))?;
+    let mut text = String::new();
+    let read = file.take(LARGEST_FILE + 1).read_to_string(&mut text);
+    match read.map_err(|error| failed(&error))? as u64 {
+        size if size > LARGEST_FILE => Err(failed(&"it is larger than 16 MiB")),
+        _ => Ok(text),
+    }
+}
+
+/// The content of the code block that is the whole text, or the text.
+fn without_fence(text: &str) -> &str {
+    let inner = || {
+        let (info, rest) = text.trim().strip_prefix("```")?.split_once('\n')?;
+        let known = matches!(info.trim().to_ascii_lowercase().as_str(), "" | "json");
+        rest.strip_suffix("```").filter(|_| known)
+    };
+    inner().unwrap_or(text)
+}
+
+fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
+    let validator = jsonschema::options()
+        .offline()
+        .build(schema)
+        .map_err(|error| OutputError::BadSchema(error.to_string()))?;
+    let violations: Vec<Violation> = validator
+        .iter_errors(value)
+        .map(|error| Violation {
+            pointer: error.instance_path().as_str().to_owned(),
+            message: error.to_string(),
+        })
+        .collect();
+    if violations.is_empty() { Ok(()) } else { Err(OutputError::Mismatch(violations)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn validate(kind: &str, schema: Value, text: &str) -> Result<Answer, OutputError> {
+        validate_output(&Output { kind: kind.into(), schema: Some(schema) }, text)
+    }
+
+    #[test]
+    fn every_violation_has_its_pointer() {
+        let schema = json!({"type": "object", "required": ["verdict"], "properties": {
+            "comments": {"type": "array", "items": {"type": "string"}}}});
+        let good = validate("json", schema.clone(), "```json\n{\"verdict\": 1}\n```\n").unwrap();
+        assert_eq!(good, Answer::Json(json!({"verdict": 1})));
+        let error = validate("json", schema, r#"{"comments": ["a", 5, {}]}"#).unwrap_err();
+        assert_eq!(error.code(), "output-mismatch");
+        let OutputError::Mismatch(violations) = error else { panic!("{error}") };
+        let mut pointers: Vec<_> = violations.iter().map(|found| found.pointer.as_str()).collect();
+        pointers.sort_unstable();
+        assert_eq!(pointers, ["", "/comments/1", "/comments/2"]);
+    }
+
+    #[test]
+    fn schemas_elsewhere_are_not_fetched() {
+        for reference in
+            ["http://127.0.0.1:1/x.json", "https://example.com/x", "file:///etc/passwd"]
+        {
+            let error = validate("json", json!({"$ref": reference}), "1").unwrap_err();
+            assert_eq!(error.code(), "invalid-schema", "{reference}");
+        }
+        let inside = json!({"$defs": {"n": {"type": "number"}}, "$ref": "#/$defs/n"});
+        assert!(validate("json", inside, "1").is_ok());
+    }
+
+    #[test]
+    fn a_schema_must_be_one() {
+        for schema in [
+            json!({"type": "nothing"}),
+            json!({"minimum": "x"}),
+            json!("text"),
+            json!({"pattern": "("}),
+        ] {
+            let error = validate("json", schema.clone(), "\"a\"").unwrap_err();
+            assert_eq!(error.code(), "invalid-schema", "{schema}");
+        }
+    }
+
+    #[test]
+    fn each_type_is_read_its_own_way() {
+        assert_eq!(validate("json", Value::Null, "{").unwrap_err().code(), "output-not-json");
+        assert_eq!(validate("text", Value::Null, " a ").unwrap(), Answer::Text(" a ".into()));
+        let short = json!({"type": "string", "maxLength": 3});
+        assert_eq!(validate("text", short, "four").unwrap_err().code(), "output-mismatch");
+        assert_eq!(validate("sound", Value::Null, "").unwrap_err().code(), "unknown-output-type");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.json");
+        fs::write(&file, "[1]").unwrap();
+        let path = file.to_str().unwrap();
+        let schema = json!({"type": "array"});
+        assert_eq!(
+            validate("file", schema, &format!("{path}\n")).unwrap(),
+            Answer::File(file.clone())
+        );
+        let object = json!({"type": "object"});
+        assert_eq!(validate("file", object, path).unwrap_err().code(), "output-mismatch");
+        let gone = folder.path().join("gone");
+        let error = validate("file", Value::Null, gone.to_str().unwrap()).unwrap_err();
+        assert_eq!(error.code(), "output-no-file");
+    }
+}

@@ -1,0 +1,18 @@
+//! Python tools, with the interpreter of this machine.
+
+mod environment;
+mod host;
+
+use std::path::{Path, PathBuf};
+
+use savoir_engine::python::version::python_version;
+
+/// The interpreter, or `None` with a note when there is none.
+fn python() -> Option<PathBuf> {
+    let python = Path::new("python3");
+    if python_version(python).is_ok() {
+        return Some(python.to_owned());
+    }
+    eprintln!("note: there is no python3, so this test checks nothing here");
+    None
+}

@@ -1,0 +1,133 @@
+//! `/etc/ld.so.cache`: where the system's libraries are, as `ldconfig` wrote it down for the loader of glibc.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    elf::{u32_at, u64_at},
+    reader,
+};
+
+/// Where it lies.
+pub(super) const PATH: &str = "/etc/ld.so.cache";
+
+const OLD: &[u8] = b"ld.so-1.7.0\0";
+const NEW: &[u8] = b"glibc-ld.so.cache1.1";
+const HEADER: usize = 48;
+const ENTRY: usize = 24;
+const SIZE: usize = 16 << 20;
+
+/// The flags of a library of glibc for this machine.
+const FLAGS: u32 = if cfg!(target_arch = "aarch64") { 0x0a03 } else { 0x0303 };
+
+/// The list of libraries, searched from front to back: it is read once and asked a few times.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue {
+    bytes: Vec<u8>,
+    entries: usize,
+}
+
+impl Catalogue {
+    /// Reads the system's list; without one, nothing is found in it.
+    pub(super) fn read() -> Self {
+        reader::small(Path::new(PATH), SIZE).and_then(Self::parse).unwrap_or_default()
+    }
+
+    /// Takes the list in the new format, behind a list in the old one or alone.
+    pub(super) fn parse(mut bytes: Vec<u8>) -> Option<Self> {
+        if bytes.starts_with(OLD) {
+            let entries = usize::try_from(u32_at(&bytes, OLD.len())?).ok()?;
+            let end = entries.checked_mul(12)?.checked_add(OLD.len() + 4)?;
+            let start = end.checked_next_multiple_of(8)?;
+            if start > bytes.len() {
+                return None;
+            }
+            bytes.drain(..start);
+        }
+        if !bytes.starts_with(NEW) {
+            return None;
+        }
+        let entries = usize::try_from(u32_at(&bytes, NEW.len())?).ok()?;
+        let end = entries.checked_mul(ENTRY)?.checked_add(HEADER)?;
+        (end <= bytes.len()).then_some(Self { bytes, entries })
+    }
+
+    /// The file that a name stands for; variants for special processors are passed over.
+    pub(super) fn find(&self, name: &OsStr) -> Option<PathBuf> {
+        let table = self.bytes.get(HEADER..HEADER + self.entries * ENTRY)?;
+        table.chunks_exact(ENTRY).find_map(|entry| {
+            if u32_at(entry, 0)? != FLAGS || u64_at(entry, 16)? != 0 {
+                return None;
+            }
+            if self.text(u32_at(entry, 4)?)? != name.as_bytes() {
+                return None;
+            }
+            let path = Path::new(OsStr::from_bytes(self.text(u32_at(entry, 8)?)?));
+            path.is_absolute().then(|| path.to_path_buf())
+        })
+    }
+
+    fn text(&self, at: u32) -> Option<&[u8]> {
+        let rest = self.bytes.get(usize::try_from(at).ok()?..)?;
+        let rest = &rest[..rest.len().min(4096)];
+        rest.split(|byte| *byte == 0).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(libraries: &[(u32, &str, &str, u64)]) -> Vec<u8> {
+        let mut bytes = NEW.to_vec();
+        let mut strings = Vec::new();
+        let start = HEADER + ENTRY * libraries.len();
+        bytes.extend((libraries.len() as u32).to_le_bytes());
+        bytes.resize(HEADER, 0);
+        for (flags, name, path, hardware) in libraries {
+            let mut put = |text: &str| {
+                let at = (start + strings.len()) as u32;
+                strings.extend(text.bytes().chain([0]));
+                at
+            };
+            let (name, path) = (put(name), put(path));
+            bytes.extend([*flags, name, path, 0].into_iter().flat_map(u32::to_le_bytes));
+            bytes.extend(hardware.to_le_bytes());
+        }
+        bytes.extend(strings);
+        bytes
+    }
+
+    #[test]
+    fn finds_the_plain_library_of_this_machine() {
+        let bytes = list(&[
+            (0x0801, "libx.so.1", "/lib32/libx.so.1", 0),
+            (FLAGS, "libx.so.1", "/lib/glibc-hwcaps/libx.so.1", 1 << 62),
+            (FLAGS, "libx.so.1", "/lib/libx.so.1", 0),
+            (FLAGS, "libx.so.1", "/later/libx.so.1", 0),
+        ]);
+        let mut both = OLD.to_vec();
+        both.extend(1_u32.to_le_bytes());
+        both.extend([0; 12]);
+        both.resize(both.len().next_multiple_of(8), 0);
+        both.extend(&bytes);
+        for bytes in [bytes, both] {
+            let list = Catalogue::parse(bytes).unwrap();
+            assert_eq!(list.find("libx.so.1".as_ref()), Some("/lib/libx.so.1".into()));
+            assert_eq!(list.find("libx.so".as_ref()), None);
+        }
+    }
+
+    #[test]
+    fn does_not_believe_impossible_counts() {
+        let mut bytes = list(&[(FLAGS, "a", "/a", 0)]);
+        bytes[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(Catalogue::parse(bytes).is_none());
+        assert!(Catalogue::parse(OLD.to_vec()).is_none());
+        assert!(Catalogue::parse([OLD, &[0xff; 4]].concat()).is_none());
+        assert!(Catalogue::parse(Vec::new()).is_none());
+    }
+}

@@ -1,0 +1,56 @@
+//! A program by its bare name, in folders that only the system writes to.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use super::access;
+
+/// Where programs are looked for, whatever the caller's `PATH` says: a folder that a skill can write to is not among them.
+pub const TRUSTED_PATH: [&str; 6] =
+    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The first regular file of this name in the folders that this user may execute.
+///
+/// A name with a slash, an empty one and relative folders find nothing.
+pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
+    if !is_bare(name.as_ref()) {
+        return None;
+    }
+    path.iter().find_map(|folder| {
+        let candidate = folder.join(name);
+        let meta = fs::metadata(&candidate).ok()?;
+        (folder.is_absolute() && meta.is_file() && access::may_execute(&meta)).then_some(candidate)
+    })
+}
+
+/// One part, and none that means a folder.
+pub(super) fn is_bare(name: &OsStr) -> bool {
+    matches!(Path::new(name).components().next(), Some(Component::Normal(part)) if part == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn finds_executable_files_by_bare_names_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (first, second) = (home.path().join("first"), home.path().join("second"));
+        for folder in [&first, &second] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("tool"), "").unwrap();
+        }
+        fs::create_dir(first.join("folder")).unwrap();
+        fs::set_permissions(second.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = [PathBuf::from("relative"), first, second.clone()];
+        assert_eq!(find("tool", &path), Some(second.join("tool")));
+        for name in ["", ".", "..", "./tool", "tool/", "/bin/sh", "folder", "other", "a\0b"] {
+            assert_eq!(find(name, &path), None, "{name:?}");
+        }
+    }
+}

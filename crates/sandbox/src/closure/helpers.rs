@@ -1,0 +1,66 @@
+//! What well-known programs open beside their own file, told by name and by what lies where.
+//!
+//! Nothing here trusts a name alone: a folder comes along only if it really lies where such a program keeps it.
+
+mod git;
+mod node;
+mod perl;
+mod python;
+mod ruby;
+mod system;
+
+use std::path::Path;
+
+pub(super) use self::system::add_system;
+use super::{ClosureError, build::Builder, loader::Space};
+
+/// What a program needs beside its libraries.
+pub(super) fn add_helpers(
+    builder: &mut Builder<'_>,
+    asked: &Path,
+    real: &Path,
+    space: &mut Space,
+) -> Result<(), ClosureError> {
+    let name = name(real);
+    if name == "git" || name.starts_with("git-") {
+        git::add(builder, real, space)
+    } else if python::is_python(name) {
+        python::add(builder, asked, real, space)
+    } else if name == "perl" || is_version(name.strip_prefix("perl")) {
+        perl::add(builder, real, space)
+    } else if name == "ruby" || is_version(name.strip_prefix("ruby")) {
+        ruby::add(builder, real, space)
+    } else if node::is_node(name) {
+        node::add(builder)
+    } else {
+        Ok(())
+    }
+}
+
+/// What a script needs beside its interpreter.
+pub(super) fn add_script_helpers(
+    builder: &mut Builder<'_>,
+    script: &Path,
+    interpreter: &Path,
+) -> Result<(), ClosureError> {
+    if node::is_node(name(interpreter)) { node::add_package(builder, script) } else { Ok(()) }
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// `3`, `3.11`, `5.36.0`.
+fn is_version(text: Option<&str>) -> bool {
+    text.is_some_and(|text| {
+        !text.is_empty()
+            && text
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// `/usr` for `/usr/bin/x`.
+fn prefix(program: &Path) -> Option<&Path> {
+    program.parent()?.parent()
+}

@@ -1,0 +1,78 @@
+//! Node: one file and its libraries, and the package that a script belongs to.
+
+use std::path::{Path, PathBuf};
+
+use super::name;
+use crate::closure::{
+    ClosureError, Contents, Kind,
+    build::{Builder, Reach},
+};
+
+/// Debian puts all packages here, those that Node itself is made of among them.
+const DEBIAN: &str = "/usr/share/nodejs";
+
+pub(super) fn is_node(name: &str) -> bool {
+    matches!(name, "node" | "nodejs")
+}
+
+/// What Debian took out of the program.
+pub(super) fn add(builder: &mut Builder<'_>) -> Result<(), ClosureError> {
+    let taken_apart = builder
+        .closure
+        .files
+        .iter()
+        .any(|(path, kind)| *kind == Kind::Library && name(path).starts_with("libnode.so"));
+    if taken_apart {
+        builder.add_folder(DEBIAN.as_ref(), "/usr/share".as_ref(), Contents::Data)?;
+    }
+    Ok(())
+}
+
+/// The package of a script such as `npm`, by the real path of the script.
+pub(super) fn add_package(builder: &mut Builder<'_>, script: &Path) -> Result<(), ClosureError> {
+    let Some(package) = package(script) else { return Ok(()) };
+    let Some(modules) = package.parent() else { return Ok(()) };
+    // Only a package with code of the machine in it is a folder of code.
+    let native = !builder.list(&package, Reach::Deep, |name| name.ends_with(b".node"))?.is_empty();
+    let contents = if native { Contents::Code } else { Contents::Data };
+    builder.add_folder(&package, modules, contents)?;
+    Ok(())
+}
+
+/// The nearest `node_modules/name` or `node_modules/@scope/name` above a script.
+fn package(script: &Path) -> Option<PathBuf> {
+    if script.starts_with(DEBIAN) {
+        return Some(DEBIAN.into());
+    }
+    let modules = script.ancestors().skip(1).find(|path| name(path) == "node_modules")?;
+    let mut parts = script.strip_prefix(modules).ok()?.components();
+    let first = parts.next()?;
+    let mut package = modules.join(first);
+    if first.as_os_str().to_string_lossy().starts_with('@') {
+        package.push(parts.next()?);
+    }
+    // The script itself lies below.
+    (package != script && parts.next().is_some()).then_some(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_nearest_package() {
+        let package = |script: &str| package(Path::new(script));
+        assert_eq!(
+            package("/usr/lib/node_modules/npm/bin/npm-cli.js"),
+            Some("/usr/lib/node_modules/npm".into())
+        );
+        assert_eq!(
+            package("/p/node_modules/@a/b/node_modules/@c/d/x.js"),
+            Some("/p/node_modules/@a/b/node_modules/@c/d".into())
+        );
+        assert_eq!(package("/usr/share/nodejs/npm/bin/npm-cli.js"), Some(DEBIAN.into()));
+        assert_eq!(package("/p/node_modules/x.js"), None);
+        assert_eq!(package("/p/node_modules/@a/x.js"), None);
+        assert_eq!(package("/p/tool.js"), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! Perl: the folders of its modules.
+
+use std::path::Path;
+
+use super::prefix;
+use crate::closure::{
+    ClosureError, Contents,
+    build::{Builder, Reach},
+    loader::{Space, TRIPLET},
+};
+
+pub(super) fn add(
+    builder: &mut Builder<'_>,
+    real: &Path,
+    space: &mut Space,
+) -> Result<(), ClosureError> {
+    let mut code = Vec::new();
+    for place in ["perl", "perl-base", "perl5"] {
+        let folder = Path::new("/usr/lib").join(TRIPLET).join(place);
+        code.extend(builder.add_folder(&folder, "/usr/lib".as_ref(), Contents::Code)?);
+    }
+    for place in ["/usr/share/perl", "/usr/share/perl5", "/etc/perl"] {
+        builder.add_folder(place.as_ref(), "/".as_ref(), Contents::Data)?;
+    }
+    // Elsewhere, and where it was built by hand.
+    if let Some(prefix) = prefix(real) {
+        for place in ["lib/perl5", "lib64/perl5"] {
+            code.extend(builder.add_folder(&prefix.join(place), prefix, Contents::Code)?);
+        }
+    }
+    for folder in code {
+        builder.add_modules(space, &folder, Reach::Deep)?;
+    }
+    builder.add_library(space, "libgcc_s.so.1")
+}

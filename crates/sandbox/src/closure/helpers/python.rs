@@ -1,0 +1,189 @@
+//! Python: its standard library and, in a virtual environment, the packages of that environment.
+//!
+//! Packages that were installed for the interpreter itself stay out unless an environment asks for them:
+//! what a skill needs belongs into its environment.
+
+use std::path::{Path, PathBuf};
+
+use super::{is_version, name};
+use crate::closure::{
+    ClosureError, Contents,
+    build::{Builder, Reach},
+    loader::Space,
+    reader,
+};
+
+/// `pyvenv.cfg` has five lines.
+const SETTINGS: usize = 64 << 10;
+
+/// `python`, `python3`, `python3.11`.
+pub(super) fn is_python(name: &str) -> bool {
+    name == "python" || is_version(name.strip_prefix("python"))
+}
+
+pub(super) fn add(
+    builder: &mut Builder<'_>,
+    asked: &Path,
+    real: &Path,
+    space: &mut Space,
+) -> Result<(), ClosureError> {
+    let environment = Environment::of(builder, asked)?;
+    let Some((library, base)) = standard_library(builder, real, environment.as_ref()) else {
+        return Ok(());
+    };
+    let Some(library) = builder.add_folder(&library, &base, Contents::Code)? else {
+        return Ok(());
+    };
+    if let Some(modules) = builder.folder(&library.join("lib-dynload"), &library) {
+        builder.add_modules(space, &modules.real, Reach::Flat)?;
+    }
+    // Debian's leads to a file in `/etc`.
+    builder.add_data(&library.join("sitecustomize.py"), "/etc".as_ref())?;
+    // Threads that are cancelled ask for it.
+    builder.add_library(space, "libgcc_s.so.1")?;
+
+    let shared = environment.as_ref().is_some_and(|environment| environment.shared);
+    for place in ["site-packages", "dist-packages"] {
+        let Some(packages) = builder.folder(&library.join(place), &library) else { continue };
+        if shared {
+            builder.add_modules(space, &packages.real, Reach::Deep)?;
+        } else {
+            builder.closure.hidden.insert(packages.real);
+        }
+    }
+    if shared && library.starts_with("/usr/lib") {
+        for place in ["/usr/lib/python3/dist-packages", "/usr/local/lib/python3/dist-packages"] {
+            add_packages(builder, space, Path::new(place), Path::new("/usr"))?;
+        }
+    }
+    if let Some(environment) = environment {
+        let home = &environment.folder;
+        for lib in ["lib", "lib64"] {
+            let packages = home.join(lib).join(name(&library)).join("site-packages");
+            add_packages(builder, space, &packages, home)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_packages(
+    builder: &mut Builder<'_>,
+    space: &mut Space,
+    folder: &Path,
+    within: &Path,
+) -> Result<(), ClosureError> {
+    if let Some(packages) = builder.add_folder(folder, within, Contents::Code)? {
+        builder.add_modules(space, &packages, Reach::Deep)?;
+    }
+    Ok(())
+}
+
+/// `<prefix>/lib/python3.N` and the prefix, looked for upwards as Python itself does it: from the environment's `home`,
+/// which alone knows where a copied program came from, then from the real program.
+fn standard_library(
+    builder: &mut Builder<'_>,
+    real: &Path,
+    environment: Option<&Environment>,
+) -> Option<(PathBuf, PathBuf)> {
+    let version = name(real)
+        .strip_prefix("python")
+        .filter(|version| version.contains('.'))
+        .or_else(|| environment?.version.as_deref())?;
+    let folder = format!("python{version}");
+    let homes = [environment.and_then(|environment| environment.home.as_deref()), real.parent()];
+    for home in homes.into_iter().flatten() {
+        for prefix in home.ancestors() {
+            for lib in ["lib", "lib64"] {
+                let library = prefix.join(lib).join(&folder);
+                if let Some(way) = builder.folder(&library, prefix)
+                    && name(&way.real) == folder
+                    && builder
+                        .ways
+                        .follow(&library.join("os.py"))
+                        .is_ok_and(|os| os.file().is_some() && os.real.starts_with(&way.real))
+                {
+                    return Some((library, prefix.to_path_buf()));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A virtual environment.
+struct Environment {
+    /// Its real folder.
+    folder: PathBuf,
+    /// The folder of the program that it was made with.
+    home: Option<PathBuf>,
+    /// `3.11`.
+    version: Option<String>,
+    /// Whether packages of that program are for it too.
+    shared: bool,
+}
+
+impl Environment {
+    /// Told by `pyvenv.cfg` beside the program or above it, by the path that it is started by.
+    fn of(builder: &mut Builder<'_>, asked: &Path) -> Result<Option<Self>, ClosureError> {
+        for above in asked.ancestors().skip(1).take(2) {
+            let Some(folder) = builder.folder(above, Path::new("/")).map(|way| way.real) else {
+                continue;
+            };
+            let file = folder.join("pyvenv.cfg");
+            if builder.add_data(&file, &folder)? {
+                let way = builder.ways.follow(&file).ok();
+                let text = way.and_then(|way| reader::small(&way.real, SETTINGS));
+                return Ok(Some(Self::parse(
+                    folder,
+                    &String::from_utf8_lossy(&text.unwrap_or_default()),
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn parse(folder: PathBuf, text: &str) -> Self {
+        let value = |wanted: &str| {
+            text.lines()
+                .filter_map(|line| line.split_once('='))
+                .find(|(key, _)| key.trim().eq_ignore_ascii_case(wanted))
+                .map(|(_, value)| value.trim())
+        };
+        let version = value("version").or_else(|| value("version_info")).and_then(|version| {
+            let mut parts = version.split('.');
+            let version = format!("{}.{}", parts.next()?, parts.next()?);
+            is_version(Some(&version)).then_some(version)
+        });
+        Self {
+            folder,
+            home: value("home").map(PathBuf::from).filter(|home| home.is_absolute()),
+            version,
+            shared: value("include-system-site-packages")
+                .is_some_and(|value| value.eq_ignore_ascii_case("true")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_settings_of_an_environment() {
+        let text = "home = /usr/bin\nInclude-System-Site-Packages = TRUE\nversion = 3.11.2\n";
+        let environment = Environment::parse("/v".into(), text);
+        assert_eq!(environment.home, Some("/usr/bin".into()));
+        assert_eq!(environment.version.as_deref(), Some("3.11"));
+        assert!(environment.shared);
+        let environment = Environment::parse("/v".into(), "home = ../x\nversion = ../..\n=\n");
+        assert_eq!(environment.home, None);
+        assert_eq!(environment.version, None);
+        assert!(!environment.shared);
+    }
+
+    #[test]
+    fn knows_its_names() {
+        assert!(["python", "python3", "python3.11", "python2.7"].into_iter().all(is_python));
+        assert!(!["pythonw", "python3-config", "python3.", "ipython3"].into_iter().any(is_python));
+    }
+}

@@ -1,0 +1,55 @@
+//! What libraries open, whatever program they are part of.
+
+use std::path::{Path, PathBuf};
+
+use super::name;
+use crate::closure::{ClosureError, Contents, Kind, build::Builder};
+
+/// Settings, time zones, terminals and modules for the libraries of a closure.
+///
+/// Certificates, users, hosts and name services are not here: the sandbox writes its own.
+pub(in crate::closure) fn add_system(builder: &mut Builder<'_>) -> Result<(), ClosureError> {
+    let libraries: Vec<PathBuf> = builder
+        .closure
+        .files
+        .iter()
+        .filter(|(_, kind)| **kind == Kind::Library)
+        .map(|(path, _)| path.clone())
+        .collect();
+    let have = |names: &[&str]| {
+        libraries.iter().any(|path| names.iter().any(|wanted| name(path).starts_with(wanted)))
+    };
+    let (root, etc) = (Path::new("/"), Path::new("/etc"));
+    if have(&["libc.so", "libc-", "ld-musl"]) {
+        builder.add_folder("/usr/lib/locale/C.utf8".as_ref(), root, Contents::Data)?;
+        builder.add_folder("/usr/share/zoneinfo".as_ref(), root, Contents::Data)?;
+        builder.add_data("/etc/localtime".as_ref(), root)?;
+    }
+    if have(&["libtinfo", "libncurses"]) {
+        for folder in ["/usr/share/terminfo", "/lib/terminfo", "/etc/terminfo"] {
+            builder.add_folder(folder.as_ref(), root, Contents::Data)?;
+        }
+    }
+    if have(&["libgnutls.so"]) {
+        builder.add_data("/etc/gnutls/config".as_ref(), etc)?;
+    }
+    if have(&["libssl.so", "libcrypto.so", "libgnutls.so"]) {
+        for file in ["/etc/ssl/openssl.cnf", "/usr/lib/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf"]
+        {
+            builder.add_data(file.as_ref(), root)?;
+        }
+        // Fedora's settings take this one in.
+        builder.add_data("/etc/crypto-policies/back-ends/opensslcnf.config".as_ref(), root)?;
+    }
+    for library in libraries.iter().filter(|path| name(path).starts_with("libcrypto.so")) {
+        let Some(folder) = library.parent() else { continue };
+        for place in ["ossl-modules", "engines-3", "engines-1.1"] {
+            builder.add_folder(&folder.join(place), folder, Contents::Code)?;
+        }
+        // Where it was built by hand.
+        if let Some(prefix) = folder.parent() {
+            builder.add_data(&prefix.join("ssl/openssl.cnf"), prefix)?;
+        }
+    }
+    Ok(())
+}

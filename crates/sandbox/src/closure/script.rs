@@ -1,0 +1,107 @@
+//! The first line of a script, read as the kernel reads it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+};
+
+use crate::limits;
+
+/// What a script is started by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shebang {
+    /// The path after `#!`.
+    pub(super) interpreter: PathBuf,
+    /// Everything behind it, which is one argument.
+    pub(super) argument: Option<OsString>,
+}
+
+impl Shebang {
+    /// Nothing if these bytes do not begin as a script does, or name no interpreter that fits into the line.
+    pub(super) fn read(head: &[u8]) -> Option<Self> {
+        let window = &head[..head.len().min(limits::SCRIPT_LINE)];
+        let rest = window.strip_prefix(b"#!")?;
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        // A file that ends within the window ends its first line too.
+        let whole = end.is_some() || head.len() < limits::SCRIPT_LINE;
+        let line = trim(&rest[..end.unwrap_or(rest.len())]);
+        let split = line.iter().position(|byte| matches!(byte, b' ' | b'\t' | 0));
+        if line.is_empty() || (split.is_none() && !whole) {
+            return None;
+        }
+        let (path, argument) = line.split_at(split.unwrap_or(line.len()));
+        let argument = trim(argument.split(|byte| *byte == 0).next().unwrap_or_default());
+        Some(Self {
+            interpreter: PathBuf::from(OsStr::from_bytes(path)),
+            argument: (!argument.is_empty()).then(|| OsStr::from_bytes(argument).to_os_string()),
+        })
+    }
+
+    /// The program that `env` would start: `env NAME`, `env -S NAME …`, with assignments and flags before it.
+    pub(super) fn env_name(&self) -> Option<OsString> {
+        let argument = self.argument.as_ref()?.as_bytes();
+        // Without `-S`, what the kernel passes on is one word, blanks and all.
+        let Some(flags) = argument.strip_prefix(b"-") else {
+            return Some(OsStr::from_bytes(argument).to_os_string());
+        };
+        let rest = if let Some(rest) = flags.strip_prefix(b"-split-string=") {
+            rest
+        } else {
+            let letters = flags.iter().position(|byte| !b"iv0".contains(byte))?;
+            flags[letters..].strip_prefix(b"S")?
+        };
+        rest.split(u8::is_ascii_whitespace)
+            .find(|word| !word.is_empty() && !word.starts_with(b"-") && !word.contains(&b'='))
+            .map(|word| OsStr::from_bytes(word).to_os_string())
+    }
+}
+
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(String, Option<String>)> {
+        Shebang::read(text.as_bytes()).map(|line| {
+            (
+                line.interpreter.to_str().unwrap().to_owned(),
+                line.argument.map(|argument| argument.into_string().unwrap()),
+            )
+        })
+    }
+
+    fn env(argument: &str) -> Option<String> {
+        Shebang { interpreter: "/usr/bin/env".into(), argument: Some(argument.into()) }
+            .env_name()
+            .map(|name| name.into_string().unwrap())
+    }
+
+    #[test]
+    fn reads_the_line_as_the_kernel_does() {
+        assert_eq!(read("#!/bin/sh\nx"), Some(("/bin/sh".into(), None)));
+        assert_eq!(read("#! \t/bin/sh  -e x \t\n"), Some(("/bin/sh".into(), Some("-e x".into()))));
+        assert_eq!(read("#!/bin/sh"), Some(("/bin/sh".into(), None)));
+        assert_eq!(read("#!\n/bin/sh"), None);
+        assert_eq!(read(" #!/bin/sh"), None);
+        assert_eq!(read(&format!("#!/{}\n", "x".repeat(300))), None);
+        assert_eq!(read(&format!("#!/bin/sh {}\n", "x".repeat(300))).unwrap().0, "/bin/sh");
+    }
+
+    #[test]
+    fn finds_what_env_starts() {
+        assert_eq!(env("node"), Some("node".into()));
+        assert_eq!(env("-S node --flag"), Some("node".into()));
+        assert_eq!(env("-iS A=1 python3 -u"), Some("python3".into()));
+        assert_eq!(env("-Sbash"), Some("bash".into()));
+        assert_eq!(env("--split-string=perl -w"), Some("perl".into()));
+        assert_eq!(env("-u NAME"), None);
+        assert_eq!(env("-"), None);
+    }
+}

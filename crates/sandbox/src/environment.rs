@@ -1,0 +1,80 @@
+//! The environment of a program: built, never inherited.
+
+use std::ffi::CString;
+
+use crate::{
+    error::SandboxError,
+    policy::{Policy, Variable},
+    proxy::{MaskedSecret, placeholder},
+};
+
+/// Where the proxy is inside.
+const PROXY: &str = "http://127.0.0.1:3128";
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Names by which programs find the proxy and the certificates that they trust.
+const PROXY_NAMES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+const CERTIFICATE_NAMES: [&str; 7] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "CARGO_HTTP_CAINFO",
+];
+
+/// The variables that a program sees, and the secrets behind placeholders.
+pub(crate) struct Built {
+    variables: Vec<(String, String)>,
+    secrets: Vec<MaskedSecret>,
+}
+
+pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxError> {
+    let mut built = Built { variables: Vec::new(), secrets: Vec::new() };
+    for (name, variable) in &policy.environment {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(SandboxError::BadVariable { name: name.clone() });
+        }
+        let value = match variable {
+            Variable::Plain(value) => value.clone(),
+            Variable::Masked(secret) => {
+                let placeholder =
+                    placeholder().map_err(|error| SandboxError::Proxy(error.to_string()))?;
+                let (shown, value) = (placeholder.clone(), secret.clone());
+                built.secrets.push(MaskedSecret { placeholder: shown, value });
+                placeholder
+            }
+        };
+        built.variables.push((name.clone(), value));
+    }
+    if has_proxy {
+        let proxy = PROXY_NAMES.map(|name| (name, PROXY));
+        let certificates = CERTIFICATE_NAMES.map(|name| (name, CERTIFICATES));
+        let others = [("NO_PROXY", ""), ("no_proxy", ""), ("NODE_USE_ENV_PROXY", "1")];
+        for (name, value) in proxy.into_iter().chain(certificates).chain(others) {
+            built.variables.retain(|(old, _)| old != name);
+            built.variables.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    Ok(built)
+}
+
+impl Built {
+    /// The value of a variable as the program sees it.
+    pub(crate) fn plain(&self, name: &str) -> Option<&str> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn secrets(&self) -> Vec<MaskedSecret> {
+        self.secrets.clone()
+    }
+
+    /// The variables as a program gets them.
+    pub(crate) fn entries(&self) -> Result<Vec<CString>, SandboxError> {
+        let entries =
+            self.variables.iter().map(|(name, value)| CString::new(format!("{name}={value}")));
+        entries.collect::<Result<_, _>>().map_err(|_| SandboxError::Nul { what: "a variable" })
+    }
+}

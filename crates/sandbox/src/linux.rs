@@ -1,0 +1,32 @@
+//! Linux: namespaces, a root built from nothing, Landlock, a filter of system calls.
+//!
+//! - `root` lays out what is visible, `plan` works out every step beforehand.
+//! - `child` is what the new process does; `sys` are the system calls that it uses.
+//! - `filter` and `landlock` are the second and third lock.
+//! - `process` starts and watches over it; `watch` notes the files that it opens; `group` holds
+//!   limits for all its processes together.
+
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "the interfaces of the kernel differ in the signs of the same numbers"
+)]
+
+mod child;
+mod filter;
+mod group;
+mod landlock;
+mod placeholder;
+mod plan;
+mod process;
+mod root;
+mod sys;
+pub(crate) mod trial;
+mod watch;
+
+pub use process::{Killer, Process, Sandbox, Stream};
+
+/// The version of Landlock that the kernel has.
+pub(crate) fn landlock_version() -> Option<u32> {
+    sys::landlock_version().ok()
+}

@@ -1,0 +1,434 @@
+//! What happens in the new process: it takes its namespaces into possession, builds the root,
+//! gives up every privilege, starts the program, and stays as the first process of the namespace
+//! to bury the others. When it ends, the kernel ends everyone.
+//!
+//! Nothing here allocates: the process is a copy of one thread of a process that may have more.
+
+use std::{fmt, os::fd::RawFd};
+
+use libc::c_int;
+
+use super::{
+    landlock,
+    plan::{self, Plan, Step},
+    root::Mode,
+    sys::{self, Errno, Reach},
+};
+
+const READ_ONLY_ROOT: u64 = 1 | 2 | 4 | 8;
+
+/// Where in the process something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    Identity,
+    Network,
+    Separate,
+    Open,
+    Base,
+    Root,
+    Enter,
+    Directory,
+    Privileges,
+    Rules,
+    Start,
+    Limits,
+    Landlock,
+    Filter,
+    Execute,
+}
+
+impl Stage {
+    const ALL: [Self; 15] = [
+        Self::Identity,
+        Self::Network,
+        Self::Separate,
+        Self::Open,
+        Self::Base,
+        Self::Root,
+        Self::Enter,
+        Self::Directory,
+        Self::Privileges,
+        Self::Rules,
+        Self::Start,
+        Self::Limits,
+        Self::Landlock,
+        Self::Filter,
+        Self::Execute,
+    ];
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Identity => "taking over the user namespace",
+            Self::Network => "listening in the network namespace",
+            Self::Separate => "separating the mounts",
+            Self::Open => "opening a granted path",
+            Self::Base => "mounting the new root",
+            Self::Root => "building the new root",
+            Self::Enter => "entering the new root",
+            Self::Directory => "entering the working directory",
+            Self::Privileges => "giving up privileges",
+            Self::Rules => "making the Landlock rules",
+            Self::Start => "starting the second process",
+            Self::Limits => "setting resource limits",
+            Self::Landlock => "applying the Landlock rules",
+            Self::Filter => "installing the system call filter",
+            Self::Execute => "executing the program",
+        })
+    }
+}
+
+/// A step that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    /// Which source or step of the plan.
+    pub(crate) index: usize,
+    pub(crate) errno: c_int,
+}
+
+/// What the new process tells the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// A listener for the proxy comes along.
+    Listener,
+    /// A listener for the watcher comes along.
+    Notifications,
+    /// The program runs.
+    Started,
+    /// The program will not run.
+    Failed(Failure),
+    /// The program has ended, with its wait status.
+    Ended(c_int),
+}
+
+/// What the old process tells the new one.
+pub(crate) const TERMINATE: &[u8] = b"t";
+
+/// Bytes of a message.
+pub(crate) const MESSAGE: usize = 8;
+
+impl Message {
+    fn encode(self) -> [u8; MESSAGE] {
+        let (tag, stage, index, value) = match self {
+            Self::Listener => (b'l', 0, 0, 0),
+            Self::Notifications => (b'n', 0, 0, 0),
+            Self::Started => (b's', 0, 0, 0),
+            Self::Failed(failure) => {
+                (b'f', failure.stage as u8, failure.index as u16, failure.errno)
+            }
+            Self::Ended(status) => (b'e', 0, 0, status),
+        };
+        let [index_low, index_high] = index.to_le_bytes();
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, stage, index_low, index_high, a, b, c, d]
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let [tag, stage, index_low, index_high, a, b, c, d] = *bytes else { return None };
+        let value = c_int::from_le_bytes([a, b, c, d]);
+        Some(match tag {
+            b'l' => Self::Listener,
+            b'n' => Self::Notifications,
+            b's' => Self::Started,
+            b'f' => Self::Failed(Failure {
+                stage: *Stage::ALL.get(usize::from(stage))?,
+                index: usize::from(u16::from_le_bytes([index_low, index_high])),
+                errno: value,
+            }),
+            b'e' => Self::Ended(value),
+            _ => return None,
+        })
+    }
+}
+
+/// Descriptors of the new process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptors {
+    pub(crate) control: RawFd,
+    pub(crate) standard: [RawFd; 3],
+}
+
+trait At<T> {
+    fn at(self, stage: Stage) -> Result<T, Failure>;
+    fn at_index(self, stage: Stage, index: usize) -> Result<T, Failure>;
+}
+
+impl<T> At<T> for sys::Result<T> {
+    fn at(self, stage: Stage) -> Result<T, Failure> {
+        self.at_index(stage, 0)
+    }
+
+    fn at_index(self, stage: Stage, index: usize) -> Result<T, Failure> {
+        self.map_err(|Errno(errno)| Failure { stage, index, errno })
+    }
+}
+
+/// Runs the plan; this is the whole life of the new process.
+pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
+    let control = descriptors.control;
+    // Handlers of the supervisor have no place here; all signals are still blocked.
+    sys::reset_handlers();
+    let worker = prepare(plan, control).and_then(|rules| start(plan, descriptors, rules));
+    match worker {
+        Ok(worker) => {
+            let _ = sys::send(control, &Message::Started.encode(), None);
+            bury(worker)
+        }
+        Err(failure) => {
+            let _ = sys::send(control, &Message::Failed(failure).encode(), None);
+            sys::exit(1)
+        }
+    }
+}
+
+/// Builds the root and gives up every privilege; gives the Landlock rules.
+fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
+    sys::write_file(c"/proc/self/setgroups", 0, b"deny").at(Stage::Identity)?;
+    sys::write_file(c"/proc/self/uid_map", 0, &plan.user_map).at(Stage::Identity)?;
+    sys::write_file(c"/proc/self/gid_map", 0, &plan.group_map).at(Stage::Identity)?;
+    // This memory is a copy of the supervisor's, secrets and all: nobody may look at it.
+    sys::prctl(libc::PR_SET_DUMPABLE, 0).at(Stage::Identity)?;
+    sys::set_hostname(c"savoir").at(Stage::Identity)?;
+    if let Some(port) = plan.proxy {
+        let listener = sys::listen_on_loopback(port).at(Stage::Network)?;
+        sys::send(control, &Message::Listener.encode(), Some(listener)).at(Stage::Network)?;
+        sys::close(listener);
+    }
+    sys::make_mounts_private().at(Stage::Separate)?;
+    open_sources(plan)?;
+    build_root(plan)?;
+    sys::enter_root().at(Stage::Enter)?;
+    let root = sys::open_path(c"/").at(Stage::Enter)?;
+    sys::set_mount_flags(root, READ_ONLY_ROOT, Reach::One).at(Stage::Enter)?;
+    sys::change_directory(&plan.directory).at(Stage::Directory)?;
+    let rules = make_rules(plan)?;
+    sys::drop_capabilities().at(Stage::Privileges)?;
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges)?;
+    Ok(rules)
+}
+
+/// Opens everything that will be shown, once: what a path leads to later does not matter.
+fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
+    for (index, source) in plan.sources.iter_mut().enumerate() {
+        let fd = sys::open_without_links(&source.path).at_index(Stage::Open, index)?;
+        let kind = sys::file_type(fd).at_index(Stage::Open, index)?;
+        let expected = match source.mode {
+            Mode::Device => libc::S_IFCHR,
+            _ if source.is_folder => libc::S_IFDIR,
+            _ => libc::S_IFREG,
+        };
+        if kind != expected {
+            return Err(Errno(libc::ENOTSUP)).at_index(Stage::Open, index);
+        }
+        source.fd = fd;
+    }
+    Ok(())
+}
+
+fn build_root(plan: &Plan) -> Result<(), Failure> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    sys::mount(c"tmpfs", &plan.base, flags, &plan.root_options).at(Stage::Base)?;
+    sys::change_directory(&plan.base).at(Stage::Base)?;
+    for (index, step) in plan.steps.iter().enumerate() {
+        apply(plan, step).at_index(Stage::Root, index)?;
+    }
+    Ok(())
+}
+
+fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
+    let scratch_flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    match step {
+        Step::Folder(path) => match sys::make_folder(path, 0o755) {
+            Err(Errno(libc::EEXIST)) => Ok(()),
+            result => result,
+        },
+        Step::Link { path, target } => sys::make_link(path, target),
+        Step::Text { path, bytes } => {
+            sys::write_file(path, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW, bytes)
+        }
+        Step::Bind { source, target, flags } => {
+            let fd = plan.sources.get(*source).map_or(-1, |source| source.fd);
+            let tree = sys::clone_tree(fd)?;
+            sys::set_mount_flags(tree, *flags, Reach::Tree)?;
+            sys::attach_tree(tree, target)?;
+            sys::close(tree);
+            Ok(())
+        }
+        Step::Scratch { target, options } => sys::mount(c"tmpfs", target, scratch_flags, options),
+        Step::Empty(target) => {
+            sys::mount(c"tmpfs", target, scratch_flags | libc::MS_RDONLY, c"size=4k,mode=755")
+        }
+        Step::Processes(target) => {
+            let flags = scratch_flags | libc::MS_RDONLY;
+            match sys::mount(c"proc", target, flags, c"") {
+                // A container hides parts of its own: then only processes are shown.
+                Err(Errno(libc::EPERM)) => sys::mount(c"proc", target, flags, c"subset=pid"),
+                result => result,
+            }
+        }
+    }
+}
+
+fn make_rules(plan: &Plan) -> Result<Option<RawFd>, Failure> {
+    use std::os::fd::IntoRawFd as _;
+    let Some(rules) = &plan.landlock else { return Ok(None) };
+    let handled = rules.handled.files;
+    let ruleset = sys::create_ruleset(&rules.handled, rules.size).at(Stage::Rules)?.into_raw_fd();
+    for source in &plan.sources {
+        let rights = plan::rights(source.mode, source.is_folder) & handled;
+        sys::allow_path(ruleset, source.fd, rights).at(Stage::Rules)?;
+    }
+    for (path, rights) in &rules.paths {
+        let fd = sys::open_path(path).at(Stage::Rules)?;
+        sys::allow_path(ruleset, fd, rights & handled).at(Stage::Rules)?;
+        sys::close(fd);
+    }
+    if let Some(port) = plan.proxy
+        && rules.handled.network != 0
+    {
+        sys::allow_port(ruleset, port, landlock::CONNECT_TCP).at(Stage::Rules)?;
+    }
+    Ok(Some(ruleset))
+}
+
+/// What the second process needs to know.
+struct Worker<'a> {
+    plan: &'a Plan,
+    descriptors: Descriptors,
+    rules: Option<RawFd>,
+    failure: Option<Failure>,
+}
+
+/// Starts the second process and waits until it is the program, or has failed.
+#[expect(unsafe_code, reason = "a process that shares memory for a moment")]
+fn start(
+    plan: &mut Plan,
+    descriptors: Descriptors,
+    rules: Option<RawFd>,
+) -> Result<libc::pid_t, Failure> {
+    let signals = sys::child_signals().at(Stage::Start)?;
+    let mut stack = std::mem::take(&mut plan.stack);
+    let mut worker = Worker { plan, descriptors, rules, failure: None };
+    // SAFETY: `become_program` gets a pointer to `worker`, which outlives it because this thread
+    // stands still until the other process has executed the program or ended; the stack is used
+    // by nobody else and never freed.
+    let pid =
+        unsafe { sys::start_sharing_memory(become_program, &mut stack, (&raw mut worker).cast()) };
+    std::mem::forget(stack);
+    let pid = pid.at(Stage::Start)?;
+    if let Some(failure) = worker.failure {
+        return Err(failure);
+    }
+    sys::duplicate(descriptors.control, 0).at(Stage::Start)?;
+    sys::duplicate(signals, 1).at(Stage::Start)?;
+    Ok(pid)
+}
+
+#[expect(unsafe_code, reason = "the argument comes as a bare pointer")]
+extern "C" fn become_program(argument: *mut libc::c_void) -> c_int {
+    // SAFETY: `start` passes a pointer to its worker, and stands still until this ends.
+    let worker = unsafe { &mut *argument.cast::<Worker<'_>>() };
+    worker.failure = Some(execute(worker));
+    sys::exit(127)
+}
+
+/// Applies what belongs to the program alone, and becomes it; returns only on failure.
+fn execute(worker: &Worker<'_>) -> Failure {
+    match confine(worker) {
+        Err(failure) => failure,
+        Ok(()) => run_program(worker.plan),
+    }
+}
+
+fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
+    let Worker { plan, descriptors, rules, .. } = worker;
+    sys::reset_signals();
+    sys::new_session().at(Stage::Limits)?;
+    for (standard, fd) in (0..).zip(descriptors.standard) {
+        sys::duplicate(fd, standard).at(Stage::Limits)?;
+    }
+    for &(resource, value) in &plan.limits {
+        sys::set_limit(resource, value).at(Stage::Limits)?;
+    }
+    sys::close_on_execute().at(Stage::Limits)?;
+    if let Some(rules) = *rules {
+        sys::restrict_self(rules).at(Stage::Landlock)?;
+    }
+    let listener = sys::install_filter(&plan.filter, plan.watched).at(Stage::Filter)?;
+    if let Some(listener) = listener {
+        let message = Message::Notifications.encode();
+        sys::send(descriptors.control, &message, Some(listener)).at(Stage::Filter)?;
+    }
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "lists of strings are passed as bare pointers")]
+fn run_program(plan: &Plan) -> Failure {
+    // SAFETY: `Strings` ends both lists with a null pointer and keeps the texts.
+    let Errno(errno) =
+        unsafe { sys::execute(&plan.program, plan.arguments.as_ptr(), plan.environment.as_ptr()) };
+    Failure { stage: Stage::Execute, index: 0, errno }
+}
+
+/// Waits for the program, and buries whoever else ends here. Ends when the program has ended or
+/// the supervisor is gone.
+fn bury(worker: libc::pid_t) -> ! {
+    // The control socket is 0 now, the signals are 1: all else belongs to the supervisor.
+    if sys::close_from(2).is_err() {
+        sys::exit(1);
+    }
+    let mut waits = [sys::Wait::read(0), sys::Wait::read(1)];
+    loop {
+        if sys::poll(&mut waits, None).is_err() {
+            sys::exit(1);
+        }
+        if waits[1].ready {
+            sys::drain(1);
+            while let Some((pid, status)) = sys::reap() {
+                if pid == worker {
+                    let _ = sys::send(0, &Message::Ended(status).encode(), None);
+                    sys::exit(0);
+                }
+            }
+        }
+        if waits[0].ready {
+            let mut bytes = [0; MESSAGE];
+            match sys::receive(0, &mut bytes) {
+                Ok((1.., _)) => sys::signal_everyone(libc::SIGTERM),
+                _ => sys::exit(1),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_trip() {
+        let failure = Failure { stage: Stage::Filter, index: 513, errno: libc::EPERM };
+        for message in [
+            Message::Listener,
+            Message::Notifications,
+            Message::Started,
+            Message::Failed(failure),
+            Message::Ended(0x7f00),
+        ] {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
+        }
+        assert_eq!(Message::decode(b"f\xff000000"), None);
+        assert_eq!(Message::decode(b"x0000000"), None);
+        assert_eq!(Message::decode(b""), None);
+    }
+
+    #[test]
+    fn stages_are_numbered_in_order() {
+        for (number, stage) in Stage::ALL.into_iter().enumerate() {
+            assert_eq!(stage as usize, number);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The filter of system calls. Namespaces and Landlock decide about files and hosts; the filter
+//! takes away what would get around them and what no tool needs.
+//!
+//! A call that is not known yet when this was written does not exist for the program.
+
+use libc::{c_long, sock_filter};
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// Calls of the x32 interface are numbered from here, beside the real ones.
+const X32: u32 = 0x4000_0000;
+
+/// The last call that was looked at (`listns`).
+const LAST_KNOWN: u32 = 470;
+
+/// Fails with "operation not permitted".
+const REFUSED: &[c_long] = &[
+    // Other processes' memory and descriptors.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    // Files that exist nowhere, so that no rule about files can stop their execution.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    // Another view of the file system.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    STATMOUNT,
+    LISTMOUNT,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    // Other namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    LISTNS,
+    // Keys of the user.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Large and often broken parts of the kernel.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_lookup_dcookie,
+    // The machine itself.
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_vhangup,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS__sysctl,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+];
+#[cfg(target_arch = "aarch64")]
+const REFUSED_HERE: &[c_long] = &[];
+
+/// Fails as if the kernel did not have it, so that programs take the older way, whose arguments
+/// the filter can see.
+const ABSENT: &[c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+const STATMOUNT: c_long = 457;
+const LISTMOUNT: c_long = 458;
+const OPEN_TREE_ATTR: c_long = 467;
+const LISTNS: c_long = 470;
+
+const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u32
+    | libc::CLONE_NEWTIME as u32;
+
+/// Which sockets can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// None but connected pairs.
+    Pairs,
+    /// Those that reach the proxy, too.
+    Internet,
+}
+
+/// Calls that wait for a watcher before they go on.
+#[cfg(target_arch = "x86_64")]
+const WATCHED: &[c_long] = &[
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_creat,
+    libc::SYS_truncate,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+];
+#[cfg(target_arch = "aarch64")]
+const WATCHED: &[c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_truncate,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+];
+
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
+const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+
+/// Offsets in what the kernel shows of a call.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const fn argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+const fn fail(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
+}
+
+/// The program of the filter.
+pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
+    let mut program = Program::default();
+    program.load(ARCH);
+    program.unless_equal(ARCHITECTURE, KILL);
+    program.load(NUMBER);
+    program.if_above(LAST_KNOWN, fail(libc::ENOSYS));
+    const { assert!(X32 > LAST_KNOWN, "x32 calls are above the last known one") };
+    for &call in ABSENT {
+        program.if_call(call, fail(libc::ENOSYS));
+    }
+    for &call in REFUSED.iter().chain(REFUSED_HERE) {
+        program.if_call(call, fail(libc::EPERM));
+    }
+    program.call(libc::SYS_clone, |block| {
+        block.load(argument(0));
+        block.if_any_bit(NEW_NAMESPACES, fail(libc::EPERM));
+        block.finish(ALLOW);
+    });
+    program.call(libc::SYS_personality, |block| {
+        // What programs ask for: the current one, and the usual one.
+        block.load(argument(0));
+        block.if_equal(u32::MAX, ALLOW);
+        block.if_equal(0, ALLOW);
+        block.finish(fail(libc::EPERM));
+    });
+    program.call(libc::SYS_ioctl, |block| {
+        // Input into a terminal that the program shares with its caller.
+        block.load(argument(1));
+        block.if_equal(libc::TIOCSTI as u32, fail(libc::EPERM));
+        block.if_equal(libc::TIOCLINUX as u32, fail(libc::EPERM));
+        block.finish(ALLOW);
+    });
+    program.call(libc::SYS_socketpair, |block| {
+        block.load(argument(0));
+        block.if_equal(libc::AF_UNIX as u32, ALLOW);
+        block.finish(fail(libc::EACCES));
+    });
+    program.call(libc::SYS_socket, |block| {
+        if sockets == Sockets::Internet {
+            block.load(argument(0));
+            block.if_equal(libc::AF_INET as u32, ALLOW);
+            block.if_equal(libc::AF_INET6 as u32, ALLOW);
+        }
+        block.finish(fail(libc::EACCES));
+    });
+    if watched {
+        for &call in WATCHED {
+            program.if_call(call, NOTIFY);
+        }
+    }
+    program.finish(ALLOW);
+    program.0
+}
+
+#[derive(Default)]
+struct Program(Vec<sock_filter>);
+
+impl Program {
+    fn push(&mut self, code: u16, k: u32, jt: u8, jf: u8) {
+        self.0.push(sock_filter { code, jt, jf, k });
+    }
+
+    fn load(&mut self, offset: u32) {
+        self.push(LOAD, offset, 0, 0);
+    }
+
+    fn finish(&mut self, verdict: u32) {
+        self.push(RETURN, verdict, 0, 0);
+    }
+
+    fn if_equal(&mut self, value: u32, verdict: u32) {
+        self.push(IF_EQUAL, value, 0, 1);
+        self.finish(verdict);
+    }
+
+    fn unless_equal(&mut self, value: u32, verdict: u32) {
+        self.push(IF_EQUAL, value, 1, 0);
+        self.finish(verdict);
+    }
+
+    fn if_above(&mut self, value: u32, verdict: u32) {
+        self.push(IF_ABOVE, value, 0, 1);
+        self.finish(verdict);
+    }
+
+    fn if_any_bit(&mut self, mask: u32, verdict: u32) {
+        self.push(IF_ANY_BIT, mask, 0, 1);
+        self.finish(verdict);
+    }
+
+    fn if_call(&mut self, call: c_long, verdict: u32) {
+        self.if_equal(call as u32, verdict);
+    }
+
+    /// A block for one call, which must decide.
+    fn call(&mut self, call: c_long, block: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        block(&mut inner);
+        self.push(IF_EQUAL, call as u32, 0, inner.0.len() as u8);
+        self.0.append(&mut inner.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter says about a call: the kernel's machine, as far as the filter uses it.
+    fn verdict(program: &[sock_filter], number: c_long, arguments: [u64; 2]) -> u32 {
+        let (mut at, mut value) = (0_usize, 0_u32);
+        for _ in 0..program.len() {
+            let step = program[at];
+            at += 1;
+            match step.code {
+                LOAD => {
+                    value = match step.k {
+                        NUMBER => number as u32,
+                        ARCH => ARCHITECTURE,
+                        offset => arguments[(offset as usize - 16) / 8] as u32,
+                    };
+                }
+                RETURN => return step.k,
+                code => {
+                    let holds = match code {
+                        IF_EQUAL => value == step.k,
+                        IF_ABOVE => value > step.k,
+                        IF_ANY_BIT => value & step.k != 0,
+                        _ => panic!("unknown instruction"),
+                    };
+                    at += usize::from(if holds { step.jt } else { step.jf });
+                }
+            }
+        }
+        panic!("the filter does not end")
+    }
+
+    #[test]
+    fn what_gets_around_the_rules_is_refused() {
+        let program = compile(Sockets::Pairs, false);
+        for &call in REFUSED.iter().chain(REFUSED_HERE) {
+            assert_eq!(verdict(&program, call, [0, 0]), fail(libc::EPERM), "{call}");
+        }
+        for &call in ABSENT {
+            assert_eq!(verdict(&program, call, [0, 0]), fail(libc::ENOSYS), "{call}");
+        }
+        for call in [471, 9999, c_long::from(X32), c_long::from(X32) + 59] {
+            assert_eq!(verdict(&program, call, [0, 0]), fail(libc::ENOSYS), "{call}");
+        }
+    }
+
+    #[test]
+    fn what_programs_need_is_allowed() {
+        let program = compile(Sockets::Pairs, false);
+        for call in [
+            libc::SYS_read,
+            libc::SYS_write,
+            libc::SYS_openat,
+            libc::SYS_mmap,
+            libc::SYS_execve,
+            libc::SYS_exit_group,
+            libc::SYS_futex,
+            libc::SYS_wait4,
+            libc::SYS_pidfd_open,
+            libc::SYS_landlock_restrict_self,
+        ] {
+            assert_eq!(verdict(&program, call, [0, 0]), ALLOW, "{call}");
+        }
+    }
+
+    #[test]
+    fn arguments_count() {
+        let clone = |flags| verdict(&compile(Sockets::Pairs, false), libc::SYS_clone, [flags, 0]);
+        assert_eq!(clone(libc::SIGCHLD as u64), ALLOW);
+        assert_eq!(clone((libc::CLONE_VM | libc::CLONE_THREAD) as u64), ALLOW);
+        assert_eq!(clone(libc::CLONE_NEWUSER as u64), fail(libc::EPERM));
+        let ioctl =
+            |request| verdict(&compile(Sockets::Pairs, false), libc::SYS_ioctl, [1, request]);
+        assert_eq!(ioctl(libc::TCGETS), ALLOW);
+        assert_eq!(ioctl(libc::TIOCSTI), fail(libc::EPERM));
+        // The kernel looks at the lower half of the request only, and so does the filter.
+        assert_eq!(ioctl(libc::TIOCSTI | 1 << 32), fail(libc::EPERM));
+    }
+
+    #[test]
+    fn sockets_by_family() {
+        let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+        for (sockets, allowed) in [(Sockets::Pairs, 0..0), (Sockets::Internet, 1..3)] {
+            let program = compile(sockets, false);
+            for (index, family) in families.into_iter().enumerate() {
+                let expected = if allowed.contains(&index) { ALLOW } else { fail(libc::EACCES) };
+                let found = verdict(&program, libc::SYS_socket, [family as u64, 0]);
+                assert_eq!(found, expected, "{sockets:?} {family}");
+            }
+            let pair = verdict(&program, libc::SYS_socketpair, [libc::AF_UNIX as u64, 0]);
+            assert_eq!(pair, ALLOW);
+        }
+    }
+
+    #[test]
+    fn watched_calls_wait() {
+        let (open, program) = (libc::SYS_openat, compile(Sockets::Pairs, true));
+        assert_eq!(verdict(&program, open, [0, 0]), NOTIFY);
+        assert_eq!(verdict(&program, libc::SYS_memfd_create, [0, 0]), fail(libc::EPERM));
+        assert_eq!(verdict(&compile(Sockets::Pairs, false), open, [0, 0]), ALLOW);
+    }
+}

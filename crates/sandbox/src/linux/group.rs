@@ -1,0 +1,74 @@
+//! Control groups (version 2), where a part of the tree is ours to manage: limits then hold for all
+//! processes of a run together. Where none is, resource limits must do.
+
+use std::{
+    fs,
+    os::fd::{AsRawFd as _, BorrowedFd},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::policy::Limits;
+
+/// A control group of one run; removed when the run is over.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    /// Makes a group with the limits, if this process may.
+    pub(crate) fn new(limits: &Limits) -> Option<Self> {
+        Self::below(&own_group()?, limits)
+    }
+
+    fn below(parent: &Path, limits: &Limits) -> Option<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let controllers = fs::read_to_string(parent.join("cgroup.controllers")).ok()?;
+        let has = |name| controllers.split_whitespace().any(|controller| controller == name);
+        if !has("memory") || !has("pids") {
+            return None;
+        }
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let group = Self { folder: parent.join(format!("savoir-{}-{number}", process::id())) };
+        fs::create_dir(&group.folder).ok()?;
+        let set =
+            |file: &str, value: u64| fs::write(group.folder.join(file), value.to_string()).ok();
+        set("memory.max", limits.memory)?;
+        set("pids.max", limits.processes)?;
+        // Not every kernel counts swap.
+        let _ = set("memory.swap.max", 0);
+        Some(group)
+    }
+
+    /// Puts a process, and so everyone that it starts, into the group.
+    pub(crate) fn add(&self, pidfd: BorrowedFd<'_>) {
+        let information = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+        let pid = fs::read_to_string(information).ok().and_then(|text| {
+            text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok())
+        });
+        if let Some(pid) = pid {
+            let _ = fs::write(self.folder.join("cgroup.procs"), pid.to_string());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// The folder of the group that this process is in.
+pub(crate) fn own_group() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (point, kind) = (words.nth(1)?, words.next()?);
+        (kind == "cgroup2").then(|| point.to_owned())
+    })?;
+    Some(Path::new(&mount).join(path))
+}

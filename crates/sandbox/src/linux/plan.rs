@@ -1,0 +1,322 @@
+//! [`Plan`]: everything that the new process will do before it becomes the program, worked out
+//! beforehand. Between `clone` and `execve` nothing may be allocated, so the plan holds every
+//! string, list and buffer that is needed on the way.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{CString, OsStr},
+    os::{fd::RawFd, unix::ffi::OsStrExt as _},
+    path::{Path, PathBuf},
+};
+
+use libc::{c_char, c_uint, sock_filter};
+
+use super::{
+    filter::{self, Sockets},
+    landlock,
+    root::{Item, Layout, Mode},
+    sys::{self, Handled},
+};
+use crate::{
+    error::SandboxError,
+    policy::{Counted, Limits, Network, Policy, Watch},
+};
+
+/// Where the proxy listens inside.
+pub(crate) const PROXY_PORT: u16 = 3128;
+
+const READ_ONLY: u64 = 1;
+const NO_SET_UID: u64 = 2;
+const NO_DEVICES: u64 = 4;
+const NO_EXECUTE: u64 = 8;
+
+/// Enough for the few calls between the second process and the program.
+const WORKER_STACK: usize = 64 << 10;
+
+/// Everything that the new process will do.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) user_map: Vec<u8>,
+    pub(crate) group_map: Vec<u8>,
+    /// Where the new root is built; what it covers is not needed any more by then.
+    pub(crate) base: CString,
+    pub(crate) root_options: CString,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) landlock: Option<Rules>,
+    pub(crate) filter: Vec<sock_filter>,
+    pub(crate) limits: Vec<(c_uint, u64)>,
+    pub(crate) proxy: Option<u16>,
+    pub(crate) watched: bool,
+    pub(crate) directory: CString,
+    pub(crate) program: CString,
+    pub(crate) arguments: Strings,
+    pub(crate) environment: Strings,
+    pub(crate) stack: Vec<u8>,
+}
+
+/// A part of the host that is shown.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) path: CString,
+    pub(crate) is_folder: bool,
+    pub(crate) mode: Mode,
+    /// Filled in by the new process.
+    pub(crate) fd: RawFd,
+}
+
+/// A step of building the root; paths are relative to it.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Folder(CString),
+    Link { path: CString, target: CString },
+    Text { path: CString, bytes: Vec<u8> },
+    Bind { source: usize, target: CString, flags: u64 },
+    Scratch { target: CString, options: CString },
+    Empty(CString),
+    Processes(CString),
+}
+
+/// Rules of Landlock.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) handled: Handled,
+    pub(crate) size: usize,
+    /// Rights on paths of the new root; those of sources follow from their modes.
+    pub(crate) paths: Vec<(CString, u64)>,
+}
+
+/// A list of strings as `execve` wants it.
+pub(crate) struct Strings {
+    // The pointers lead into these.
+    texts: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl std::fmt::Debug for Strings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Values of the environment are not for logs.
+        f.debug_struct("Strings").field("count", &self.texts.len()).finish_non_exhaustive()
+    }
+}
+
+impl Strings {
+    pub(crate) fn new(texts: Vec<CString>) -> Self {
+        let null = std::iter::once(std::ptr::null());
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain(null).collect();
+        Self { texts, pointers }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const *const c_char {
+        self.pointers.as_ptr()
+    }
+}
+
+/// What is to be executed.
+pub(crate) struct Execution {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        policy: &Policy,
+        layout: &Layout,
+        execution: Execution,
+        landlock_version: Option<u32>,
+    ) -> Result<Self, SandboxError> {
+        let (uid, gid) = sys::identity();
+        let sockets = match policy.network {
+            Network::None => Sockets::Pairs,
+            Network::Hosts(_) => Sockets::Internet,
+        };
+        let watched = policy.watch == Watch::On;
+        let (sources, steps) = build_steps(policy, layout)?;
+        Ok(Self {
+            user_map: format!("{uid} {uid} 1\n").into_bytes(),
+            group_map: format!("{gid} {gid} 1\n").into_bytes(),
+            base: CString::from(base_folder()),
+            root_options: c"size=8m,mode=755".to_owned(),
+            sources,
+            steps,
+            landlock: landlock_version.map(|version| rules(layout, version)).transpose()?,
+            filter: filter::compile(sockets, watched),
+            limits: resource_limits(&policy.limits),
+            proxy: (policy.network != Network::None).then_some(PROXY_PORT),
+            watched,
+            directory: c_path(&policy.directory)?,
+            program: c_path(&execution.program)?,
+            arguments: Strings::new(execution.arguments),
+            environment: Strings::new(execution.environment),
+            stack: vec![0; WORKER_STACK],
+        })
+    }
+
+    /// What was being done when the new process failed.
+    pub(crate) fn describe(&self, failure: super::child::Failure) -> String {
+        use super::child::Stage;
+        let source = || self.sources.get(failure.index).map(|source| source.path.to_string_lossy());
+        let target = || {
+            self.steps.get(failure.index).map(|step| match step {
+                Step::Folder(path)
+                | Step::Link { path, .. }
+                | Step::Text { path, .. }
+                | Step::Bind { target: path, .. }
+                | Step::Scratch { target: path, .. }
+                | Step::Empty(path)
+                | Step::Processes(path) => format!("/{}", path.to_string_lossy()),
+            })
+        };
+        match failure.stage {
+            Stage::Open => format!("opening {}", source().unwrap_or_default()),
+            Stage::Root => format!("mounting {}", target().unwrap_or_default()),
+            stage => stage.to_string(),
+        }
+    }
+}
+
+/// A folder that exists everywhere.
+fn base_folder() -> &'static std::ffi::CStr {
+    if Path::new("/tmp").is_dir() { c"/tmp" } else { c"/dev" }
+}
+
+fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Step>), SandboxError> {
+    let mut sources = Vec::new();
+    let mut steps = Vec::new();
+    let mut folders = BTreeSet::new();
+    for (path, item) in layout.iter() {
+        // Below a folder of the host everything exists already, or must not be made.
+        let own = matches!(layout.covering(path), None | Some(Item::Scratch));
+        if own {
+            make_parents(path, layout, &mut folders, &mut steps)?;
+        }
+        let target = relative(path)?;
+        match item {
+            Item::Bind(mode) => {
+                let is_folder = is_folder(path, layout);
+                if own && is_folder {
+                    steps.push(Step::Folder(target.clone()));
+                } else if own {
+                    steps.push(Step::Text { path: target.clone(), bytes: Vec::new() });
+                }
+                steps.push(Step::Bind { source: sources.len(), target, flags: mount_flags(*mode) });
+                sources.push(Source { path: c_path(path)?, is_folder, mode: *mode, fd: -1 });
+            }
+            Item::Scratch => {
+                if own {
+                    steps.push(Step::Folder(target.clone()));
+                }
+                let options = format!("size={},mode=700", policy.limits.scratch);
+                let options =
+                    CString::new(options).map_err(|_| SandboxError::Nul { what: "an option" })?;
+                steps.push(Step::Scratch { target, options });
+            }
+            Item::Empty => {
+                if own {
+                    steps.push(Step::Folder(target.clone()));
+                }
+                steps.push(Step::Empty(target));
+            }
+            Item::Text(bytes) => steps.push(Step::Text { path: target, bytes: bytes.clone() }),
+            Item::Link(to) => {
+                steps.push(Step::Link { path: target, target: c_path(to)? });
+            }
+            Item::Processes => {
+                steps.push(Step::Folder(target.clone()));
+                steps.push(Step::Processes(target));
+            }
+        }
+        folders.insert(path.to_owned());
+    }
+    Ok((sources, steps))
+}
+
+/// Folders of the new root on the way to a path.
+fn make_parents(
+    path: &Path,
+    layout: &Layout,
+    made: &mut BTreeSet<PathBuf>,
+    steps: &mut Vec<Step>,
+) -> Result<(), SandboxError> {
+    let mut parents: Vec<&Path> = path.ancestors().skip(1).collect();
+    parents.pop();
+    for parent in parents.into_iter().rev() {
+        let own = matches!(layout.covering(parent), None | Some(Item::Scratch));
+        if own && made.insert(parent.to_owned()) {
+            steps.push(Step::Folder(relative(parent)?));
+        }
+    }
+    Ok(())
+}
+
+/// What holds the place of something that does not exist yet is a folder, too.
+fn is_folder(path: &Path, layout: &Layout) -> bool {
+    path.is_dir() || layout.placeholders.iter().any(|placeholder| placeholder == path)
+}
+
+fn mount_flags(mode: Mode) -> u64 {
+    match mode {
+        Mode::Writable => NO_SET_UID | NO_DEVICES | NO_EXECUTE,
+        Mode::Data => READ_ONLY | NO_SET_UID | NO_DEVICES | NO_EXECUTE,
+        Mode::Code => READ_ONLY | NO_SET_UID | NO_DEVICES,
+        Mode::Device => NO_SET_UID | NO_EXECUTE,
+    }
+}
+
+/// Rights of a source, by its mode.
+pub(crate) fn rights(mode: Mode, is_folder: bool) -> u64 {
+    let rights = match mode {
+        Mode::Writable => landlock::WRITE,
+        Mode::Data => landlock::READ,
+        Mode::Code => landlock::RUN,
+        Mode::Device => landlock::DEVICE,
+    };
+    if is_folder { rights } else { rights & landlock::FILE }
+}
+
+fn rules(layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
+    let (handled, size) = landlock::handled(version);
+    let mut paths = vec![
+        // Which folders exist is no secret: only what was granted does.
+        (c"/".to_owned(), landlock::READ & !landlock::FILE),
+        (c"/etc".to_owned(), landlock::READ),
+        (c"/proc".to_owned(), landlock::READ),
+    ];
+    for (path, item) in layout.iter() {
+        if *item == Item::Scratch {
+            paths.push((c_path(path)?, landlock::WRITE));
+        }
+    }
+    Ok(Rules { handled, size, paths })
+}
+
+fn resource_limits(limits: &Limits) -> Vec<(c_uint, u64)> {
+    let memory = match limits.counted {
+        Counted::Addresses => libc::RLIMIT_AS,
+        Counted::Data => libc::RLIMIT_DATA,
+    };
+    let mut list = vec![
+        (libc::RLIMIT_CORE as c_uint, 0),
+        (memory as c_uint, limits.memory),
+        (libc::RLIMIT_NPROC as c_uint, limits.processes),
+        (libc::RLIMIT_NOFILE as c_uint, limits.open_files),
+        (libc::RLIMIT_FSIZE as c_uint, limits.file_size),
+        (libc::RLIMIT_MEMLOCK as c_uint, 64 << 10),
+        (libc::RLIMIT_MSGQUEUE as c_uint, 64 << 10),
+    ];
+    list.extend(limits.cpu.map(|seconds| (libc::RLIMIT_CPU as c_uint, seconds)));
+    list
+}
+
+fn relative(path: &Path) -> Result<CString, SandboxError> {
+    c_path(path.strip_prefix("/").unwrap_or(path))
+}
+
+pub(crate) fn c_path(path: &Path) -> Result<CString, SandboxError> {
+    c_text(path.as_os_str(), "a path")
+}
+
+pub(crate) fn c_text(text: &OsStr, what: &'static str) -> Result<CString, SandboxError> {
+    CString::new(text.as_bytes()).map_err(|_| SandboxError::Nul { what })
+}

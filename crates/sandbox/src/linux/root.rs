@@ -1,0 +1,214 @@
+//! The layout of the new root: what lies where, by path. Pure, but for asking what exists.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    closure::{Closure, Contents, Kind},
+    error::SandboxError,
+    policy::{Access, Policy},
+};
+
+/// Device files that every program may expect.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Where programs look for the certificates that they trust.
+const CERTIFICATES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// What lies at a path of the new root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// The host's file or folder of the same path.
+    Bind(Mode),
+    /// An empty folder in memory.
+    Scratch,
+    /// An empty folder that stays empty, over something that is not to be seen.
+    Empty,
+    /// A file that exists only here.
+    Text(Vec<u8>),
+    /// A symbolic link with its target.
+    Link(PathBuf),
+    /// The processes of the run.
+    Processes,
+}
+
+/// How a part of the host is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    /// Can be changed, cannot be executed.
+    Writable,
+    /// Can be read, cannot be executed.
+    Data,
+    /// Can be read and executed.
+    Code,
+    /// A device file.
+    Device,
+}
+
+/// All items; parents come before children.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    items: BTreeMap<PathBuf, Item>,
+    /// Protected paths that do not exist and need something to hold their place.
+    pub(crate) placeholders: Vec<PathBuf>,
+}
+
+/// Texts that depend on the run.
+pub(crate) struct Texts<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) home: &'a str,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The certificate that the run trusts, if it has a network.
+    pub(crate) certificate: Option<&'a str>,
+}
+
+impl Layout {
+    pub(crate) fn new(
+        policy: &Policy,
+        closure: &Closure,
+        texts: &Texts<'_>,
+    ) -> Result<Self, SandboxError> {
+        let mut layout = Self::default();
+        layout.add_grants(policy)?;
+        layout.add_closure(closure);
+        layout.add_base(texts);
+        layout.drop_redundant();
+        Ok(layout)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, &Item)> {
+        self.items.iter().map(|(path, item)| (path.as_path(), item))
+    }
+
+    /// The item that decides what is at a path, if it is not an item itself.
+    pub(crate) fn covering(&self, path: &Path) -> Option<&Item> {
+        let mut ancestors = path.ancestors().skip(1);
+        ancestors.find_map(|ancestor| {
+            self.items.get(ancestor).filter(|item| !matches!(item, Item::Text(_) | Item::Link(_)))
+        })
+    }
+
+    fn add_grants(&mut self, policy: &Policy) -> Result<(), SandboxError> {
+        for grant in &policy.paths {
+            let path = check_path(&grant.path)?;
+            let exists = exists_without_links(path)?;
+            let item = match grant.access {
+                Access::Private => Item::Scratch,
+                Access::Write if !exists => {
+                    return Err(SandboxError::MissingPath { path: path.to_owned() });
+                }
+                Access::Write => Item::Bind(Mode::Writable),
+                Access::Read if !exists => continue,
+                // Where the folder that it would be in does not exist, nothing can be put there.
+                Access::Protected if !exists && !path.parent().is_some_and(Path::is_dir) => {
+                    continue;
+                }
+                Access::Protected if !exists => {
+                    self.placeholders.push(path.to_owned());
+                    Item::Bind(Mode::Data)
+                }
+                Access::Read | Access::Protected => Item::Bind(Mode::Data),
+            };
+            // Of two grants for one path the stronger one counts, as `Policy::access` has it.
+            let rank = (policy.access(path) == Some(grant.access)).then_some(item);
+            self.items.extend(rank.map(|item| (path.to_owned(), item)));
+        }
+        Ok(())
+    }
+
+    /// Programs are laid over everything else, so that a program in a writable folder cannot be
+    /// changed by the run.
+    fn add_closure(&mut self, closure: &Closure) {
+        let files = closure.files().map(|(path, kind)| (path, kind != Kind::Data));
+        let folders = closure.folders().map(|(path, contents)| (path, contents == Contents::Code));
+        for (path, executable) in files.chain(folders) {
+            let mode = if executable { Mode::Code } else { Mode::Data };
+            match self.items.get(path) {
+                Some(Item::Bind(Mode::Writable)) if !executable => {}
+                _ => drop(self.items.insert(path.to_owned(), Item::Bind(mode))),
+            }
+        }
+        for path in closure.hidden() {
+            self.items.entry(path.to_owned()).or_insert(Item::Empty);
+        }
+        for (path, target) in closure.links() {
+            self.items.entry(path.to_owned()).or_insert_with(|| Item::Link(target.to_owned()));
+        }
+    }
+
+    fn add_base(&mut self, texts: &Texts<'_>) {
+        let Texts { user, home, uid, gid, certificate } = texts;
+        let mut text = |path: &str, content: String| {
+            self.items.entry(path.into()).or_insert(Item::Text(content.into_bytes()));
+        };
+        text("/etc/passwd", format!("{user}:x:{uid}:{gid}::{home}:/nonexistent\n"));
+        text("/etc/group", format!("{user}:x:{gid}:\n"));
+        text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned());
+        text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned());
+        if let Some(certificate) = certificate {
+            for path in CERTIFICATES {
+                text(path, (*certificate).to_owned());
+            }
+        }
+        for device in DEVICES {
+            self.items.insert(device.into(), Item::Bind(Mode::Device));
+        }
+        for (name, descriptor) in
+            [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+        {
+            let target = format!("/proc/self/{descriptor}");
+            self.items.insert(Path::new("/dev").join(name), Item::Link(target.into()));
+        }
+        self.items.insert("/proc".into(), Item::Processes);
+    }
+
+    /// Drops what is there anyway: links, texts and equal binds below a folder that is shown.
+    fn drop_redundant(&mut self) {
+        let redundant: Vec<PathBuf> = self
+            .iter()
+            .filter(|(path, item)| match (self.covering(path), item) {
+                (Some(Item::Bind(_)), Item::Link(_) | Item::Text(_)) => true,
+                (Some(Item::Bind(outer)), Item::Bind(inner)) => {
+                    outer == inner && *inner != Mode::Device
+                }
+                _ => false,
+            })
+            .map(|(path, _)| path.to_owned())
+            .collect();
+        for path in redundant {
+            self.items.remove(&path);
+        }
+    }
+}
+
+/// An absolute path without `.` and `..` that is not the root itself.
+fn check_path(path: &Path) -> Result<&Path, SandboxError> {
+    let plain = path.components().all(|part| {
+        matches!(part, std::path::Component::RootDir | std::path::Component::Normal(_))
+    });
+    if path.is_absolute() && plain && path.parent().is_some() {
+        Ok(path)
+    } else {
+        Err(SandboxError::BadPath { path: path.to_owned() })
+    }
+}
+
+/// Whether a path exists; a link on the way is an error, since it may lead elsewhere tomorrow.
+fn exists_without_links(path: &Path) -> Result<bool, SandboxError> {
+    let mut ancestors: Vec<&Path> = path.ancestors().collect();
+    ancestors.reverse();
+    for step in ancestors.into_iter().skip(1) {
+        match step.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => {
+                return Err(SandboxError::Link { path: path.to_owned(), link: step.to_owned() });
+            }
+            Ok(_) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}

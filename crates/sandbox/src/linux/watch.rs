@@ -1,0 +1,193 @@
+//! Notes which files a program opens. The kernel stops each such call until the watcher has read
+//! its path; what the call may do is still decided by mounts and Landlock alone, so a program that
+//! changes the path meanwhile deceives the notes and nothing else.
+
+use std::{
+    ffi::OsStr,
+    os::{
+        fd::{AsRawFd as _, OwnedFd, RawFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+};
+
+use libc::c_long;
+
+use super::sys;
+use crate::{
+    limits,
+    outcome::FileEvents,
+    policy::{Access, Policy},
+};
+
+/// Longest path that the kernel takes.
+const PATH_MAX: usize = 4096;
+
+/// What a run can see, for telling a refusal from a missing file.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    /// What the policy says; only what it names is worth a note when it is opened.
+    pub(crate) policy: Policy,
+    /// Everything that is there, granted or not.
+    pub(crate) visible: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
+    Execute,
+}
+
+/// Where in a call the path is.
+struct Call {
+    folder: Option<usize>,
+    path: usize,
+    usage: Use,
+}
+
+pub(crate) fn start(listener: OwnedFd, sight: Arc<Sight>) -> JoinHandle<FileEvents> {
+    std::thread::spawn(move || watch(&listener, &sight))
+}
+
+fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
+    let mut events = FileEvents::default();
+    let listener = listener.as_raw_fd();
+    let mut waits = [sys::Wait::read(listener)];
+    while sys::poll(&mut waits, None).is_ok() && !waits[0].gone {
+        if !waits[0].ready {
+            continue;
+        }
+        // The process may have died since.
+        let Ok(notification) = sys::next_notification(listener) else { continue };
+        for (path, usage) in uses(&notification) {
+            note(&mut events, sight, path, usage);
+        }
+        let _ = sys::let_continue(listener, notification.id);
+    }
+    events
+}
+
+/// What the call is about to do with which paths.
+fn uses(notification: &libc::seccomp_notif) -> Vec<(PathBuf, Use)> {
+    let arguments = &notification.data.args;
+    let pid = notification.pid as libc::pid_t;
+    calls(c_long::from(notification.data.nr), arguments, pid)
+        .into_iter()
+        .filter_map(|call| {
+            let path = read_path(pid, *arguments.get(call.path)?)?;
+            let folder = call.folder.and_then(|index| arguments.get(index).copied());
+            Some((absolute(pid, folder, &path)?, call.usage))
+        })
+        .collect()
+}
+
+fn calls(number: c_long, arguments: &[u64; 6], pid: libc::pid_t) -> Vec<Call> {
+    let one = |folder, path, usage| vec![Call { folder, path, usage }];
+    let opened = |flags: u64| {
+        let changes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+        if flags & changes as u64 == 0 { Use::Read } else { Use::Write }
+    };
+    match number {
+        libc::SYS_openat => one(Some(0), 1, opened(arguments[2])),
+        libc::SYS_openat2 => {
+            let mut how = [0; 8];
+            let read = sys::read_memory(pid, arguments[2], &mut how);
+            let flags = if read == Ok(8) { u64::from_ne_bytes(how) } else { 0 };
+            one(Some(0), 1, opened(flags))
+        }
+        libc::SYS_mkdirat | libc::SYS_unlinkat => one(Some(0), 1, Use::Write),
+        libc::SYS_truncate => one(None, 0, Use::Write),
+        libc::SYS_renameat | libc::SYS_renameat2 => vec![
+            Call { folder: Some(0), path: 1, usage: Use::Write },
+            Call { folder: Some(2), path: 3, usage: Use::Write },
+        ],
+        libc::SYS_execve => one(None, 0, Use::Execute),
+        libc::SYS_execveat => one(Some(0), 1, Use::Execute),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => one(None, 0, opened(arguments[1])),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_creat | libc::SYS_mkdir | libc::SYS_rmdir | libc::SYS_unlink => {
+            one(None, 0, Use::Write)
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rename => vec![
+            Call { folder: None, path: 0, usage: Use::Write },
+            Call { folder: None, path: 1, usage: Use::Write },
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Reads a C string of the other process, page by page, since the next page may not be there.
+fn read_path(pid: libc::pid_t, address: u64) -> Option<PathBuf> {
+    const PAGE: u64 = 4096;
+    let mut bytes = Vec::new();
+    let mut at = address;
+    while bytes.len() < PATH_MAX {
+        let mut page = [0_u8; PAGE as usize];
+        let length = (PAGE - at % PAGE) as usize;
+        let read = sys::read_memory(pid, at, &mut page[..length]).ok()?;
+        let part = page.get(..read)?;
+        if let Some(end) = part.iter().position(|byte| *byte == 0) {
+            bytes.extend_from_slice(&part[..end]);
+            return Some(PathBuf::from(OsStr::from_bytes(&bytes)));
+        }
+        bytes.extend_from_slice(part);
+        at = at.checked_add(read as u64)?;
+    }
+    None
+}
+
+/// The path from the root, without `.` and `..`. Paths are the same inside and outside.
+fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    let base = match folder.map(|fd| fd as RawFd) {
+        _ if path.is_absolute() => PathBuf::from("/"),
+        None | Some(libc::AT_FDCWD) => std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?,
+        Some(fd) => std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?,
+    };
+    let mut result = PathBuf::new();
+    for part in base.join(path).components() {
+        match part {
+            Component::ParentDir => drop(result.pop()),
+            Component::CurDir => {}
+            part => result.push(part),
+        }
+    }
+    Some(result)
+}
+
+fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
+    let below = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
+    let exists = || path.symlink_metadata().is_ok();
+    let set = if usage == Use::Execute {
+        &mut events.executed
+    } else if !below(&sight.visible) {
+        // What does not exist was not refused: programs look for files in many places. Folders on
+        // the way to something visible are there.
+        if !exists() || sight.visible.iter().any(|root| root.starts_with(&path)) {
+            return;
+        }
+        &mut events.denied
+    } else {
+        match (sight.policy.access(&path), usage) {
+            (None | Some(Access::Private), _) => return,
+            (Some(_), Use::Read) => &mut events.read,
+            (Some(Access::Write), _) => &mut events.written,
+            (Some(_), _) => &mut events.denied,
+        }
+    };
+    if set.contains(&path) {
+        return;
+    }
+    if set.len() >= limits::EVENTS {
+        events.more += 1;
+    } else {
+        set.insert(path);
+    }
+}

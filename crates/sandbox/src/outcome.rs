@@ -1,0 +1,83 @@
+//! What a run came to.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use serde::Serialize;
+
+use crate::proxy::HostEvent;
+
+/// What a run came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// From its start to its end.
+    pub duration: Duration,
+    /// Bytes of standard output and error together.
+    pub output_bytes: u64,
+    /// Requests that it made or tried to make.
+    pub hosts: Vec<HostEvent>,
+    /// Files that it opened or tried to open, if it was watched.
+    pub files: FileEvents,
+    /// What held it.
+    pub enforcement: Enforcement,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// It took longer than allowed.
+    TimedOut,
+    /// It printed more than allowed.
+    TooMuchOutput,
+    /// Whoever started it ended it.
+    Stopped,
+}
+
+/// Files that a program opened or tried to open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FileEvents {
+    /// Opened for reading.
+    pub read: BTreeSet<PathBuf>,
+    /// Opened for writing, made, renamed or removed.
+    pub written: BTreeSet<PathBuf>,
+    /// Executed.
+    pub executed: BTreeSet<PathBuf>,
+    /// Exist outside, and were not to be had.
+    pub denied: BTreeSet<PathBuf>,
+    /// Events beyond the limit.
+    pub more: u64,
+}
+
+/// What held a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Enforcement {
+    /// Namespaces of its own.
+    pub namespaces: Vec<&'static str>,
+    /// Version of Landlock; `None` if the kernel has none.
+    pub landlock: Option<u32>,
+    /// Whether system calls are filtered.
+    pub seccomp: bool,
+    /// What holds the limits.
+    pub limits: LimitedBy,
+    /// Whether requests go through the proxy; otherwise there is no network.
+    pub proxy: bool,
+    /// Whether opened files are noted.
+    pub watched: bool,
+}
+
+/// What holds the limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedBy {
+    /// Resource limits, which count each process by itself.
+    #[default]
+    ResourceLimits,
+    /// A control group, which counts all processes together, beside resource limits.
+    ControlGroup,
+}

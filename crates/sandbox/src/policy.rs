@@ -1,0 +1,249 @@
+//! [`Policy`]: what a program may do. Whatever is not named is not there.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use crate::{host::HostPattern, limits};
+
+/// What a program may do.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Policy {
+    /// Files and folders that can be seen.
+    pub paths: Vec<PathGrant>,
+    /// Programs that can be executed, by absolute path; what they need to start comes along.
+    pub programs: Vec<PathBuf>,
+    /// Hosts that can be spoken to.
+    pub network: Network,
+    /// The whole environment; nothing is inherited.
+    pub environment: BTreeMap<String, Variable>,
+    /// How much it may use.
+    pub limits: Limits,
+    /// Where it starts; it must be visible.
+    pub directory: PathBuf,
+    /// Whether the files that it opens are noted.
+    pub watch: Watch,
+}
+
+/// A file or folder that can be seen, at the path that it has outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PathGrant {
+    /// An absolute path without links and without `..`.
+    pub path: PathBuf,
+    /// What can be done with it.
+    pub access: Access,
+}
+
+/// What can be done with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Read it and everything below.
+    Read,
+    /// Read and change it and everything below; nothing in it can be executed.
+    Write,
+    /// An empty folder of the run's own, in memory and of limited size, gone afterwards.
+    Private,
+    /// Something below a writable folder that stays as it is, whether it exists or not.
+    Protected,
+}
+
+/// Hosts that can be spoken to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// No socket of any family.
+    #[default]
+    None,
+    /// Only through the filtering proxy, only to these.
+    Hosts(Vec<HostGrant>),
+}
+
+/// Requests that may leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostGrant {
+    /// Which hosts.
+    pub host: HostPattern,
+    /// `http` or `https` alone; `None` is both.
+    pub scheme: Option<Scheme>,
+    /// Only this port; `None` is the scheme's own.
+    pub port: Option<u16>,
+    /// Only paths that start with these segments; empty is all.
+    pub path: String,
+    /// Which methods.
+    pub methods: Methods,
+    /// Whether the name may lead to a private, loopback or link-local address.
+    pub private: bool,
+}
+
+/// Schemes that the proxy speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// Plain.
+    Http,
+    /// Over TLS, which the proxy ends and begins anew.
+    Https,
+}
+
+/// Groups of methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Methods {
+    /// GET, HEAD and OPTIONS, without a body.
+    Read,
+    /// All others.
+    Write,
+}
+
+/// The value of an environment variable. It is never printed or written down, only its kind is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Variable {
+    /// The program sees it.
+    Plain(String),
+    /// The program sees a placeholder; the proxy puts the value in for granted hosts.
+    Masked(Secret),
+}
+
+/// A value that must not be printed.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+/// How much a program may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Time on the clock; then SIGTERM, and SIGKILL after a grace period.
+    pub wall: Option<Duration>,
+    /// Seconds of processor time of each process.
+    pub cpu: Option<u64>,
+    /// Bytes of memory: of all processes with a cgroup, of each without.
+    pub memory: u64,
+    /// What the memory limit counts without a cgroup.
+    pub counted: Counted,
+    /// Processes and threads at once.
+    pub processes: u64,
+    /// Open files of each process.
+    pub open_files: u64,
+    /// Bytes of the largest file it may write.
+    pub file_size: u64,
+    /// Bytes of every private folder.
+    pub scratch: u64,
+    /// Bytes of standard output and error together.
+    pub output: u64,
+}
+
+/// What the memory limit counts without a cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// All addresses (`RLIMIT_AS`).
+    Addresses,
+    /// Private writable memory (`RLIMIT_DATA`), for runtimes that reserve far more than they use.
+    Data,
+}
+
+/// Whether the files that a program opens are noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watch {
+    /// No.
+    #[default]
+    Off,
+    /// Yes; opening a file takes longer.
+    On,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Some(limits::WALL),
+            cpu: None,
+            memory: limits::MEMORY,
+            counted: Counted::Addresses,
+            processes: limits::PROCESSES,
+            open_files: limits::OPEN_FILES,
+            file_size: limits::FILE_SIZE,
+            scratch: limits::SCRATCH,
+            output: limits::OUTPUT,
+        }
+    }
+}
+
+impl PathGrant {
+    /// A path that can be read.
+    pub fn read(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Read }
+    }
+
+    /// A path that can be read and changed.
+    pub fn write(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Write }
+    }
+
+    /// An empty folder of the run's own.
+    pub fn private(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Private }
+    }
+
+    /// Something below a writable folder that stays as it is.
+    pub fn protected(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Protected }
+    }
+}
+
+impl Policy {
+    /// What the policy says about a path, by itself: the most specific grant counts. Programs and
+    /// what they need are not part of it. Tests hold what happens against this.
+    pub fn access(&self, path: &Path) -> Option<Access> {
+        self.paths
+            .iter()
+            .filter(|grant| path.starts_with(&grant.path))
+            .max_by_key(|grant| (grant.path.components().count(), grant.access))
+            .map(|grant| grant.access)
+    }
+}
+
+impl Secret {
+    /// Keeps a value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl Variable {
+    /// The word for its kind.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Plain(_) => "plain",
+            Self::Masked(_) => "masked",
+        }
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
+}
+
+impl Serialize for Variable {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.kind())
+    }
+}

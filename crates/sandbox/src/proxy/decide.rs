@@ -1,0 +1,332 @@
+//! May it leave? Grants and a request in, a [`Permit`] or a refusal out; no I/O, no state.
+
+use super::{
+    refusal::{Refusal, Refused},
+    request::default_port,
+};
+use crate::{
+    host::{Host, HostPattern},
+    limits,
+    policy::{HostGrant, Methods, Scheme},
+};
+
+/// What a request wants, as far as grants are about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) scheme: Scheme,
+    pub(super) host: &'a Host,
+    pub(super) port: u16,
+    pub(super) method: &'a str,
+    /// With the query.
+    pub(super) path: &'a str,
+    pub(super) has_body: bool,
+    pub(super) overrides_method: bool,
+    pub(super) upgrades: bool,
+}
+
+/// What the grants that cover a request say beyond yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Permit {
+    /// The name may lead to an address that is not public.
+    pub(super) private: bool,
+    /// The user asked for plain HTTP by name, and so accepts that secrets are seen on the way.
+    pub(super) plain: bool,
+}
+
+/// Whether a tunnel may be opened. What happens inside is judged again.
+pub(super) fn tunnel(grants: &[HostGrant], host: &Host, port: u16) -> Result<(), Refused> {
+    reach(grants, Scheme::Https, host, port, "CONNECT", Methods::Read).map(|_| ())
+}
+
+/// Whether a request may leave.
+pub(super) fn request(grants: &[HostGrant], asked: &Asked<'_>) -> Result<Permit, Refused> {
+    let Asked { scheme, host, port, method, path, .. } = *asked;
+    if asked.upgrades {
+        return Err(Refused::new(
+            Refusal::Upgrade,
+            format!("{host} cannot be spoken to in another protocol than HTTP/1.1"),
+        ));
+    }
+    let (needed, because) = effect(asked);
+    let mut left = reach(grants, scheme, host, port, method, needed)?;
+
+    let granted: Vec<&str> = left.iter().map(|grant| grant.path.as_str()).collect();
+    let paths = granted.join(", ");
+    left.retain(|grant| covers(&grant.path, path));
+    if left.is_empty() {
+        let why = if is_ambiguous(path) { "has two readings, and only" } else { "is not granted:" };
+        return Err(Refused::new(
+            Refusal::PathNotGranted,
+            format!("this path of {host} {why} what is below {paths} can be reached"),
+        ));
+    }
+
+    left.retain(|grant| grant.methods == needed);
+    if left.is_empty() || matches!(method, "CONNECT" | "TRACE") {
+        let hint = match method {
+            "CONNECT" | "TRACE" => "no permission covers it".to_owned(),
+            _ => format!("{} would be{because}", permission(needed, host)),
+        };
+        return Err(Refused::new(
+            Refusal::MethodNotGranted,
+            format!("{method} to {host} is not granted ({hint})"),
+        ));
+    }
+    Ok(Permit {
+        private: left.iter().any(|grant| grant.private && grant.host != HostPattern::Any),
+        plain: left.iter().any(|grant| grant.scheme == Some(Scheme::Http)),
+    })
+}
+
+/// The grants that cover host, scheme and port. Each step has its own refusal, so that a person
+/// sees which part of a grant is missing.
+fn reach<'a>(
+    grants: &'a [HostGrant],
+    scheme: Scheme,
+    host: &Host,
+    port: u16,
+    method: &str,
+    needed: Methods,
+) -> Result<Vec<&'a HostGrant>, Refused> {
+    let mut left: Vec<&HostGrant> =
+        grants.iter().filter(|grant| grant.host.matches(host)).collect();
+    if left.is_empty() {
+        return Err(Refused::new(
+            Refusal::HostNotGranted,
+            format!("{method} to {host} is not granted ({} would be)", permission(needed, host)),
+        ));
+    }
+    left.retain(|grant| grant.scheme.is_none_or(|granted| granted == scheme));
+    if left.is_empty() {
+        let other = match scheme {
+            Scheme::Http => "https",
+            Scheme::Https => "http",
+        };
+        return Err(Refused::new(
+            Refusal::SchemeNotGranted,
+            format!("{host} is granted over {other} only"),
+        ));
+    }
+    left.retain(|grant| grant.port.unwrap_or(default_port(scheme)) == port);
+    if left.is_empty() {
+        return Err(Refused::new(
+            Refusal::PortNotGranted,
+            format!("port {port} of {host} is not granted"),
+        ));
+    }
+    Ok(left)
+}
+
+fn permission(needed: Methods, host: &Host) -> String {
+    match needed {
+        Methods::Read => format!("network:read:{host}"),
+        Methods::Write => format!("network:write:{host}"),
+    }
+}
+
+/// Whether a request reads or writes, and why that may surprise. Reading is what cannot carry much
+/// away; everything else is writing.
+fn effect(asked: &Asked<'_>) -> (Methods, &'static str) {
+    if !matches!(asked.method, "GET" | "HEAD" | "OPTIONS") {
+        (Methods::Write, "")
+    } else if asked.has_body {
+        (Methods::Write, "; with a body it counts as writing")
+    } else if asked.path.len() > limits::READ_URL {
+        (Methods::Write, "; with so long a URL it counts as writing")
+    } else if asked.overrides_method {
+        (Methods::Write, "; with another method in a header it counts as writing")
+    } else {
+        (Methods::Read, "")
+    }
+}
+
+/// Whether the path begins with all segments of the granted one.
+fn covers(granted: &str, target: &str) -> bool {
+    let mut granted = granted.split('/').filter(|segment| !segment.is_empty()).peekable();
+    if granted.peek().is_none() {
+        return true;
+    }
+    if is_ambiguous(target) {
+        return false;
+    }
+    let mut segments = path_of(target).split('/').skip(1);
+    granted.all(|segment| segments.next() == Some(segment))
+}
+
+fn path_of(target: &str) -> &str {
+    target.split('?').next().unwrap_or_default()
+}
+
+/// Whether a host could read the path differently than we do: dots that climb, separators in
+/// disguise, percent signs that are decoded twice, parameters that some servers cut off first.
+fn is_ambiguous(target: &str) -> bool {
+    let path = path_of(target).to_ascii_lowercase();
+    let climbs =
+        |segment: &str| matches!(segment.split(';').next().unwrap_or_default(), "." | "..");
+    ["%2e", "%2f", "%5c", "%25", "%00", "\\", "//"].iter().any(|odd| path.contains(odd))
+        || path.split('/').any(climbs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `read|write [http:|https:]host[:port][/path] [private]`
+    fn grant(text: &str) -> HostGrant {
+        let mut words = text.split(' ');
+        let methods = if words.next() == Some("write") { Methods::Write } else { Methods::Read };
+        let place = words.next().unwrap();
+        let (scheme, place) = match place.split_once("://") {
+            Some(("http", rest)) => (Some(Scheme::Http), rest),
+            Some((_, rest)) => (Some(Scheme::Https), rest),
+            None => (None, place),
+        };
+        let (place, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+        let (host, port) = match place.split_once(':') {
+            Some((host, port)) => (host, Some(port.parse().unwrap())),
+            None => (place, None),
+        };
+        HostGrant {
+            host: host.parse().unwrap(),
+            scheme,
+            port,
+            path: path.to_owned(),
+            methods,
+            private: words.next().is_some(),
+        }
+    }
+
+    fn outcome(grants: &[&str], method: &str, url: &str) -> Result<Permit, Refusal> {
+        let grants: Vec<_> = grants.iter().map(|text| grant(text)).collect();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let scheme = if scheme == "http" { Scheme::Http } else { Scheme::Https };
+        let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let endpoint = crate::proxy::request::Endpoint::parse(place).unwrap();
+        let mut words = method.split('+');
+        let method = words.next().unwrap();
+        let flags: Vec<_> = words.collect();
+        request(
+            &grants,
+            &Asked {
+                scheme,
+                host: &endpoint.host,
+                port: endpoint.port(scheme),
+                method,
+                path,
+                has_body: flags.contains(&"body"),
+                overrides_method: flags.contains(&"override"),
+                upgrades: flags.contains(&"upgrade"),
+            },
+        )
+        .map_err(|refused| refused.reason)
+    }
+
+    #[test]
+    fn allowed() {
+        for (grants, method, url) in [
+            (["read brave.com", "read x.y"], "GET", "https://brave.com/"),
+            (["read brave.com", "read x.y"], "HEAD", "http://brave.com/"),
+            (["read brave.com", "read x.y"], "OPTIONS", "https://brave.com:443/"),
+            (["read *.brave.com", "read x.y"], "GET", "https://api.search.brave.com/a?b=..%2f"),
+            (["read *", "read x.y"], "GET", "https://anything.example/"),
+            (["write brave.com", "read x.y"], "POST", "https://brave.com/"),
+            (["write brave.com", "read x.y"], "DELETE", "https://brave.com/"),
+            (["write brave.com", "read x.y"], "GET+body", "https://brave.com/"),
+            (["write brave.com", "read x.y"], "GET+override", "https://brave.com/"),
+            (["read brave.com:8080", "read x.y"], "GET", "http://brave.com:8080/"),
+            (["read brave.com/v1", "read x.y"], "GET", "https://brave.com/v1"),
+            (["read brave.com/v1/", "read x.y"], "GET", "https://brave.com/v1/a?b=//"),
+            (["read brave.com/v1", "read brave.com"], "GET", "https://brave.com/v1/../b"),
+            (["read brave.com", "write brave.com/v1"], "POST", "https://brave.com/v1/a"),
+            (["read 127.0.0.1 private", "read x.y"], "GET", "http://127.0.0.1/"),
+            (["read https://brave.com", "read http://brave.com"], "GET", "http://brave.com/"),
+        ] {
+            let result = outcome(&grants, method, url);
+            assert!(result.is_ok(), "{grants:?} {method} {url}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn refused() {
+        use Refusal::{
+            HostNotGranted, MethodNotGranted, PathNotGranted, PortNotGranted, SchemeNotGranted,
+            Upgrade,
+        };
+        for (granted, method, url, expected) in [
+            ("read *.brave.com", "GET", "https://evil.com/", HostNotGranted),
+            ("read *.brave.com", "GET", "https://evilbrave.com/", HostNotGranted),
+            ("read *.brave.com", "GET", "https://brave.com.evil.com/", HostNotGranted),
+            ("read brave.com", "GET", "https://api.brave.com/", HostNotGranted),
+            ("read *", "GET", "https://1.1.1.1/", HostNotGranted),
+            ("read *", "GET", "https://[2606:4700::1]/", HostNotGranted),
+            ("read brave.com", "POST", "https://brave.com/", MethodNotGranted),
+            ("read brave.com", "GET+body", "https://brave.com/", MethodNotGranted),
+            ("read brave.com", "GET+override", "https://brave.com/", MethodNotGranted),
+            ("read brave.com", "PROPFIND", "https://brave.com/", MethodNotGranted),
+            ("write brave.com", "GET", "https://brave.com/", MethodNotGranted),
+            ("write brave.com", "TRACE", "https://brave.com/", MethodNotGranted),
+            ("write brave.com", "CONNECT", "https://brave.com/", MethodNotGranted),
+            ("read brave.com", "GET+upgrade", "https://brave.com/", Upgrade),
+            ("write brave.com", "GET+upgrade", "https://brave.com/", Upgrade),
+            ("read brave.com", "GET", "https://brave.com:22/", PortNotGranted),
+            ("read brave.com", "GET", "https://brave.com:80/", PortNotGranted),
+            ("read brave.com", "GET", "http://brave.com:443/", PortNotGranted),
+            ("read brave.com:8443", "GET", "https://brave.com/", PortNotGranted),
+            ("read https://brave.com", "GET", "http://brave.com/", SchemeNotGranted),
+            ("read http://brave.com", "GET", "https://brave.com/", SchemeNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v11", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/V1", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/%761", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/../admin", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/./a", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/..;/admin", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/%2e%2E/admin", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/..%2fadmin", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/..%5Cadmin", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/v1/%252e%252e/a", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com//v1/a", PathNotGranted),
+            ("read brave.com/v1", "GET", "https://brave.com/a?/v1", PathNotGranted),
+        ] {
+            assert_eq!(outcome(&[granted], method, url), Err(expected), "{granted} {method} {url}");
+        }
+        let long = format!("https://brave.com/?{}", "a".repeat(limits::READ_URL));
+        assert_eq!(outcome(&["read brave.com"], "GET", &long), Err(MethodNotGranted));
+        assert!(outcome(&["write brave.com"], "GET", &long).is_ok());
+        assert_eq!(outcome(&[], "GET", "https://brave.com/"), Err(HostNotGranted));
+    }
+
+    #[test]
+    fn permits() {
+        let permit = |grants: &[&str], url: &str| outcome(grants, "GET", url).unwrap();
+        let none = Permit { private: false, plain: false };
+        assert_eq!(permit(&["read a.b", "read * private"], "https://a.b/"), none);
+        assert!(permit(&["read a.b", "read *.a.b private"], "https://a.b/").private);
+        // A grant that does not cover the request adds nothing to it.
+        assert_eq!(permit(&["read a.b", "read a.b:81 private"], "http://a.b/"), none);
+        assert_eq!(permit(&["read a.b", "write http://a.b private"], "http://a.b/"), none);
+        assert!(permit(&["read http://a.b"], "http://a.b/").plain);
+    }
+
+    #[test]
+    fn refusals_say_what_would_do() {
+        let grants = [grant("read api.example.com")];
+        let host = Host::parse("api.example.com").unwrap();
+        let asked = Asked {
+            scheme: Scheme::Https,
+            host: &host,
+            port: 443,
+            method: "POST",
+            path: "/",
+            has_body: true,
+            overrides_method: false,
+            upgrades: false,
+        };
+        let answer = String::from_utf8(request(&grants, &asked).unwrap_err().answer()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"));
+        assert!(answer.ends_with(
+            "savoir: POST to api.example.com is not granted \
+             (network:write:api.example.com would be)\n"
+        ));
+    }
+}

@@ -1,0 +1,345 @@
+//! Dials a host, sends a request and brings the answer back, in pieces of bounded size.
+
+use std::{
+    io::{self, BufReader, Write},
+    net::{IpAddr, SocketAddr, TcpStream},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Shared,
+    body::{self, Body, Framing},
+    decide::Permit,
+    head::{self, HeadError, Headers},
+    line::{Line, Side},
+    refusal::{Refusal, Refused},
+    request::{Request, Version, default_port},
+    resolve::{self, unreachable},
+    secrets::{Secrets, Spelling},
+    serve::End,
+};
+use crate::{
+    host::{Host, is_public},
+    limits,
+    policy::Scheme,
+};
+
+/// Bytes that are carried at once.
+const PIECE: usize = 16 << 10;
+/// Heads such as `103 Early Hints` before the real one; more is a game.
+const INTERIM: usize = 8;
+
+/// A host that was judged and dialled.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    reader: BufReader<Side>,
+    pub(super) address: IpAddr,
+}
+
+/// How much of a request was taken from the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    Whole,
+    /// The host stopped listening before the end.
+    Partly,
+}
+
+/// Finds the host, judges its addresses and dials one of those, in this order and once.
+pub(super) fn dial(
+    shared: &Shared,
+    scheme: Scheme,
+    host: &Host,
+    port: u16,
+    permit: Permit,
+) -> Result<Upstream, Refused> {
+    let addresses = resolve::addresses(&*shared.resolver, host, permit)?;
+    let stream = Arc::new(connect(shared, host, port, &addresses)?);
+    shared.connections.watch(&stream);
+    let failed = |error: io::Error| unreachable(host, &error.to_string());
+    let address = stream.peer_addr().map_err(failed)?.ip();
+    // A machine reaches its own addresses from themselves, whatever range they are in.
+    let own = stream.local_addr().map_err(failed)?.ip() == address;
+    if !permit.private && (own || !is_public(address)) {
+        return Err(resolve::private_address(host));
+    }
+    let _ = stream.set_nodelay(true);
+    let mut line = Line::new(stream, limits::HOST_SILENCE);
+    let side = match scheme {
+        Scheme::Http => Side::Plain(line),
+        Scheme::Https => {
+            line.hurry(limits::DIAL);
+            let connection = shared.trust.connect(host, &mut line).map_err(failed)?;
+            line.relax();
+            Side::Host(Box::new(rustls::StreamOwned::new(connection, line)))
+        }
+    };
+    Ok(Upstream { reader: BufReader::with_capacity(PIECE, side), address })
+}
+
+/// Tries one address after the other; those that are left share the time that is left.
+fn connect(
+    shared: &Shared,
+    host: &Host,
+    port: u16,
+    addresses: &[IpAddr],
+) -> Result<TcpStream, Refused> {
+    let end = Instant::now() + limits::DIAL;
+    let mut last = io::Error::from(io::ErrorKind::TimedOut);
+    for (left, address) in (1_u32..=addresses.len() as u32).rev().zip(addresses) {
+        if shared.connections.stopping() {
+            break;
+        }
+        let share = end.saturating_duration_since(Instant::now()) / left;
+        let share = share.max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&SocketAddr::new(*address, port), share) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(unreachable(host, &last.to_string()))
+}
+
+/// Whether a secret may travel this way: nobody can read along, or the user said that it does not
+/// matter.
+pub(super) fn may_see_secrets(address: IpAddr, scheme: Scheme, permit: Permit) -> bool {
+    scheme == Scheme::Https || permit.plain || address.is_loopback()
+}
+
+impl Upstream {
+    /// Sends the request. A host that stops listening early may still have an answer.
+    pub(super) fn send(
+        &mut self,
+        request: &Request,
+        place: (&Host, u16, Scheme),
+        path: &str,
+        revealed: Option<&Secrets>,
+        program: &mut BufReader<Side>,
+    ) -> Result<Sent, End> {
+        let mut out = Vec::with_capacity(1024);
+        let target = match revealed {
+            Some(secrets) => secrets.reveal(path.as_bytes(), Spelling::Percent),
+            None => path.as_bytes().to_vec(),
+        };
+        let (host, port, scheme) = place;
+        out.extend_from_slice(request.method.as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(&target);
+        out.extend_from_slice(format!(" HTTP/1.1\r\nHost: {host}").as_bytes());
+        if port != default_port(scheme) {
+            out.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+        for (name, value) in request.headers.end_to_end() {
+            if name.eq_ignore_ascii_case("host") {
+                continue;
+            }
+            // What is compressed cannot be searched for secrets on its way back.
+            if revealed.is_some() && name.eq_ignore_ascii_case("accept-encoding") {
+                continue;
+            }
+            match revealed {
+                Some(secrets) => header(&mut out, name, &secrets.reveal_header(name, value)),
+                None => header(&mut out, name, value),
+            }
+        }
+        if revealed.is_some() {
+            header(&mut out, "Accept-Encoding", b"identity");
+        }
+        header(&mut out, "Connection", b"close");
+
+        if request.expects_continue() {
+            program.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        match (request.framing, revealed) {
+            (Framing::Length(length), Some(secrets)) if length <= limits::MASKED_BODY => {
+                let body = read_whole(program, length)?;
+                let content_type = request.headers.all("content-type").next().unwrap_or_default();
+                let body = secrets.reveal(&body, Spelling::of_body(content_type));
+                header(&mut out, "Content-Length", body.len().to_string().as_bytes());
+                out.extend_from_slice(b"\r\n");
+                let host = self.reader.get_mut();
+                // An error here shows again when the answer is read.
+                let _ = host.write_all(&out).and_then(|()| host.write_all(&body));
+                Ok(Sent::Whole)
+            }
+            (framing, _) => {
+                match framing {
+                    Framing::Length(length) => {
+                        header(&mut out, "Content-Length", length.to_string().as_bytes());
+                    }
+                    Framing::Chunked => header(&mut out, "Transfer-Encoding", b"chunked"),
+                    Framing::Empty | Framing::Close => {}
+                }
+                out.extend_from_slice(b"\r\n");
+                self.stream_body(&out, framing, program)
+            }
+        }
+    }
+
+    fn stream_body(
+        &mut self,
+        head: &[u8],
+        framing: Framing,
+        program: &mut BufReader<Side>,
+    ) -> Result<Sent, End> {
+        let host = self.reader.get_mut();
+        if host.write_all(head).is_err() {
+            return Ok(Sent::Partly);
+        }
+        let mut body = Body::new(framing);
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let read = body.read(program, &mut buffer)?;
+            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+            if body::write_piece(host, framing, piece).is_err() {
+                return Ok(Sent::Partly);
+            }
+        }
+        let _ = body::write_end(host, framing);
+        Ok(Sent::Whole)
+    }
+
+    /// Brings the answer back.
+    pub(super) fn answer(
+        &mut self,
+        request: &Request,
+        secrets: &Secrets,
+        program: &mut BufReader<Side>,
+    ) -> Result<(), End> {
+        let response = self.read_response(request)?;
+        let searched = !secrets.is_empty() && response.is_identity();
+        let towards = match response.framing {
+            Framing::Empty => Framing::Empty,
+            Framing::Length(length) if !searched => Framing::Length(length),
+            _ if request.version == Version::OneOne => Framing::Chunked,
+            _ => Framing::Close,
+        };
+        let mut out = Vec::with_capacity(1024);
+        let first = format!("HTTP/1.1 {} {}\r\n", response.status, response.reason);
+        out.extend_from_slice(&secrets.hide(first.as_bytes()));
+        for (name, value) in response.headers.end_to_end() {
+            header(&mut out, name, &secrets.hide(value));
+        }
+        match towards {
+            Framing::Length(length) => {
+                header(&mut out, "Content-Length", length.to_string().as_bytes());
+            }
+            Framing::Chunked => header(&mut out, "Transfer-Encoding", b"chunked"),
+            // The length that a body would have had.
+            Framing::Empty if response.status != 204 => {
+                for value in response.headers.all("content-length") {
+                    header(&mut out, "Content-Length", value);
+                }
+            }
+            Framing::Empty | Framing::Close => {}
+        }
+        header(&mut out, "Connection", b"close");
+        out.extend_from_slice(b"\r\n");
+        let program = program.get_mut();
+        program.write_all(&out)?;
+
+        let mut body = Body::new(response.framing);
+        let mut hider = secrets.hider();
+        let mut buffer = vec![0; PIECE];
+        loop {
+            // An answer that breaks off is cut, so that the program does not take it for whole.
+            let read = body.read(&mut self.reader, &mut buffer).map_err(|_| End::Broken)?;
+            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+            if searched {
+                out.clear();
+                hider.push(piece, &mut out);
+                body::write_piece(program, towards, &out)?;
+            } else {
+                body::write_piece(program, towards, piece)?;
+            }
+        }
+        out.clear();
+        hider.finish(&mut out);
+        body::write_piece(program, towards, &out)?;
+        body::write_end(program, towards)?;
+        Ok(())
+    }
+
+    fn read_response(&mut self, request: &Request) -> Result<Response, End> {
+        let bad =
+            |why: &str| Refused::new(Refusal::BadResponse, format!("the answer of the host {why}"));
+        for _ in 0..INTERIM {
+            let head = head::read(&mut self.reader, |line| {
+                if line.starts_with(b"HTTP/1.1 ") || line.starts_with(b"HTTP/1.0 ") {
+                    Ok(())
+                } else {
+                    Err("is not HTTP/1.1")
+                }
+            })
+            .map_err(|error| match error {
+                HeadError::Closed => bad("ended before it began"),
+                HeadError::Slow => bad("did not come in time"),
+                HeadError::Malformed(why) => bad(why),
+            })?;
+            let response = Response::parse(&head, request).map_err(|why| bad(&why))?;
+            match response.status {
+                101 => return Err(bad("changes the protocol, which nobody asked for").into()),
+                100..=199 => {}
+                _ => return Ok(response),
+            }
+        }
+        Err(bad("has too many heads").into())
+    }
+}
+
+fn header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn read_whole(program: &mut BufReader<Side>, length: u64) -> io::Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    let mut body = Body::new(Framing::Length(length));
+    let mut buffer = vec![0; PIECE];
+    loop {
+        let read = body.read(program, &mut buffer)?;
+        let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+        whole.extend_from_slice(piece);
+    }
+    Ok(whole)
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    reason: String,
+    headers: Headers,
+    framing: Framing,
+}
+
+impl Response {
+    fn parse(head: &[u8], request: &Request) -> Result<Self, String> {
+        let mut headers = [httparse::EMPTY_HEADER; limits::HEADERS];
+        let mut parsed = httparse::Response::new(&mut headers);
+        match parsed.parse(head) {
+            Ok(httparse::Status::Complete(length)) if length == head.len() => {}
+            Ok(_) => return Err("has more than one head".to_owned()),
+            Err(error) => return Err(format!("cannot be read: {error}")),
+        }
+        let status = parsed.code.unwrap_or_default();
+        let reason = parsed.reason.unwrap_or_default().to_owned();
+        let headers = Headers::new(parsed.headers);
+        let told = Framing::of(&headers)?;
+        let framing = match status {
+            100..=199 | 204 | 304 => Framing::Empty,
+            _ if request.method == "HEAD" => Framing::Empty,
+            200..=599 => told.unwrap_or(Framing::Close),
+            _ => return Err(format!("has the status {status}")),
+        };
+        Ok(Self { status, reason, headers, framing })
+    }
+
+    /// Whether the body can be searched as it is.
+    fn is_identity(&self) -> bool {
+        self.headers.all("content-encoding").all(|value| value.eq_ignore_ascii_case(b"identity"))
+    }
+}

@@ -1,0 +1,326 @@
+//! [`Secrets`]: placeholders inside the sandbox, values outside.
+//!
+//! The program only ever holds a placeholder. On the way to a host that was granted it is replaced
+//! by the value, and on the way back a value that the host repeats is replaced by the placeholder.
+//! The second half is a courtesy against accidents: a host that means harm can repeat the value in
+//! an encoding of its own.
+
+use std::fmt::{self, Write as _};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::{ProxyError, tls};
+use crate::policy::Secret;
+
+/// A value and what the program sees instead.
+#[derive(Clone, Debug)]
+pub(crate) struct MaskedSecret {
+    /// Made by [`placeholder`].
+    pub(crate) placeholder: String,
+    /// What the host sees.
+    pub(crate) value: Secret,
+}
+
+/// A fresh placeholder, with 128 random bits: nobody has it by chance.
+pub(crate) fn placeholder() -> Result<String, ProxyError> {
+    let mut random = [0; 16];
+    tls::fill_random(&mut random)?;
+    let mut text = String::from("savoir-masked-");
+    for byte in random {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// Shorter values occur by chance; turning them back would garble answers.
+const SHORTEST_HIDDEN: usize = 8;
+
+/// How much longer a text may become: one made of nothing but placeholders must not fill memory.
+const GROWTH: usize = 256 << 10;
+
+/// How a value has to be written where its placeholder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    Raw,
+    /// In URLs and forms.
+    Percent,
+    /// In JSON strings.
+    Json,
+}
+
+impl Spelling {
+    /// The spelling that a body of this type needs.
+    pub(super) fn of_body(content_type: &[u8]) -> Self {
+        let content_type = content_type.to_ascii_lowercase();
+        let essence =
+            content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if essence == b"application/x-www-form-urlencoded" {
+            Self::Percent
+        } else if essence == b"application/json" || essence.ends_with(b"+json") {
+            Self::Json
+        } else {
+            Self::Raw
+        }
+    }
+
+    fn spell(self, value: &str) -> Vec<u8> {
+        match self {
+            Self::Raw => value.as_bytes().to_vec(),
+            Self::Percent => value.bytes().flat_map(percent).collect(),
+            Self::Json => value.chars().flat_map(json).collect(),
+        }
+    }
+}
+
+fn percent(byte: u8) -> Vec<u8> {
+    match byte {
+        b'-' | b'.' | b'_' | b'~' => vec![byte],
+        _ if byte.is_ascii_alphanumeric() => vec![byte],
+        _ => format!("%{byte:02X}").into_bytes(),
+    }
+}
+
+fn json(char: char) -> Vec<u8> {
+    match char {
+        '"' | '\\' => format!("\\{char}"),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\0'..='\x1f' => format!("\\u{:04x}", u32::from(char)),
+        _ => char.to_string(),
+    }
+    .into_bytes()
+}
+
+/// What is looked for, and what stands there afterwards; the longest first.
+type Table = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The secrets of a run, ready to be put in and taken out.
+#[derive(Default)]
+pub(super) struct Secrets {
+    list: Vec<MaskedSecret>,
+    /// From values in all spellings to placeholders.
+    hiding: Table,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.list).finish()
+    }
+}
+
+impl Secrets {
+    pub(super) fn new(mut list: Vec<MaskedSecret>) -> Self {
+        list.retain(|secret| !secret.placeholder.is_empty() && !secret.value.expose().is_empty());
+        let mut hiding = Table::new();
+        for secret in &list {
+            let value = secret.value.expose();
+            if value.len() >= SHORTEST_HIDDEN {
+                for spelling in [Spelling::Raw, Spelling::Percent, Spelling::Json] {
+                    let placeholder = secret.placeholder.clone().into_bytes();
+                    hiding.push((spelling.spell(value), placeholder));
+                }
+            }
+        }
+        Self { list, hiding: longest_first(hiding) }
+    }
+
+    /// Whether there is anything to put in.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Values for placeholders.
+    pub(super) fn reveal(&self, text: &[u8], spelling: Spelling) -> Vec<u8> {
+        let entry = |secret: &MaskedSecret| {
+            (secret.placeholder.clone().into_bytes(), spelling.spell(secret.value.expose()))
+        };
+        let table = longest_first(self.list.iter().map(entry).collect());
+        let mut out = Vec::with_capacity(text.len());
+        let room = text.len() + GROWTH;
+        scan(&table, text, &mut out, |out| out.len() < room, |_, _| false);
+        out
+    }
+
+    /// Values for placeholders in a header, and in what `Basic` encodes. A value that would end the
+    /// header and begin another stays out.
+    pub(super) fn reveal_header(&self, name: &str, text: &[u8]) -> Vec<u8> {
+        let revealed = match basic(name, text) {
+            Some(decoded) => {
+                let encoded = STANDARD.encode(self.reveal(&decoded, Spelling::Raw));
+                [b"Basic ", encoded.as_bytes()].concat()
+            }
+            None => self.reveal(text, Spelling::Raw),
+        };
+        let splits = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+        if revealed.iter().any(splits) { text.to_vec() } else { revealed }
+    }
+
+    /// Placeholders for values.
+    pub(super) fn hide(&self, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.len());
+        scan(&self.hiding, text, &mut out, |_| true, |_, _| false);
+        out
+    }
+
+    /// Placeholders for values, piece by piece.
+    pub(super) fn hider(&self) -> Replacer<'_> {
+        Replacer { table: &self.hiding, held: Vec::new() }
+    }
+}
+
+fn longest_first(mut table: Table) -> Table {
+    table.sort_by(|one, other| other.0.len().cmp(&one.0.len()).then_with(|| one.cmp(other)));
+    table.dedup();
+    table
+}
+
+fn basic(name: &str, text: &[u8]) -> Option<Vec<u8>> {
+    if !name.eq_ignore_ascii_case("authorization") {
+        return None;
+    }
+    let (scheme, encoded) = text.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    STANDARD.decode(encoded.trim_ascii()).ok()
+}
+
+/// Replaces in a stream: what may be the beginning of a match is held until more is known.
+pub(super) struct Replacer<'a> {
+    table: &'a Table,
+    held: Vec<u8>,
+}
+
+impl Replacer<'_> {
+    /// Takes a piece and gives what is certain.
+    pub(super) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        self.held.extend_from_slice(piece);
+        let kept = scan(self.table, &self.held, out, |_| true, <[u8]>::starts_with);
+        self.held.drain(..self.held.len() - kept);
+    }
+
+    /// Gives what is left: no more can come.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        scan(self.table, &self.held, out, |_| true, |_, _| false);
+        self.held.clear();
+    }
+}
+
+/// Copies the text with its replacements as long as there is room for them, and stops where a match
+/// may still be growing. Returns how many bytes are left there.
+fn scan(
+    table: &Table,
+    text: &[u8],
+    out: &mut Vec<u8>,
+    room: impl Fn(&Vec<u8>) -> bool,
+    growing: impl Fn(&[u8], &[u8]) -> bool,
+) -> usize {
+    let mut rest = text;
+    'text: while let Some((first, tail)) = rest.split_first() {
+        for (needle, replacement) in
+            table.iter().filter(|(needle, _)| needle.first() == Some(first))
+        {
+            if let Some(after) = rest.strip_prefix(needle.as_slice())
+                && room(out)
+            {
+                out.extend_from_slice(replacement);
+                rest = after;
+                continue 'text;
+            }
+            if growing(needle, rest) {
+                return rest.len();
+            }
+        }
+        out.push(*first);
+        rest = tail;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &str = "savoir-masked-00112233445566778899aabbccddeeff";
+
+    fn secrets(value: &str) -> Secrets {
+        Secrets::new(vec![MaskedSecret { placeholder: MARK.to_owned(), value: Secret::new(value) }])
+    }
+
+    #[test]
+    fn placeholders_are_fresh() {
+        let one = crate::proxy::placeholder().unwrap();
+        assert_eq!(one.len(), MARK.len());
+        assert!(one.starts_with("savoir-masked-"));
+        assert_ne!(one, placeholder().unwrap());
+    }
+
+    #[test]
+    fn values_are_spelt_for_their_place() {
+        let secrets = secrets("k/\"ey\n 1");
+        let reveal = |spelling| {
+            String::from_utf8(secrets.reveal(format!("<{MARK}>").as_bytes(), spelling)).unwrap()
+        };
+        assert_eq!(reveal(Spelling::Raw), "<k/\"ey\n 1>");
+        assert_eq!(reveal(Spelling::Percent), "<k%2F%22ey%0A%201>");
+        assert_eq!(reveal(Spelling::Json), "<k/\\\"ey\\n 1>");
+        assert_eq!(Spelling::of_body(b"application/JSON; charset=utf-8"), Spelling::Json);
+        assert_eq!(Spelling::of_body(b"application/x-www-form-urlencoded"), Spelling::Percent);
+        assert_eq!(Spelling::of_body(b"text/plain"), Spelling::Raw);
+    }
+
+    #[test]
+    fn headers() {
+        let good = secrets("real-value");
+        let header = |secrets: &Secrets, name: &str, value: &str| {
+            String::from_utf8(secrets.reveal_header(name, value.as_bytes())).unwrap()
+        };
+        assert_eq!(header(&good, "X-Key", &format!("a {MARK} b")), "a real-value b");
+        let basic = format!("basic {}", STANDARD.encode(format!("user:{MARK}")));
+        let expected = format!("Basic {}", STANDARD.encode("user:real-value"));
+        assert_eq!(header(&good, "authorization", &basic), expected);
+        assert_eq!(header(&good, "X-Other", &basic), basic);
+        let splitting = secrets("a\r\nEvil: b");
+        assert_eq!(header(&splitting, "X-Key", MARK), MARK);
+    }
+
+    #[test]
+    fn values_are_hidden_across_pieces() {
+        let secrets = secrets("real-value");
+        let text = b"real-val real-value real-valureal-value real-value";
+        let expected = format!("real-val {MARK} real-valu{MARK} {MARK}");
+        for size in 1..text.len() {
+            let mut out = Vec::new();
+            let mut hider = secrets.hider();
+            for piece in text.chunks(size) {
+                hider.push(piece, &mut out);
+            }
+            hider.finish(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "in pieces of {size}");
+        }
+        assert_eq!(secrets.hide(text), expected.as_bytes());
+    }
+
+    #[test]
+    fn texts_grow_only_so_much() {
+        let secrets = secrets(&"v".repeat(10_000));
+        let text = MARK.repeat(10_000);
+        let revealed = secrets.reveal(text.as_bytes(), Spelling::Raw);
+        assert!(revealed.starts_with(b"vvv") && revealed.ends_with(MARK.as_bytes()));
+        assert!(revealed.len() < 2 * (text.len() + GROWTH));
+    }
+
+    #[test]
+    fn short_and_nested_values() {
+        assert_eq!(secrets("1").hide(b"1 + 1"), b"1 + 1");
+        assert_eq!(secrets("").reveal(MARK.as_bytes(), Spelling::Raw), MARK.as_bytes());
+        let nested = Secrets::new(vec![
+            MaskedSecret { placeholder: "<short>".into(), value: Secret::new("12345678") },
+            MaskedSecret { placeholder: "<long>".into(), value: Secret::new("1234567890") },
+        ]);
+        assert_eq!(nested.hide(b"12345678 1234567890 12345678"), b"<short> <long> <short>");
+        assert_eq!(nested.hide(b"123456789"), b"<short>9");
+    }
+}

@@ -1,0 +1,240 @@
+//! TLS on both sides: the [`Authority`] that the program trusts, and the trust in hosts.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    io::{self, Read, Write},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection,
+    client::Resumption,
+    crypto::{CryptoProvider, aws_lc_rs},
+    server::{Acceptor, NoServerSessionStorage},
+};
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+
+use super::{ProxyError, line::Line, refusal::Refusal};
+use crate::host::Host;
+
+/// The only protocol inside TLS; what is not offered cannot be chosen.
+const ALPN: &[u8] = b"http/1.1";
+/// Leaves that are kept; a program that asks for more hosts waits a moment longer.
+const LEAVES: usize = 64;
+const DAY: Duration = Duration::from_hours(24);
+
+/// The provider is named wherever it is needed: a library has no business setting the default of a
+/// process.
+fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider())).clone()
+}
+
+pub(super) fn fill_random(bytes: &mut [u8]) -> Result<(), ProxyError> {
+    provider().secure_random.fill(bytes).map_err(|_| ProxyError::Random)
+}
+
+/// Certifies every host to the program of one run, and to nobody else: its key never leaves memory,
+/// and only the root of that run holds its certificate.
+pub(crate) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    pem: String,
+    leaves: Mutex<HashMap<Host, Arc<ServerConfig>>>,
+    serial: AtomicU64,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// Makes a key and a certificate; takes a small part of a millisecond.
+    pub(crate) fn new() -> Result<Self, ProxyError> {
+        let mut params = params("savoir, for one run")?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let issuer = CertifiedIssuer::self_signed(params, key()?)?;
+        let pem = issuer.pem();
+        Ok(Self { issuer, pem, leaves: Mutex::default(), serial: AtomicU64::new(1) })
+    }
+
+    /// What the program has to trust.
+    pub(crate) fn certificate_pem(&self) -> &str {
+        &self.pem
+    }
+
+    fn leaf(&self, host: &Host) -> Result<Arc<ServerConfig>, ProxyError> {
+        let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = leaves.get(host) {
+            return Ok(Arc::clone(config));
+        }
+        let mut params = params("savoir, for one host")?;
+        params.subject_alt_names = vec![match (host.address(), host.name()) {
+            (Some(address), _) => SanType::IpAddress(address),
+            (None, name) => SanType::DnsName(name.unwrap_or_default().try_into()?),
+        }];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        // Some clients refuse two certificates of one issuer with the same number.
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        params.serial_number = Some(SerialNumber::from_slice(&serial));
+        let key = key()?;
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key.into())?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        let config = Arc::new(config);
+        if leaves.len() >= LEAVES {
+            leaves.clear();
+        }
+        leaves.insert(host.clone(), Arc::clone(&config));
+        Ok(config)
+    }
+
+    /// Ends the TLS of a program in the name of a host.
+    pub(super) fn accept(
+        &self,
+        host: &Host,
+        line: &mut Line,
+    ) -> Result<(ServerConnection, Sni), Refusal> {
+        let mut acceptor = Acceptor::default();
+        let accepted = loop {
+            if acceptor.read_tls(line).map_err(|_| Refusal::TlsFailed)? == 0 {
+                return Err(Refusal::TlsFailed);
+            }
+            match acceptor.accept() {
+                Ok(Some(accepted)) => break accepted,
+                Ok(None) => {}
+                Err((_, mut alert)) => {
+                    let _ = alert.write_all(line);
+                    return Err(Refusal::OpaqueTunnel);
+                }
+            }
+        };
+        let sni = match accepted.client_hello().server_name() {
+            Some(name) if Host::parse(name).as_ref() == Ok(host) => Sni::Agrees,
+            // Addresses are not sent by name.
+            None if host.address().is_some() => Sni::Agrees,
+            _ => Sni::Differs,
+        };
+        // A program that asked for another name is shown this one, and hangs up if it is honest.
+        let failed = match sni {
+            Sni::Agrees => Refusal::TlsFailed,
+            Sni::Differs => Refusal::HostMismatch,
+        };
+        let config = self.leaf(host).map_err(|_| failed)?;
+        let mut connection = accepted.into_connection(config).map_err(|(_, mut alert)| {
+            let _ = alert.write_all(line);
+            failed
+        })?;
+        finish_handshake(&mut connection, line).map_err(|_| failed)?;
+        Ok((connection, sni))
+    }
+}
+
+/// Whether the name in the handshake is that of the tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sni {
+    Agrees,
+    Differs,
+}
+
+fn key() -> Result<KeyPair, ProxyError> {
+    Ok(KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?)
+}
+
+/// Valid from yesterday, since clocks differ, for as long as a run can be thought to last.
+fn params(name: &str) -> Result<CertificateParams, ProxyError> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    let mut params = CertificateParams::new(Vec::<String>::new())?;
+    params.not_before = epoch + now.saturating_sub(DAY);
+    params.not_after = epoch + now + DAY * 30;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    Ok(params)
+}
+
+/// Whom the proxy believes to be a host.
+#[derive(Debug)]
+pub(super) struct Trust {
+    extra: Vec<CertificateDer<'static>>,
+    /// Made for the first host over TLS: most runs have none, and the roots take milliseconds.
+    config: OnceLock<Arc<ClientConfig>>,
+}
+
+impl Trust {
+    pub(super) fn new(extra: Vec<CertificateDer<'static>>) -> Self {
+        Self { extra, config: OnceLock::new() }
+    }
+
+    fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let mut roots = native_roots().clone();
+        roots.add_parsable_certificates(self.extra.iter().cloned());
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Arc::clone(self.config.get_or_init(|| Arc::new(config))))
+    }
+
+    /// Begins TLS with a host, and checks that it is the one.
+    pub(super) fn connect(&self, host: &Host, line: &mut Line) -> io::Result<ClientConnection> {
+        let name = match (host.address(), host.name()) {
+            (Some(address), _) => ServerName::IpAddress(address.into()),
+            (None, name) => ServerName::try_from(name.unwrap_or_default().to_owned())
+                .map_err(io::Error::other)?,
+        };
+        let config = self.config().map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        finish_handshake(&mut connection, line)?;
+        Ok(connection)
+    }
+}
+
+/// The roots of the system, read once for all runs of a process.
+fn native_roots() -> &'static RootCertStore {
+    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        // A machine without roots trusts nobody, and says so at the handshake.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    })
+}
+
+fn finish_handshake<Data>(
+    connection: &mut rustls::ConnectionCommon<Data>,
+    line: &mut (impl Read + Write),
+) -> io::Result<()> {
+    while connection.is_handshaking() {
+        connection.complete_io(line)?;
+    }
+    // The last flight may still be here.
+    while connection.wants_write() {
+        connection.write_tls(line)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The question whether something may run: shown on standard error, answered on standard input, and
+//! only if both are a terminal, so that no pipe can say yes.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use savoir_engine::approval::{self, Request, Role};
+
+use crate::error::CommandError;
+
+/// Columns of the text; narrower terminals wrap by themselves.
+const WIDTH: usize = 80;
+
+/// How often an answer that means nothing is asked for again.
+const TRIES: usize = 3;
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Yes, this time.
+    Once,
+    /// Yes, and the answer is kept.
+    Always,
+    /// No, or nothing that is a yes.
+    No,
+}
+
+/// What can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choices {
+    /// Yes for one run, always, or no.
+    OnceAlwaysNo,
+    /// Yes, which is kept, or no.
+    YesNo,
+}
+
+impl Choices {
+    fn question(self) -> &'static str {
+        match self {
+            Self::OnceAlwaysNo => "Run it? [y]es once, [a]lways, [N]o: ",
+            Self::YesNo => "Approve it until it changes? [y]es, [N]o: ",
+        }
+    }
+
+    /// What a line means; `None` if it means nothing.
+    fn answer(self, line: &str) -> Option<Answer> {
+        match (line.trim().to_ascii_lowercase().as_str(), self) {
+            ("y" | "yes", Self::OnceAlwaysNo) => Some(Answer::Once),
+            ("a" | "always", Self::OnceAlwaysNo) | ("y" | "yes", Self::YesNo) => {
+                Some(Answer::Always)
+            }
+            ("" | "n" | "no", _) => Some(Answer::No),
+            _ => None,
+        }
+    }
+}
+
+/// Whether there is somebody to ask.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Shows the request and waits for an answer; refuses where nobody can answer.
+pub(crate) fn ask(
+    request: &Request,
+    reasons: &[String],
+    warnings: &[String],
+    choices: Choices,
+) -> Result<Answer, CommandError> {
+    if !can_ask() {
+        return Err(CommandError::refused("nobody can be asked without a terminal"));
+    }
+    let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
+    show(&mut err, request, reasons, warnings)?;
+    for _ in 0..TRIES {
+        write!(err, "{}", choices.question())?;
+        err.flush()?;
+        let mut line = String::new();
+        // The end of the input, or bytes that are no text, are no yes.
+        if io::stdin().lock().read_line(&mut line).unwrap_or_default() == 0 {
+            writeln!(err)?;
+            return Ok(Answer::No);
+        }
+        if let Some(answer) = choices.answer(&line) {
+            return Ok(answer);
+        }
+    }
+    Ok(Answer::No)
+}
+
+/// Writes everything that a person must know.
+pub(crate) fn show(
+    out: &mut dyn Write,
+    request: &Request,
+    reasons: &[String],
+    warnings: &[String],
+) -> io::Result<()> {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
+    let why = approval::why(reasons, warnings);
+    for line in approval::words(request).into_iter().chain(why) {
+        let style = match line.role {
+            Role::Warning => red,
+            Role::Grave => yellow,
+            Role::Reason => Style::new().bold(),
+            Role::Fact => Style::new(),
+        };
+        let text = approval::plain(&[line], WIDTH);
+        writeln!(out, "{style}{}{style:#}", text.trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for (line, run, approve) in [
+            ("y\n", Some(Answer::Once), Some(Answer::Always)),
+            (" YES \r\n", Some(Answer::Once), Some(Answer::Always)),
+            ("a\n", Some(Answer::Always), None),
+            ("always", Some(Answer::Always), None),
+            ("n\n", Some(Answer::No), Some(Answer::No)),
+            ("\n", Some(Answer::No), Some(Answer::No)),
+            ("yy\n", None, None),
+            ("sure\n", None, None),
+            ("y\u{200b}\n", None, None),
+        ] {
+            assert_eq!(Choices::OnceAlwaysNo.answer(line), run, "{line:?}");
+            assert_eq!(Choices::YesNo.answer(line), approve, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `savoir approve`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_engine::{
+    Home,
+    approval::{
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, shown, user_name,
+    },
+    ground::Ground,
+    inspect,
+    subject::Subject,
+};
+use serde_json::json;
+
+use crate::{
+    ask::{self, Answer, Choices},
+    error::CommandError,
+    load, output,
+    target::{self, Target},
+    widening::{WideningArgs, shell_word},
+};
+
+/// Show what a skill may do, and agree to it until it changes
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The options grant more than the skill declares, and only what is given here: approving\nagain without them takes the additions back.\n\nExamples:\n  savoir approve my-skill\n  savoir approve my-skill --allow-host api.example.com --allow-write ./out\n  savoir approve my-skill --yes          agree without a terminal"
+)]
+pub(crate) struct Args {
+    /// A skill's folder or file, or the name of one that was approved before
+    #[arg(value_name = "PATH|NAME")]
+    skill: String,
+    /// Agree without being asked
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    widening: WideningArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let home = Home::from_environment()?;
+    let approvals = Approvals::new(&home);
+    let path = find(&args.skill, &home, &approvals)?;
+    let loaded = load::load(&path, None)?;
+    if !loaded.reading.is_usable() {
+        let path = path.display();
+        return Err(CommandError::findings(format!("{path} cannot be read as a skill"))
+            .hint(format!("see why with: savoir check {path}")));
+    }
+    let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
+    let subject = Subject::new(&loaded.reading, &loaded.path, folder, Trust::User)
+        .map_err(CommandError::input)?;
+    let ground = Ground::here()
+        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?;
+    let request = inspect(&subject, &ground, &args.widening.widening()?);
+    let fingerprint = Fingerprint::of(&request);
+    let kept = approvals.get(&request.path)?;
+    let (reasons, warnings) = match decide(&request, kept.as_ref()) {
+        Verdict::Refuse { reason, help } => return Err(CommandError::refused(reason).hint(help)),
+        Verdict::Ask { reasons, warnings } => (reasons, warnings),
+        // An approval can be kept for what would run anyway: the signature may go away.
+        Verdict::Run { .. } => (Vec::new(), Vec::new()),
+    };
+    if kept.is_some_and(|kept| kept.fingerprint == fingerprint) {
+        return report(args, &request, &reasons, "is approved already");
+    }
+    if !args.yes {
+        if !ask::can_ask() {
+            return Err(nobody(args, &request, &reasons, &warnings)?);
+        }
+        if ask::ask(&request, &reasons, &warnings, Choices::YesNo)? == Answer::No {
+            return Err(CommandError::refused(format!("{} is not approved", request.skill)));
+        }
+    } else if !args.json {
+        let mut out = output::stdout();
+        ask::show(&mut out, &request, &reasons, &warnings)?;
+        output::flush(out)?;
+    }
+    approvals.keep(Approval::new(&request, user_name()))?;
+    report(args, &request, &reasons, "is approved")
+}
+
+/// The skill at a path or of a name, else the one place where a skill of that name was approved.
+fn find(path_or_name: &str, home: &Home, approvals: &Approvals) -> Result<PathBuf, CommandError> {
+    if Path::new(path_or_name).exists() {
+        return Ok(path_or_name.into());
+    }
+    let found = target::find(path_or_name, home);
+    if let Ok(Target { skill, tool: None }) = found {
+        return Ok(skill);
+    }
+    let mut places = approvals.list()?;
+    places.retain(|kept| kept.skill == path_or_name);
+    match places.as_slice() {
+        [] => Err(CommandError::input(format!(
+            "there is no skill at `{path_or_name}`, and none of that name was approved"
+        ))
+        .hint("name the skill's folder")),
+        [only] => Ok(only.path.clone()),
+        several => {
+            let several: Vec<_> =
+                several.iter().map(|kept| kept.path.display().to_string()).collect();
+            let places = several.join(", ");
+            Err(CommandError::input(format!("`{path_or_name}` is in several places: {places}"))
+                .hint("name the skill's folder"))
+        }
+    }
+}
+
+/// Shows the request where nobody can be asked, and says how to agree nevertheless.
+fn nobody(
+    args: &Args,
+    request: &Request,
+    reasons: &[String],
+    warnings: &[String],
+) -> Result<CommandError, CommandError> {
+    if args.json {
+        output::json(&as_json(request, reasons, false))?;
+    } else {
+        let mut out = output::stdout();
+        ask::show(&mut out, request, reasons, warnings)?;
+        output::flush(out)?;
+    }
+    let error = CommandError::refused(format!(
+        "{} is not approved, and nobody can be asked without a terminal",
+        shown(&request.skill)
+    ));
+    Ok(error.hint(format!("when you have read the above, agree with: {}", agreeing(args))))
+}
+
+/// The command that agrees to the same.
+fn agreeing(args: &Args) -> String {
+    format!("savoir approve {}{} --yes", shell_word(&args.skill), args.widening.words())
+}
+
+fn report(
+    args: &Args,
+    request: &Request,
+    reasons: &[String],
+    outcome: &str,
+) -> Result<ExitCode, CommandError> {
+    if args.json {
+        output::json(&as_json(request, reasons, true))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let fingerprint = Fingerprint::of(request);
+    let mut text = format!("{} {outcome} ({})\n", shown(&request.skill), fingerprint.short());
+    if request.always_ask || request.trust == Trust::Untrusted {
+        text.push_str("it asks before every run nevertheless\n");
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(request: &Request, reasons: &[String], approved: bool) -> serde_json::Value {
+    json!({
+        "approved": approved,
+        "fingerprint": Fingerprint::of(request),
+        "reasons": reasons,
+        "request": request,
+    })
+}

@@ -1,0 +1,134 @@
+//! `savoir runs`.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use savoir_engine::{
+    Home,
+    approval::shown,
+    record::{Record, Records},
+};
+use savoir_skill::check::render::visible;
+use serde_json::Value;
+
+use crate::{error::CommandError, output};
+
+/// Show what was run, under which rights, and how it ended
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  savoir runs\n  savoir runs --limit 5 --json\n  savoir runs show 20261115-0601"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// How many of the newest runs
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show everything that is known of one run
+    Show {
+        /// Its identifier, or the beginning of it
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let records = Records::new(&Home::from_environment()?);
+    match &args.command {
+        Some(Command::Show { id, json }) => {
+            let record = records.find(id)?;
+            if *json {
+                output::json(&record)?;
+            } else {
+                output::text(&page(&serde_json::to_value(&record)?))?;
+            }
+        }
+        None => {
+            let listing = records.list(args.limit)?;
+            for problem in &listing.problems {
+                // The runs that can be read are worth more than an exit code.
+                let _ =
+                    writeln!(io::stderr(), "warning: {}", output::harmless(&problem.to_string()));
+            }
+            if args.json {
+                output::json(&listing.records)?;
+            } else if listing.records.is_empty() {
+                output::text("nothing has been run yet\n")?;
+            } else {
+                output::text(&listing.records.iter().map(row).collect::<String>())?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `20261115-060102-3f9a2c  ok      120 ms  git-helper git_log`
+fn row(record: &Record) -> String {
+    let outcome = match &record.error {
+        _ if record.success => "ok".to_owned(),
+        Some(error) => shown(&error.code),
+        None => record.exit_code.map_or("failed".to_owned(), |code| format!("exit {code}")),
+    };
+    let tool = record.tool.as_deref().map(shown).unwrap_or_default();
+    let text = format!(
+        "{}  {outcome:10}  {:>7} ms  {} {tool}",
+        shown(&record.id),
+        record.duration_ms,
+        shown(&record.skill),
+    );
+    format!("{}\n", text.trim_end())
+}
+
+/// Every field that holds something, one line each; a list or a map goes on below.
+fn page(record: &Value) -> String {
+    let mut text = String::new();
+    for (field, value) in record.as_object().into_iter().flatten() {
+        lines(&mut text, field, value);
+    }
+    text
+}
+
+fn lines(text: &mut String, label: &str, value: &Value) {
+    let mut line = |label: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{label:13} {}", visible(value));
+    };
+    match value {
+        Value::Null => {}
+        Value::String(value) if value.is_empty() => {}
+        Value::String(value) => line(label, value),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let item = item.as_str().map_or_else(|| item.to_string(), ToOwned::to_owned);
+                line(if index == 0 { label } else { "" }, &item);
+            }
+        }
+        Value::Object(map) => {
+            let is_empty = |value: &Value| match value {
+                Value::Null => true,
+                Value::String(text) => text.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                _ => false,
+            };
+            let filled = map.iter().filter(|(_, value)| !is_empty(value));
+            for (index, (key, value)) in filled.enumerate() {
+                let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+                line(if index == 0 { label } else { "" }, &format!("{key}: {value}"));
+            }
+        }
+        Value::Bool(_) | Value::Number(_) => line(label, &value.to_string()),
+    }
+}

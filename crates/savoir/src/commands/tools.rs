@@ -1,0 +1,246 @@
+//! `savoir tools`.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anstream::eprintln;
+use clap::ValueEnum;
+use savoir_engine::manifest::{self, Manifest};
+use savoir_skill::{Skill, read};
+
+use crate::{
+    discover::{self, Candidate},
+    error::CommandError,
+    load::{self, Origin},
+    output,
+};
+
+/// List the tools that skills bring, for people or for a model
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir tools                           every tool of the skills below this folder
+  savoir tools skills/ --format openai   as the value of `tools` in a request
+  savoir tools skills/ --format mcp      as an MCP server would answer
+  savoir tools skills/ --mode Dev        only what is offered in that mode
+
+A name that two skills share becomes skill/tool; APIs that refuse the slash get skill__tool.
+Nothing is executed.")]
+pub(crate) struct Args {
+    /// Skill folders, folders above them, or files
+    #[arg(default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Only what is offered in this mode of gibb.eri.sh
+    #[arg(long, value_name = "MODE", ignore_case = true)]
+    mode: Option<Mode>,
+    /// How to print the tools
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Fail when a skill cannot be used
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    #[value(help = "For people")]
+    Text,
+    #[value(help = "Everything, with all names and policies")]
+    Json,
+    #[value(help = "The `tools` of OpenAI's chat API and its relatives")]
+    Openai,
+    #[value(help = "The `tools` of Anthropic's messages API")]
+    Anthropic,
+    #[value(help = "The answer of an MCP server to tools/list")]
+    Mcp,
+    #[value(help = "The prompt of gibb.eri.sh for its model")]
+    Functiongemma,
+}
+
+/// Modes as gibb.eri.sh writes them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Mode {
+    Global,
+    Dev,
+    Meeting,
+    Writer,
+}
+
+impl Mode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "Global",
+            Self::Dev => "Dev",
+            Self::Meeting => "Meeting",
+            Self::Writer => "Writer",
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let found = Found::below(&args.paths);
+    if let (true, true, [problem]) =
+        (found.skills.is_empty(), found.unreadable, found.problems.as_slice())
+    {
+        return Err(CommandError::input(problem)
+            .hint("name a folder with skills; `savoir new NAME` makes one"));
+    }
+    for problem in &found.problems {
+        eprintln!("warning: {}", output::harmless(problem));
+    }
+    if found.skills.is_empty() && !found.problems.is_empty() {
+        let message = "there is no skill that can be used";
+        return Err(if found.unreadable {
+            CommandError::input(message)
+        } else {
+            CommandError::findings(message).hint("see everything with: savoir check")
+        });
+    }
+    let offered = found
+        .skills
+        .iter()
+        .filter(|skill| args.mode.is_none_or(|mode| manifest::is_offered(skill, mode.as_str())));
+    let manifest = Manifest::new(offered);
+    match if args.json { Format::Json } else { args.format } {
+        Format::Text => output::text(&output::harmless(&page(&manifest)))?,
+        Format::Json => output::json(&manifest.json())?,
+        Format::Openai => output::json(&manifest.openai())?,
+        Format::Anthropic => output::json(&manifest.anthropic())?,
+        Format::Mcp => output::json(&manifest.mcp())?,
+        Format::Functiongemma => output::content(&manifest.function_gemma())?,
+    }
+    let failed = args.strict && !found.problems.is_empty();
+    Ok(ExitCode::from(match (found.unreadable, failed) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    }))
+}
+
+/// The skills below some paths, sorted by name, and why some are left out.
+#[derive(Default)]
+struct Found {
+    skills: Vec<Skill>,
+    problems: Vec<String>,
+    /// A path that was asked for is not there, or has no skill.
+    unreadable: bool,
+}
+
+impl Found {
+    fn below(paths: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
+        discover::walk(paths, &mut |candidate| {
+            found.take(candidate, &mut places);
+            true
+        });
+        found.skills.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    fn take(&mut self, candidate: Candidate, places: &mut BTreeMap<String, PathBuf>) {
+        let (path, folder, root, named) = match candidate {
+            Candidate::Skill { path, folder, root, named } => (path, folder, root, named),
+            Candidate::Unreadable { path, problem } => return self.missing(&path, &problem),
+            Candidate::Empty { path } => {
+                return self.missing(&path, "there is no SKILL.md below this folder");
+            }
+        };
+        let origin = match (&root, named) {
+            (Some(root), _) => Origin::Link(root),
+            (None, true) => Origin::Named,
+            (None, false) => Origin::Walked,
+        };
+        let reading = match load::source(&path, origin) {
+            Ok(source) => read(source, folder.as_ref()),
+            Err(problem) => return self.leave_out(&path, &problem.message),
+        };
+        if !reading.is_usable() {
+            let message = reading.error().map_or("it cannot be used", |error| &error.message);
+            let message = message.to_owned();
+            return self.leave_out(&path, &message);
+        }
+        let skill = reading.skill;
+        // Without tools there is nothing that two skills of one name could be mistaken for.
+        if skill.tools.is_empty() {
+            self.skills.push(skill);
+            return;
+        }
+        match places.get(&skill.name) {
+            // The same folder may be below two of the paths.
+            Some(first) if same(first, &path) => {}
+            Some(first) => {
+                let first = first.display();
+                self.leave_out(&path, &format!("{first} has the name `{}`, too", skill.name));
+            }
+            None => {
+                places.insert(skill.name.clone(), path);
+                self.skills.push(skill);
+            }
+        }
+    }
+
+    fn leave_out(&mut self, path: &Path, why: &str) {
+        self.problems.push(format!("{} is left out: {why}", path.display()));
+    }
+
+    fn missing(&mut self, path: &Path, why: &str) {
+        self.problems.push(format!("{}: {why}", path.display()));
+        self.unreadable = true;
+    }
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// A line for each tool and its parameters, and what it does below.
+fn page(manifest: &Manifest) -> String {
+    let mut page = String::new();
+    let mut skill = "";
+    for entry in manifest.entries() {
+        if entry.name.skill != skill {
+            skill = &entry.name.skill;
+            let version = entry.skill_version.as_deref().unwrap_or_default();
+            let gap = if page.is_empty() { "" } else { "\n" };
+            let _ = writeln!(page, "{gap}{}", format!("{skill} {version}").trim_end());
+        }
+        let policy = match (entry.policy.read_only, entry.policy.always_ask) {
+            (_, true) => "  (always asks)",
+            (true, false) => "  (read only)",
+            (false, false) => "",
+        };
+        let signature = signature(&entry.parameters);
+        let _ = writeln!(page, "  {}({signature}){policy}", entry.name.shown);
+        for line in entry.description.lines() {
+            let _ = writeln!(page, "      {line}");
+        }
+    }
+    if page.is_empty() {
+        page.push_str("no tools\n");
+    }
+    page
+}
+
+/// `query: string, limit?: integer = 5`
+fn signature(schema: &serde_json::Value) -> String {
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let parameters = properties.map(|(name, property)| {
+        let optional =
+            if required.iter().any(|known| known.as_str() == Some(name)) { "" } else { "?" };
+        let kind = property["type"].as_str().unwrap_or("any");
+        let default =
+            property.get("default").map(|value| format!(" = {value}")).unwrap_or_default();
+        format!("{name}{optional}: {kind}{default}")
+    });
+    parameters.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,336 @@
+//! `approve`, `approvals`, `revoke` and `runs`.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::support::{Sandbox, Transcript};
+
+/// A skill whose program every machine has.
+const TOOL: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n";
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", TOOL);
+    sandbox
+}
+
+fn approvals(sandbox: &Sandbox) -> Vec<serde_json::Value> {
+    let run = sandbox.run(&["approvals", "--json"]);
+    run.json().as_array().unwrap_or_else(|| panic!("{run}")).clone()
+}
+
+#[test]
+fn without_a_terminal_nothing_is_approved() {
+    let sandbox = sandbox();
+    let run = sandbox.run(&["approve", "demo", "--allow-host", "*.example.com"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(
+        run.stderr.contains("agree with: savoir approve demo --allow-host '*.example.com' --yes\n"),
+        "{run}"
+    );
+    assert!(run.stdout.contains("tools        hello: echo \"hello world\"\n"), "{run}");
+    assert!(run.stdout.contains("programs     may run echo: /"), "{run}");
+    assert!(run.stdout.contains("you add      may send any request to example.com and"), "{run}");
+    assert!(run.stdout.contains("asks because it has not been approved yet\n"), "{run}");
+    assert!(!sandbox.path(".savoir").exists(), "a no leaves no trace");
+    // A pipe that says yes is not a person.
+    let mut child = sandbox
+        .command(&["approve", "demo"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("savoir runs");
+    // It may be gone before it reads.
+    let _ = child.stdin.take().expect("a pipe").write_all(b"y\n");
+    assert_eq!(child.wait().expect("an end").code(), Some(3));
+    let run = sandbox.run(&["approve", "demo", "--json"]);
+    assert_eq!((run.code, &run.json()["approved"]), (3, &false.into()), "{run}");
+    assert_eq!(approvals(&sandbox).len(), 0);
+}
+
+#[test]
+fn yes_keeps_the_answer() {
+    let sandbox = sandbox();
+    let run = sandbox.run(&["approve", "demo", "--yes", "--allow-write", "out", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+    let answer = run.json();
+    assert_eq!(answer["approved"], true);
+    assert_eq!(answer["request"]["trust"], "user");
+    let kept = approvals(&sandbox);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0]["skill"], "demo");
+    assert_eq!(kept[0]["fingerprint"], answer["fingerprint"]);
+    assert_eq!(kept[0]["programs"][0]["name"], "echo");
+    let out = sandbox.path("").canonicalize().expect("a folder").join("out");
+    assert_eq!(kept[0]["extra"]["write"][0], out.to_string_lossy().as_ref());
+    let list = sandbox.run(&["approvals"]);
+    assert!(list.stdout.starts_with("demo  /"), "{list}");
+    assert!(list.stdout.contains("\n  with --allow-write /"), "{list}");
+
+    // By its name, from elsewhere, and the same grant: nothing to ask.
+    let again = sandbox.run(&["approve", "demo/SKILL.md", "--allow-write", "out"]);
+    assert_eq!(again.code, 0, "{again}");
+    assert!(again.stdout.starts_with("demo is approved already ("), "{again}");
+    let named = sandbox
+        .command(&["approve", "demo", "--allow-write", &out.to_string_lossy()])
+        .current_dir("/")
+        .output()
+        .expect("savoir runs");
+    assert!(named.status.success(), "{}", String::from_utf8_lossy(&named.stderr));
+
+    // Without the option, the addition is taken back, which is a change.
+    let narrow = sandbox.run(&["approve", "demo"]);
+    assert_eq!(narrow.code, 3, "{narrow}");
+    assert!(narrow.stdout.contains("asks because you take back: --allow-write /"), "{narrow}");
+}
+
+#[test]
+fn a_change_of_the_skill_is_a_reason() {
+    let sandbox = sandbox();
+    assert_eq!(sandbox.run(&["approve", "demo", "--yes"]).code, 0);
+    assert_eq!(sandbox.run(&["approve", "demo"]).code, 0);
+
+    let network = TOOL.replace("read_only: true", "read_only: true\nnetwork: true");
+    sandbox.write("demo/SKILL.md", network);
+    let run = sandbox.run(&["approve", "demo"]);
+    assert_eq!(run.code, 3, "{run}");
+    for reason in [
+        "asks because wants a new permission: network:read\n",
+        "asks because wants a new permission: network:write\n",
+        "asks because SKILL.md or a file of the skill changed\n",
+    ] {
+        assert!(run.stdout.contains(reason), "{run}");
+    }
+    sandbox.write("demo/SKILL.md", TOOL);
+    assert_eq!(sandbox.run(&["approve", "demo"]).code, 0, "the old skill is approved still");
+
+    // A file deep in a folder of packages runs as well.
+    sandbox.write("demo/node_modules/x/index.js", "evil()");
+    let run = sandbox.run(&["approve", "demo", "--json"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert_eq!(run.json()["reasons"][0], "SKILL.md or a file of the skill changed");
+    fs::remove_dir_all(sandbox.path("demo/node_modules")).expect("removed");
+
+    // Another program of the same name comes first on PATH: the system's own is still the one.
+    let fake = sandbox.write("bin/echo", "#!/bin/sh\n");
+    closed(&fake);
+    let path = format!("{}:/usr/bin:/bin", sandbox.path("bin").display());
+    let output =
+        sandbox.command(&["approve", "demo"]).env("PATH", &path).output().expect("savoir runs");
+    assert!(output.status.success(), "{output:?}");
+
+    // A program that only the user's own PATH has is held to its content.
+    sandbox.write("demo/SKILL.md", TOOL.replace("\necho ", "\nown-echo "));
+    let own = sandbox.write("bin/own-echo", "#!/bin/sh\n");
+    closed(&own);
+    let approve = |options: &[&str]| {
+        let words = [&["approve", "demo"], options].concat();
+        sandbox.command(&words).env("PATH", &path).output().expect("savoir runs")
+    };
+    assert!(approve(&["--yes"]).status.success());
+    assert!(approve(&[]).status.success());
+    fs::write(&own, "#!/bin/sh\nevil\n").expect("written");
+    let output = approve(&[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("asks because the content of own-echo changed: /"), "{text}");
+}
+
+/// Its owner may do everything, others may not write.
+#[cfg(unix)]
+fn closed(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+#[test]
+fn revoking() {
+    let sandbox = sandbox();
+    sandbox.write("other/SKILL.md", TOOL.replace("name: demo", "name: other"));
+    let approve_both = || {
+        for skill in ["demo", "other"] {
+            assert_eq!(sandbox.run(&["approve", skill, "--yes"]).code, 0);
+        }
+    };
+    approve_both();
+    let run = sandbox.run(&["revoke", "demo"]);
+    assert!(run.code == 0 && run.stdout.starts_with("revoked demo  /"), "{run}");
+    assert_eq!(approvals(&sandbox).len(), 1);
+    let again = sandbox.run(&["revoke", "demo"]);
+    assert_eq!(again.code, 2, "{again}");
+    // By its path, after it is gone.
+    fs::remove_dir_all(sandbox.path("other")).expect("removed");
+    let place = sandbox.path("").canonicalize().expect("a folder").join("other");
+    assert_eq!(sandbox.run(&["revoke", &place.to_string_lossy()]).code, 0);
+    assert_eq!(sandbox.run(&["revoke", "--all"]).stdout, "nothing was approved\n");
+    assert_eq!(sandbox.run(&["revoke"]).code, 2);
+    assert_eq!(sandbox.run(&["revoke", "x", "--all"]).code, 2);
+}
+
+#[test]
+fn what_cannot_be_held_is_refused_even_with_yes() {
+    let sandbox = sandbox();
+    for bad in [["--allow-host", "*"], ["--allow-read", "a/../../b"], ["--allow-env", "A B"]] {
+        let run = sandbox.run(&["approve", "demo", "--yes", bad[0], bad[1]]);
+        assert_eq!(run.code, 3, "{run}");
+        assert!(run.stderr.contains("cannot be held"), "{run}");
+    }
+    assert_eq!(sandbox.run(&["approve", "nothing-such"]).code, 2);
+    sandbox.write("bad/SKILL.md", "---\n{{{\n");
+    assert!(matches!(sandbox.run(&["approve", "bad", "--yes"]).code, 1..=3));
+    assert_eq!(approvals(&sandbox).len(), 0);
+}
+
+#[test]
+fn a_damaged_store_stops_everything_and_is_kept() {
+    let sandbox = sandbox();
+    let file = sandbox.write(".savoir/data/approvals.json", "{ not json");
+    // Whatever the umask is.
+    closed(&file);
+    closed(&sandbox.path(".savoir/data"));
+    for args in
+        [&["approvals"][..], &["approve", "demo", "--yes"], &["revoke", "--all"], &["revoke", "x"]]
+    {
+        let run = sandbox.run(args);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("approvals.json is damaged"), "{run}");
+        assert!(run.stderr.contains("help: mend it, or move it away"), "{run}");
+    }
+    assert_eq!(fs::read_to_string(file).expect("the file"), "{ not json");
+}
+
+#[test]
+fn processes_take_turns() {
+    let sandbox = Sandbox::new();
+    let names: Vec<String> = (0..8).map(|n| format!("skill-{n}")).collect();
+    let children: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let text = TOOL.replace("name: demo", &format!("name: {name}"));
+            sandbox.write(&format!("{name}/SKILL.md"), text);
+            let mut command = sandbox.command(&["approve", name, "--yes"]);
+            command.stdout(Stdio::null()).spawn().expect("savoir runs")
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().expect("an end").success());
+    }
+    assert_eq!(approvals(&sandbox).len(), 8);
+}
+
+/// Runs `savoir` on a terminal of its own and types into it; nothing where there is no `script`.
+fn on_a_terminal(sandbox: &Sandbox, arguments: &str, typed: &str) -> Option<Transcript> {
+    let savoir = sandbox.command(&[]);
+    let line = format!("{} {arguments}", savoir.get_program().to_string_lossy());
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(sandbox.path(""))
+        .env("SHELL", "/bin/sh");
+    for (name, value) in savoir.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    child.stdin.take()?.write_all(typed.as_bytes()).ok()?;
+    let output = child.wait_with_output().ok()?;
+    Some(Transcript {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).replace('\r', ""),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_person_is_asked_and_answers() {
+    let sandbox = sandbox();
+    for (typed, code, kept) in [
+        ("n\n", 3, 0),
+        ("\n", 3, 0),
+        ("maybe\nperhaps\nwell\ny\n", 3, 0),
+        ("", 3, 0),
+        ("maybe\ny\n", 0, 1),
+        // Nothing is left to ask.
+        ("", 0, 1),
+    ] {
+        let Some(run) = on_a_terminal(&sandbox, "approve demo", typed) else { return };
+        assert_eq!(run.code, code, "{typed:?}: {run}");
+        assert_eq!(approvals(&sandbox).len(), kept, "{typed:?}: {run}");
+        let asked = run.stdout.contains("Approve it until it changes? [y]es, [N]o: ");
+        assert_eq!(asked, !run.stdout.contains("approved already"), "{run}");
+        let refused = run.stdout.contains("error: demo is not approved\n");
+        assert_eq!(refused, code == 3, "{run}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_skill_cannot_forge_the_question() {
+    let sandbox = Sandbox::new();
+    let description = "\"Fine.\\e[2J\\e[H\\rAll is well\\u202e\\nrights       none\"";
+    sandbox.write("demo/SKILL.md", TOOL.replace("Says hello. Use when greeting.", description));
+    let Some(run) = on_a_terminal(&sandbox, "approve demo", "n\n") else { return };
+    assert_eq!(run.code, 3, "{run}");
+    assert!(!run.stdout.contains(['\u{1b}', '\u{202e}']), "{run}");
+    assert!(
+        run.stdout
+            .contains(r"says         Fine.\u{1b}[2J\u{1b}[H\rAll is well\u{202e} rights none"),
+        "{run}"
+    );
+}
+
+#[test]
+fn runs_begin_with_none() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["runs"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "nothing has been run yet\n"), "{run}");
+    assert_eq!(sandbox.run(&["runs", "--json"]).json(), serde_json::json!([]));
+    let run = sandbox.run(&["runs", "show", "2026"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("there is no run `2026`"), "{run}");
+    assert!(!sandbox.path(".savoir").exists());
+}
+
+#[test]
+fn runs_are_listed_and_shown() {
+    let sandbox = Sandbox::new();
+    for (id, record) in [
+        (
+            "20261115-060102-3f9a2c",
+            r#"{"id":"20261115-060102-3f9a2c","skill":"git-helper","tool":"git_log","success":true,"duration_ms":120,"decision":{"verdict":"run","reason":"approved"},"command":["git","log"],"files":{"read":["/a","/b"]}}"#,
+        ),
+        (
+            "20261115-060103-000000",
+            r#"{"id":"20261115-060103-000000","skill":"x\ny\u001b","exit_code":7}"#,
+        ),
+        ("20261115-060104-000000", "{"),
+    ] {
+        sandbox.write(&format!(".savoir/data/runs/{id}.json"), record);
+    }
+    let run = sandbox.run(&["runs"]);
+    assert_eq!(
+        run.stdout,
+        "20261115-060103-000000  exit 7            0 ms  x\\ny\\u{1b}\n\
+         20261115-060102-3f9a2c  ok              120 ms  git-helper git_log\n",
+        "{run}"
+    );
+    assert!(run.stderr.contains("warning: ") && run.stderr.contains("is damaged"), "{run}");
+    let newest = sandbox.run(&["runs", "--limit", "2", "--json"]).json();
+    assert_eq!(newest.as_array().map(Vec::len), Some(1));
+    let shown = sandbox.run(&["runs", "show", "20261115-060102"]);
+    assert!(shown.stdout.contains("decision      verdict: run\n"), "{shown}");
+    assert!(shown.stdout.contains("command       git\n              log\n"), "{shown}");
+    let json = sandbox.run(&["runs", "show", "20261115-060102", "--json"]).json();
+    assert_eq!(json["files"]["read"][1], "/b");
+    let ambiguous = sandbox.run(&["runs", "show", "20261115-0601"]);
+    assert!(ambiguous.stderr.contains("could be any of 3 runs"), "{ambiguous}");
+    assert!(ambiguous.stderr.contains("help: give more of its digits"), "{ambiguous}");
+}

@@ -1,0 +1,65 @@
+//! What systems give a tool without being asked, and where it runs. Whoever runs tools looks here,
+//! so that it does not have to know a dialect by its name.
+
+/// How tools of a dialect run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Where a tool starts.
+    pub place: Place,
+    /// Files that it gets unasked.
+    pub files: Unasked,
+    /// Whether programs that the skill requires may be run by it.
+    pub requirements_grant: bool,
+    /// Seconds that a tool may take if the skill does not say.
+    pub seconds: u32,
+    /// Whether a signature can make it more than experimental.
+    pub attestable: bool,
+    /// Variables that tell a tool about its skill.
+    pub variables: &'static [(&'static str, About)],
+}
+
+/// Where a tool starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the folder that the user is in.
+    Directory,
+    /// In the root of the repository around it, else in the user's home.
+    Repository,
+}
+
+/// Files that a tool gets unasked, beside its own folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unasked {
+    /// None.
+    Nothing,
+    /// It reads the folder that the user is in.
+    Directory,
+    /// It reads the repository, and changes it unless the skill says that it only reads.
+    Repository,
+}
+
+/// What a variable tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The name of the skill.
+    Name,
+    /// The folder of the skill.
+    Folder,
+    /// The situation that the user is in.
+    Mode,
+}
+
+impl Running {
+    /// As most systems do it: scripts that an agent starts in the user's folder.
+    pub const COMMON: Self = Self {
+        place: Place::Directory,
+        files: Unasked::Directory,
+        requirements_grant: false,
+        seconds: 60,
+        attestable: true,
+        variables: &[],
+    };
+
+    /// Only what is declared.
+    pub const DECLARED: Self = Self { files: Unasked::Nothing, ..Self::COMMON };
+}

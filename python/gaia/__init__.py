@@ -1,0 +1,1 @@
+"""The part of GAIA's Python package that the tools of skills import."""

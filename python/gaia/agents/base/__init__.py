@@ -1,0 +1,1 @@
+"""See `gaia.agents.base.tools`."""
