@@ -11,6 +11,7 @@
 //! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be held.
 //! - [`approval`] decides whether a person must be asked, finds the words, and keeps the answers.
 //! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
+//! - [`contract`] finds out which permissions a tool really needs.
 //! - [`envelope`] wraps up what a tool printed; [`record`] keeps what was run and how it ended;
 //!   [`home`] knows where.
 //!
@@ -21,6 +22,7 @@
 
 pub mod approval;
 pub mod call;
+pub mod contract;
 pub mod envelope;
 pub mod grant;
 pub mod ground;

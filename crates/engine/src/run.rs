@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use savoir_sandbox::{Counted, Limits, Policy, Watch};
+use savoir_sandbox::{Counted, Limits, Outcome, Policy, Watch};
 use savoir_skill::{
     dialect::{About, Place},
     permission::{Permission, Tier},
@@ -98,6 +98,8 @@ pub struct Finished {
     pub envelope: Envelope,
     /// What happened, without the decision that led to it.
     pub record: Record,
+    /// What the sandbox saw.
+    pub outcome: Outcome,
 }
 
 /// Works out everything that a call will do. Nothing is started, written or installed.
@@ -132,7 +134,7 @@ fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError>
 }
 
 /// Where the dialect lets a tool start.
-fn start_directory(subject: &Subject, ground: &Ground) -> PathBuf {
+pub(crate) fn start_directory(subject: &Subject, ground: &Ground) -> PathBuf {
     match subject.skill.dialect.running().place {
         Place::Directory => ground.directory.clone(),
         Place::Repository => ground.start().to_owned(),

@@ -45,6 +45,8 @@ pub struct PathGrant {
 pub enum Access {
     /// Read it and everything below.
     Read,
+    /// Read and execute it and everything below.
+    Execute,
     /// Read and change it and everything below; nothing in it can be executed.
     Write,
     /// An empty folder of the run's own, in memory and of limited size, gone afterwards.

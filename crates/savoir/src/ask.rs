@@ -30,24 +30,27 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choices {
     /// Yes for one run, always, or no.
-    OnceAlwaysNo,
+    OnceOrAlways,
+    /// Yes for one run, or no.
+    OnlyOnce,
     /// Yes, which is kept, or no.
-    YesNo,
+    Kept,
 }
 
 impl Choices {
     fn question(self) -> &'static str {
         match self {
-            Self::OnceAlwaysNo => "Run it? [y]es once, [a]lways, [N]o: ",
-            Self::YesNo => "Approve it until it changes? [y]es, [N]o: ",
+            Self::OnceOrAlways => "Run it? [y]es once, [a]lways, [N]o: ",
+            Self::OnlyOnce => "Run it once with all of this? [y]es, [N]o: ",
+            Self::Kept => "Approve it until it changes? [y]es, [N]o: ",
         }
     }
 
     /// What a line means; `None` if it means nothing.
     fn answer(self, line: &str) -> Option<Answer> {
         match (line.trim().to_ascii_lowercase().as_str(), self) {
-            ("y" | "yes", Self::OnceAlwaysNo) => Some(Answer::Once),
-            ("a" | "always", Self::OnceAlwaysNo) | ("y" | "yes", Self::YesNo) => {
+            ("y" | "yes", Self::OnceOrAlways | Self::OnlyOnce) => Some(Answer::Once),
+            ("a" | "always", Self::OnceOrAlways) | ("y" | "yes", Self::Kept) => {
                 Some(Answer::Always)
             }
             ("" | "n" | "no", _) => Some(Answer::No),
@@ -129,8 +132,8 @@ mod tests {
             ("sure\n", None, None),
             ("y\u{200b}\n", None, None),
         ] {
-            assert_eq!(Choices::OnceAlwaysNo.answer(line), run, "{line:?}");
-            assert_eq!(Choices::YesNo.answer(line), approve, "{line:?}");
+            assert_eq!(Choices::OnceOrAlways.answer(line), run, "{line:?}");
+            assert_eq!(Choices::Kept.answer(line), approve, "{line:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod doctor;
 mod man;
 mod new;
 mod prompt;
+mod record;
 mod render;
 mod revoke;
 mod rules;

@@ -11,22 +11,22 @@ use crate::error::CommandError;
 #[command(next_help_heading = "More than the skill declares")]
 pub(crate) struct WideningArgs {
     /// Let it read this file or folder, too
-    #[arg(long = "allow-read", value_name = "PATH")]
+    #[arg(id = "allow-read", long, value_name = "PATH")]
     read: Vec<String>,
     /// Let it write this file or folder, too
-    #[arg(long = "allow-write", value_name = "PATH")]
+    #[arg(id = "allow-write", long, value_name = "PATH")]
     write: Vec<String>,
     /// Let it send any request to this host, too; *.host includes all hosts below it
-    #[arg(long = "allow-host", value_name = "HOST")]
+    #[arg(id = "allow-host", long, value_name = "HOST")]
     host: Vec<String>,
     /// Let it send any request to this host inside your own network, too
-    #[arg(long = "allow-private-host", value_name = "HOST")]
+    #[arg(id = "allow-private-host", long, value_name = "HOST")]
     private_host: Vec<String>,
     /// Let it run this program, too
-    #[arg(long = "allow-program", value_name = "PROGRAM")]
+    #[arg(id = "allow-program", long, value_name = "PROGRAM")]
     program: Vec<String>,
     /// Let it read this environment variable, too
-    #[arg(long = "allow-env", value_name = "NAME")]
+    #[arg(id = "allow-env", long, value_name = "NAME")]
     env: Vec<String>,
 }
 

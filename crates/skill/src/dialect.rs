@@ -267,6 +267,11 @@ pub(crate) trait Language: Sync {
         Vec::new()
     }
 
+    /// The fields that declare permissions, if there are any; a dot leads into a map.
+    fn declare(&self, _document: &Document, _permissions: &[Permission]) -> Vec<(String, Value)> {
+        Vec::new()
+    }
+
     /// What the rules ask of a skill of this dialect.
     fn habits(&self) -> Habits {
         Habits::COMMON

@@ -29,6 +29,7 @@
 //! - [`check`] holds a skill against the rules and fixes what can be fixed.
 //! - [`convert`] writes it for another system and reports what did not carry over.
 //! - [`python`] reads the functions of `tools.py` and holds them against the declared tools.
+//! - [`observed`] is what tools were seen to use, held against what they declare.
 //! - [`render`] makes the prompt of a skill; [`template`] and [`command`] put values into texts and
 //!   commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`] are the small
 //!   grammars that all share.
@@ -51,6 +52,7 @@ pub mod frontmatter;
 pub mod limits;
 pub mod markdown;
 pub mod name;
+pub mod observed;
 pub mod permission;
 pub mod python;
 pub mod render;

@@ -1,6 +1,6 @@
 //! What a call comes down to: a program with arguments, or a function of a Python module.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use savoir_sandbox::{End, Outcome, Policy, Sandbox, Stream};
 use savoir_skill::{
@@ -205,8 +205,8 @@ const SIGNAL_FILE_SIZE: i32 = 25;
 /// Puts what happened into the record.
 pub(super) fn complete(mut record: Record, done: Done) -> Finished {
     let Done { envelope, outcome } = done;
-    let texts = |paths: std::collections::BTreeSet<PathBuf>| {
-        paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    let texts = |paths: &BTreeSet<PathBuf>| {
+        paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     };
     record.duration_ms = envelope.duration_ms;
     record.success = envelope.success;
@@ -221,11 +221,11 @@ pub(super) fn complete(mut record: Record, done: Done) -> Finished {
     record.hosts =
         outcome.hosts.iter().filter_map(|event| serde_json::to_value(event).ok()).collect();
     record.files = Files {
-        read: texts(outcome.files.read),
-        written: texts(outcome.files.written),
-        denied: texts(outcome.files.denied),
+        read: texts(&outcome.files.read),
+        written: texts(&outcome.files.written),
+        denied: texts(&outcome.files.denied),
         more: outcome.files.more,
     };
-    record.programs = texts(outcome.files.executed);
-    Finished { envelope, record }
+    record.programs = texts(&outcome.files.executed);
+    Finished { envelope, record, outcome }
 }

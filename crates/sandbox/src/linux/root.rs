@@ -102,7 +102,8 @@ impl Layout {
                     return Err(SandboxError::MissingPath { path: path.to_owned() });
                 }
                 Access::Write => Item::Bind(Mode::Writable),
-                Access::Read if !exists => continue,
+                Access::Read | Access::Execute if !exists => continue,
+                Access::Execute => Item::Bind(Mode::Code),
                 // Where the folder that it would be in does not exist, nothing can be put there.
                 Access::Protected if !exists && !path.parent().is_some_and(Path::is_dir) => {
                     continue;

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         if !ask::can_ask() {
             return Err(nobody(args, &request, &reasons, &warnings)?);
         }
-        if ask::ask(&request, &reasons, &warnings, Choices::YesNo)? == Answer::No {
+        if ask::ask(&request, &reasons, &warnings, Choices::Kept)? == Answer::No {
             return Err(CommandError::refused(format!("{} is not approved", request.skill)));
         }
     } else if !args.json {

@@ -79,10 +79,9 @@ fn run_fences(
             extra,
         };
         let envelope = match plan(&call) {
-            Ok(plan) => door.run_quietly(plan)?,
+            Ok(plan) => door.run_quietly(plan)?.envelope,
             Err(error) => return door.fail(&error),
         };
-        let Some(envelope) = envelope else { return Ok(ExitCode::from(1)) };
         if !envelope.success {
             return door.print(&envelope);
         }

@@ -11,14 +11,18 @@ use savoir_engine::{
     envelope::Envelope,
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Given, Plan, plan},
+    run::{Call, Finished, Given, Plan, plan},
     subject::Subject,
 };
+use savoir_skill::Reading;
 use serde_json::{Map, Value};
 
 use crate::{
     ask::{self, Answer, Choices},
-    commands::prompt,
+    commands::{
+        prompt,
+        record::{self, Output},
+    },
     error::CommandError,
     load, output,
     target::{self, Target},
@@ -38,6 +42,7 @@ Examples:
   savoir run examples/pull-request-review --input pr_url=https://example.com/pull/1
 
 Exit codes: 0 the tool succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A skill's folder or name, then a slash and the tool
     #[arg(value_name = "SKILL[/TOOL]")]
@@ -63,6 +68,12 @@ pub(crate) struct Args {
     /// Agree to exactly this run: the digits that a refusal prints
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
+    /// Run with nearly every right, watched, and print the smallest permissions that would do
+    #[arg(long)]
+    record: bool,
+    /// Put these permissions into the skill's file
+    #[arg(long, requires = "record")]
+    write: bool,
     /// Treat the skill as downloaded from a stranger
     #[arg(long)]
     untrusted: bool,
@@ -97,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
     let door = Door { args, home: &home, approvals: &approvals, subject: &subject };
     match tool.or_else(|| only_tool(&subject)) {
-        Some(tool) => door.run_tool(&tool, &ground, &extra),
+        Some(tool) => door.run_tool(&tool, &ground, &extra, &loaded.reading),
         None if !subject.skill.tools.is_empty() => Err(several_tools(&args.target, &subject)),
         None => prompt::run(&door, &args.inputs, args.exec_fences, &ground, &extra),
     }
@@ -131,6 +142,7 @@ impl Door<'_> {
         tool: &str,
         ground: &Ground,
         extra: &Widening,
+        reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         let call = Call {
             subject: self.subject,
@@ -141,6 +153,10 @@ impl Door<'_> {
             extra,
         };
         match plan(&call) {
+            Ok(plan) if self.args.record => {
+                let output = if self.args.write { Output::File } else { Output::Print };
+                record::run(self, plan, ground, reading, output)
+            }
             Ok(plan) => self.run(plan),
             Err(error) => self.fail(&error),
         }
@@ -165,14 +181,12 @@ impl Door<'_> {
 
     /// Asks if it must, runs, and prints the envelope.
     fn run(&self, plan: Plan) -> Result<ExitCode, CommandError> {
-        match self.run_quietly(plan)? {
-            Some(envelope) => self.print(&envelope),
-            None => Ok(ExitCode::from(1)),
-        }
+        let finished = self.run_quietly(plan)?;
+        self.print(&finished.envelope)
     }
 
     /// Asks if it must, and runs.
-    pub(super) fn run_quietly(&self, plan: Plan) -> Result<Option<Envelope>, CommandError> {
+    pub(super) fn run_quietly(&self, plan: Plan) -> Result<Finished, CommandError> {
         for warning in &plan.warnings {
             output::note(warning);
         }
@@ -187,15 +201,19 @@ impl Door<'_> {
             Ok(mut finished) => {
                 finished.record.decision = record.decision;
                 self.keep(&mut finished.record);
-                Ok(Some(finished.envelope))
+                Ok(finished)
             }
             Err(error) => {
                 let (code, message) = (error.code.to_string(), error.message.clone());
                 record.error = Some(ErrorRecord { code, message });
                 self.keep(&mut record);
-                self.fail(&error).map(|_| None)
+                Err(self.failure(&error)?)
             }
         }
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.args.json
     }
 
     pub(super) fn home(&self) -> &Home {
@@ -217,7 +235,8 @@ impl Door<'_> {
         &self,
         request: &Request,
     ) -> Result<Result<DecisionRecord, CommandError>, CommandError> {
-        let kept = self.approvals.get(&request.path)?;
+        // A recording has nearly every right: no answer holds for the next one.
+        let kept = self.approvals.get(&request.path)?.filter(|_| !self.args.record);
         let fingerprint = Fingerprint::of(request);
         let decided = |verdict: &str, reason: String| DecisionRecord {
             verdict: verdict.to_owned(),
@@ -243,7 +262,8 @@ impl Door<'_> {
         if !ask::can_ask() {
             return Ok(Err(self.nobody(request, &fingerprint, &reasons)));
         }
-        match ask::ask(request, &reasons, &warnings, Choices::OnceAlwaysNo)? {
+        let choices = if self.args.record { Choices::OnlyOnce } else { Choices::OnceOrAlways };
+        match ask::ask(request, &reasons, &warnings, choices)? {
             Answer::Once => Ok(Ok(decided("once", reasons.join("; ")))),
             Answer::Always => {
                 self.approvals.keep(Approval::new(request, user_name()))?;
@@ -301,6 +321,10 @@ impl Door<'_> {
     }
 
     pub(super) fn fail(&self, error: &RunError) -> Result<ExitCode, CommandError> {
+        Err(self.failure(error)?)
+    }
+
+    fn failure(&self, error: &RunError) -> Result<CommandError, CommandError> {
         if self.args.json {
             let code = error.code.to_string();
             output::json(&Envelope::failed(code, error.message.clone(), Duration::ZERO))?;
@@ -310,7 +334,7 @@ impl Door<'_> {
             Fault::Refused => CommandError::refused(&error.message),
             Fault::Failed => CommandError::findings(&error.message),
         };
-        Err(match &error.way_out {
+        Ok(match &error.way_out {
             Some(way_out) => failed.hint(way_out),
             None => failed,
         })

@@ -21,6 +21,7 @@ mod input_defaults;
 mod line_endings;
 mod links;
 mod names;
+mod observed;
 mod permission_reach;
 mod permissions;
 mod placeholders;
@@ -112,6 +113,8 @@ pub(super) static ALL: &[&Rule] = &[
     &files::NOT_UTF8,
     &hidden_characters::NUL_BYTE,
     &permissions::PERMISSION_SCOPE,
+    &observed::PERMISSION_UNDECLARED,
+    &observed::PERMISSION_UNUSED,
     &secrets::POSSIBLE_SECRET,
     &yaml_quotes::QUOTED_INDENTATION,
     &input_defaults::REQUIRED_WITH_DEFAULT,

@@ -265,6 +265,14 @@ impl Language for Gaia {
         Habits { folder_name: Some(FolderName::EQUAL), known_folders: &["lib"], ..Habits::COMMON }
     }
 
+    fn declare(&self, document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
+        let key = match ManifestShape::of(document) {
+            ManifestShape::Flat => "permissions",
+            ManifestShape::Nested => "metadata.gaia.permissions",
+        };
+        vec![(key.to_owned(), json!(permissions))]
+    }
+
     fn running(&self) -> Running {
         Running::DECLARED
     }

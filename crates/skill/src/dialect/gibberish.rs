@@ -2,6 +2,8 @@
 
 pub(crate) mod tools;
 
+use serde_json::Value;
+
 use super::{
     About, BodyUse, Clues, Evidence, FolderName, Habits, Language, NewFile, Place, Reader, Running,
     Unasked, scaffold::title,
@@ -12,7 +14,7 @@ use crate::{
     document::Document,
     frontmatter::{Fences, Unclosed},
     name::NameGrammar,
-    permission,
+    permission::{self, Domain, Level, Permission},
     shape::{Field, Limit, Others, Shape},
     skill::Skill,
     version,
@@ -119,6 +121,18 @@ impl Language for Gibberish {
 
     fn habits(&self) -> Habits {
         Habits { folder_name: Some(FolderName::EQUAL), body: BodyUse::Tools, ..Habits::COMMON }
+    }
+
+    fn declare(&self, _document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
+        let uses = |domain, level| {
+            permissions.iter().any(|one| one.domain == domain && one.level == level)
+        };
+        let writes = uses(Domain::Filesystem, Level::Write);
+        let network = uses(Domain::Network, Level::Read) || uses(Domain::Network, Level::Write);
+        vec![
+            ("read_only".to_owned(), Value::Bool(!writes)),
+            ("network".to_owned(), Value::Bool(network)),
+        ]
     }
 
     fn running(&self) -> Running {

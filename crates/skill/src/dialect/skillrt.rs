@@ -15,7 +15,7 @@ use crate::{
     document::{Document, State},
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},
-    permission,
+    permission::{self, Domain, Permission},
     render::Placeholders,
     shape::{self, Field, Limit, Others, Shape},
     skill::{Input, InputKind, Mode, Output, Skill},
@@ -226,6 +226,25 @@ impl Language for Skillrt {
             }
         }
         grants
+    }
+
+    fn declare(&self, _document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
+        // A path or host is for both in this dialect, so one of the two is enough to list it.
+        let scopes = |domain: Domain, all: &str| -> Vec<String> {
+            let mut list: Vec<String> = permissions
+                .iter()
+                .filter(|permission| permission.domain == domain)
+                .map(|permission| permission.scope.clone().unwrap_or_else(|| all.to_owned()))
+                .collect();
+            list.dedup();
+            list
+        };
+        let value = json!({
+            "network": scopes(Domain::Network, "*"),
+            "filesystem": scopes(Domain::Filesystem, "**"),
+            "env": scopes(Domain::Env, "*"),
+        });
+        vec![("permissions".to_owned(), value)]
     }
 
     fn running(&self) -> Running {

@@ -1,0 +1,245 @@
+//! The permission contract: a run under a wide but watched policy, and the smallest set of
+//! permissions that would have done.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use savoir_sandbox::{
+    Access, Closure, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Verdict,
+};
+use savoir_skill::permission::{Domain, Level, Permission, any_network};
+
+use crate::{
+    grant,
+    ground::Ground,
+    home::Home,
+    run::{Plan, start_directory},
+    subject::Subject,
+};
+
+/// Folders of the system that say nothing about a skill, or are never shown.
+const NOT_SHOWN: [&str; 5] = ["dev", "proc", "sys", "tmp", "lost+found"];
+
+/// Places that programs look at whether they need them or not.
+const SYSTEM: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/sys", "/tmp"];
+const SYSTEM_FILES: [&str; 13] = [
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/resolv.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/localtime",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/etc/mime.types",
+    "/etc/ssl",
+];
+
+/// Files of one folder that are named one by one; with more, the folder is.
+const NAMED_FILES: usize = 2;
+
+/// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
+/// is asked about says so, and the answer is never kept.
+pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) {
+    let writable: BTreeSet<PathBuf> = [Some(&ground.directory), ground.repository.as_ref()]
+        .into_iter()
+        .flatten()
+        .filter(|path| path.parent().is_some() && **path != ground.home)
+        .cloned()
+        .collect();
+    let policy = &mut plan.policy;
+    policy.paths.retain(|grant| grant.path != ground.home || grant.access != Access::Private);
+    policy
+        .paths
+        .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
+    policy.paths.extend(writable.iter().map(PathGrant::write));
+    if let Ok(host) = "*".parse::<HostPattern>() {
+        let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
+            host: host.clone(),
+            scheme: None,
+            port: None,
+            path: String::new(),
+            methods,
+            private: false,
+        });
+        let named = match std::mem::take(&mut policy.network) {
+            Network::None => Vec::new(),
+            Network::Hosts(hosts) => hosts,
+        };
+        policy.network = Network::Hosts(any.into_iter().chain(named).collect());
+    }
+    plan.directory = start_directory(subject, ground);
+    policy.directory.clone_from(&plan.directory);
+    let request = &mut plan.request;
+    request.always_ask = true;
+    request.permissions = any_network().to_vec();
+    request.permissions.push(Permission::unscoped(Domain::Filesystem, Level::Read));
+    request.permissions.push(Permission::unscoped(Domain::Shell, Level::Execute));
+    request.permissions.extend(writable.iter().map(|path| Permission {
+        domain: Domain::Filesystem,
+        level: Level::Write,
+        scope: Some(format!("{}/**", path.display())),
+    }));
+}
+
+fn top_folders() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/").into_iter().flatten().flatten();
+    let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let shown = real.filter(|entry| !NOT_SHOWN.iter().any(|name| entry.file_name() == *name));
+    shown.map(|entry| entry.path()).collect()
+}
+
+/// The smallest set of permissions that would have done, as a skill declares them.
+pub fn smallest(
+    outcome: &Outcome,
+    plan: &Noted,
+    subject: &Subject,
+    ground: &Ground,
+) -> Vec<Permission> {
+    let mut permissions = Vec::new();
+    let written = folders_of(&outcome.files.written, plan, ground);
+    for folder in &written {
+        permissions.push(file(Level::Write, &format!("{folder}/**")));
+    }
+    let needed = needed_files(outcome, plan);
+    for scope in grouped(&needed, ground) {
+        let permission = file(Level::Read, &scope);
+        if !permissions.iter().any(|known| known.covers(&permission)) {
+            permissions.push(permission);
+        }
+    }
+    permissions.extend(hosts(outcome));
+    let programs = programs(outcome, plan);
+    if !programs.is_empty() {
+        let scope = Some(programs.into_iter().collect::<Vec<_>>().join(","));
+        permissions.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
+    }
+    // Variables cannot be seen from outside: what is declared stays.
+    let declared = subject.skill.permissions.iter();
+    permissions.extend(declared.filter(|one| one.domain == Domain::Env).cloned());
+    permissions.sort();
+    permissions.dedup();
+    permissions
+}
+
+/// What of a plan is needed after it has run.
+#[derive(Clone, Debug)]
+pub struct Noted {
+    programs: Vec<PathBuf>,
+    unasked: Vec<Permission>,
+    own: Vec<PathBuf>,
+}
+
+impl Noted {
+    /// Notes it before the plan runs.
+    pub fn of(plan: &Plan, subject: &Subject, home: &Home) -> Self {
+        let programs = plan.action.programs().iter().map(|program| program.path.clone()).collect();
+        let cache = home.cache();
+        let cache = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
+        let own = subject.folder.iter().cloned().chain([cache]).collect();
+        Self { programs, unasked: plan.request.unasked.clone(), own }
+    }
+}
+
+fn file(level: Level, scope: &str) -> Permission {
+    Permission { domain: Domain::Filesystem, level, scope: Some(scope.to_owned()) }
+}
+
+/// Files that were read, without those that every run has.
+fn needed_files(outcome: &Outcome, plan: &Noted) -> Vec<PathBuf> {
+    let closure = Closure::of(&plan.programs).unwrap_or_default();
+    let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
+    let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
+    let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
+    let is_given = |path: &Path| {
+        SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
+            || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
+            || files.contains(path)
+            || links.contains(path)
+            || covered(&plan.unasked, path)
+    };
+    let read = outcome.files.read.iter().filter(|path| path.is_file() && !is_given(path));
+    read.cloned().collect()
+}
+
+fn covered(permissions: &[Permission], path: &Path) -> bool {
+    let wanted = file(Level::Read, &path.to_string_lossy());
+    permissions.iter().any(|permission| permission.covers(&wanted))
+}
+
+/// The folders in which something was written, without those that are granted unasked.
+fn folders_of(written: &BTreeSet<PathBuf>, plan: &Noted, ground: &Ground) -> BTreeSet<String> {
+    let asked = written.iter().filter(|path| {
+        let wanted = file(Level::Write, &path.to_string_lossy());
+        !plan.unasked.iter().any(|permission| permission.covers(&wanted))
+    });
+    let folders =
+        asked.filter_map(|path| if path.is_dir() { Some(&**path) } else { path.parent() });
+    folders.map(|folder| scope_of(folder, ground)).collect()
+}
+
+/// Paths as scopes; several files of a folder become the folder.
+fn grouped(files: &[PathBuf], ground: &Ground) -> Vec<String> {
+    let mut by_folder: BTreeMap<&Path, Vec<&PathBuf>> = BTreeMap::new();
+    for path in files {
+        by_folder.entry(path.parent().unwrap_or(Path::new("/"))).or_default().push(path);
+    }
+    let scopes = by_folder.into_iter().flat_map(|(folder, files)| {
+        if files.len() > NAMED_FILES {
+            vec![format!("{}/**", scope_of(folder, ground))]
+        } else {
+            files.into_iter().map(|path| scope_of(path, ground)).collect()
+        }
+    });
+    scopes.collect()
+}
+
+/// A path as a skill writes it: from where the user is, from the home, else from the root.
+fn scope_of(path: &Path, ground: &Ground) -> String {
+    if let Ok(rest) = path.strip_prefix(&ground.directory) {
+        return match rest.to_string_lossy() {
+            rest if rest.is_empty() => ".".to_owned(),
+            rest => format!("./{rest}"),
+        };
+    }
+    match path.strip_prefix(&ground.home) {
+        Ok(rest) => format!("~/{}", rest.display()),
+        Err(_) => path.to_string_lossy().into_owned(),
+    }
+}
+
+fn hosts(outcome: &Outcome) -> Vec<Permission> {
+    let allowed = outcome.hosts.iter().filter(|event| event.verdict == Verdict::Allowed);
+    allowed
+        .map(|event| {
+            let reads = matches!(event.method.as_str(), "GET" | "HEAD" | "OPTIONS");
+            let level = if reads { Level::Read } else { Level::Write };
+            let scope = match event.port {
+                80 | 443 => event.host.clone(),
+                port => format!("http://{}:{port}", event.host),
+            };
+            Permission { domain: Domain::Network, level, scope: Some(scope) }
+        })
+        .collect()
+}
+
+/// Names of programs that were started beside the tool's own and its interpreter.
+fn programs(outcome: &Outcome, plan: &Noted) -> BTreeSet<String> {
+    let closure = Closure::of(&plan.programs).unwrap_or_default();
+    let known: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let started = outcome.files.executed.iter().filter(|path| path.is_file());
+    started
+        .filter(|path| !known.contains(&real(path)) && !plan.programs.contains(path))
+        .filter(|path| !plan.own.iter().any(|own| path.starts_with(own)))
+        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+        .filter(|name| grant::resolve(name, None).is_ok())
+        .collect()
+}

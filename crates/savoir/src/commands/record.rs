@@ -1,0 +1,137 @@
+//! `savoir run --record`: what a tool really needs.
+
+use std::{fs, path::Path, process::ExitCode};
+
+use savoir_engine::{
+    contract::{Noted, smallest, widen},
+    ground::Ground,
+    run::Plan,
+};
+use savoir_skill::{
+    Reading, Source,
+    edit::apply,
+    observed::{OBSERVED_FILE, Observed, declaration, declare},
+    permission::Permission,
+    read_as,
+};
+use serde_json::json;
+
+use super::run::Door;
+use crate::{error::CommandError, output, write};
+
+/// Where the permissions go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Only to the screen.
+    Print,
+    /// Into the skill's file, too.
+    File,
+}
+
+pub(super) fn run(
+    door: &Door<'_>,
+    mut plan: Plan,
+    ground: &Ground,
+    reading: &Reading,
+    into: Output,
+) -> Result<ExitCode, CommandError> {
+    let subject = door.subject;
+    let tool = plan.request.tool.clone().unwrap_or_default();
+    widen(&mut plan, subject, ground);
+    let noted = Noted::of(&plan, subject, door.home());
+    let finished = door.run_quietly(plan)?;
+    let used = smallest(&finished.outcome, &noted, subject, ground);
+    if !finished.envelope.success {
+        output::note("the run failed, so nothing is noted; until then it used:");
+        for permission in &used {
+            output::note(&format!("  {permission}"));
+        }
+        return door.print(&finished.envelope);
+    }
+    let all = match &subject.folder {
+        Some(folder) => note(folder, &tool, &used)?,
+        None => used.clone(),
+    };
+    let lines = declaration(reading, &all);
+    if door.is_json() {
+        output::json(&json!({
+            "envelope": finished.envelope,
+            "used": used,
+            "permissions": all,
+            "declaration": lines,
+        }))?;
+    } else {
+        door.print(&finished.envelope)?;
+        print(&tool, &used, lines.as_deref());
+    }
+    if into == Output::File {
+        put(reading, &subject.file, &all)?;
+        output::note(&format!("written to {}", subject.file.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds what was used to the notes in the skill's folder; gives what all its tools use.
+fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission>, CommandError> {
+    let path = folder.join(OBSERVED_FILE);
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::input(format!("{} cannot be kept: {error}", path.display()))
+    };
+    let mut notes = match fs::read(&path) {
+        Ok(bytes) => Observed::parse(&bytes)
+            .map_err(|error| failed(&error).hint("remove the file, and record every tool anew"))?,
+        Err(_) => Observed::default(),
+    };
+    notes.add(tool, used);
+    let mut text = serde_json::to_string_pretty(&notes)?;
+    text.push('\n');
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+    }
+    write::replace(&path, &text).map_err(|error| failed(&error))?;
+    Ok(notes.all())
+}
+
+fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
+    if used.is_empty() {
+        output::note(&format!("{tool} needs nothing beyond what every run has"));
+    } else {
+        output::note(&format!("{tool} used:"));
+        for permission in used {
+            output::note(&format!("  {permission}"));
+        }
+    }
+    match declaration {
+        Some(lines) => {
+            output::note(&format!("\nwhat all recorded tools need, to paste:\n\n{lines}"));
+        }
+        None => output::note(
+            "\nthis dialect has no field for permissions; grant them with savoir approve --allow-…",
+        ),
+    }
+    output::note(&format!("noted in {OBSERVED_FILE}; savoir check compares it with the skill"));
+}
+
+/// Puts the permissions into the file, if it then says exactly that.
+fn put(reading: &Reading, file: &Path, permissions: &[Permission]) -> Result<(), CommandError> {
+    let refuse = |why: &str| {
+        CommandError::findings(format!("{} is unchanged: {why}", file.display()))
+            .hint("paste the lines by hand")
+    };
+    let edits = declare(reading, permissions)
+        .ok_or_else(|| refuse("its dialect has no field for permissions"))?;
+    let text = apply(reading.document.text(), &edits);
+    let source = Source::from_bytes(text.clone().into_bytes())
+        .map_err(|error| refuse(&error.to_string()))?;
+    let again = read_as(source, reading.skill.dialect, None);
+    let covered = permissions
+        .iter()
+        .all(|one| again.skill.permissions.iter().any(|declared| declared.covers(one)));
+    let has_field = !again.skill.permissions.is_empty();
+    if !again.is_usable() || (has_field && !covered) {
+        return Err(refuse("the result would not say what was meant"));
+    }
+    write::replace(file, &text).map_err(|error| {
+        CommandError::input(format!("{} cannot be written: {error}", file.display()))
+    })
+}

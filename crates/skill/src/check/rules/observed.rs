@@ -1,0 +1,187 @@
+//! What tools were seen to use, held against what the skill declares.
+
+use crate::{
+    check::{Context, rule::rule},
+    diagnostic::Diagnostic,
+    dialect::Unasked,
+    observed::{OBSERVED_FILE, Observed},
+    permission::{Domain, Level, Permission},
+};
+
+rule! {
+    /// A tool was seen to use something that the skill does not declare.
+    ///
+    /// ## Why
+    ///
+    /// `savoir run --record` notes what a tool really opens and calls. What is missing from the
+    /// declaration is refused in every other run, so the tool fails for everyone who installs it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````json file=.savoir/observed.json
+    /// {"version": 1, "tools": {"show": ["filesystem:read:./tables/**", "network:read:example.com"]}}
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    ///   - network:read:example.com
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````json file=.savoir/observed.json
+    /// {"version": 1, "tools": {"show": ["filesystem:read:./tables/**", "network:read:example.com"]}}
+    /// ````
+    PERMISSION_UNDECLARED = "permission-undeclared", Error, run hold
+}
+
+rule! {
+    /// A permission is declared that no tool was seen to use.
+    ///
+    /// ## Why
+    ///
+    /// Every permission is a question to the user and a chance for an attacker. The notes of
+    /// `savoir run --record` cover every tool of the skill, and none of them needed this one.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    ///   - shell:execute:git
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````json file=.savoir/observed.json
+    /// {"version": 1, "tools": {"show": ["filesystem:read:./tables/**"]}}
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gaia with=tools.py
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````json file=.savoir/observed.json
+    /// {"version": 1, "tools": {"show": ["filesystem:read:./tables/**"]}}
+    /// ````
+    PERMISSION_UNUSED = "permission-unused", Warning
+}
+
+fn hold(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(folder) = context.folder.filter(|folder| folder.has(OBSERVED_FILE)) else { return };
+    let reading = context.reading;
+    // Where a dialect grants without a word, silence is no mistake.
+    let running = reading.skill.dialect.running();
+    if running.files != Unasked::Nothing {
+        return;
+    }
+    let document = &reading.document;
+    let notes = folder.read(OBSERVED_FILE).ok().and_then(|bytes| Observed::parse(&bytes).ok());
+    let Some(notes) = notes else {
+        let message = format!("{OBSERVED_FILE} cannot be read");
+        let help = "remove it, or make it anew: savoir run SKILL/TOOL --record";
+        found.push(
+            Diagnostic::error(PERMISSION_UNDECLARED.code, document.head_span(), message).help(help),
+        );
+        return;
+    };
+    let mut declared = reading.skill.permissions.clone();
+    if running.requirements_grant {
+        let scope = Some(reading.skill.requirements.programs.join(","));
+        declared.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
+    }
+    let used = notes.all();
+    for permission in &used {
+        if !declared.iter().any(|one| one.covers(permission)) {
+            let key = document.entries().iter().find(|entry| entry.key == "permissions");
+            let span = key.map_or(document.head_span(), |entry| entry.key_span);
+            let message = format!("a tool used `{permission}`, which the skill does not declare");
+            found.push(
+                Diagnostic::error(PERMISSION_UNDECLARED.code, span, message)
+                    .help("declare it, or do without it"),
+            );
+        }
+    }
+    let seen_all =
+        reading.skill.tools.iter().all(|tool| notes.tools.contains_key(tool.name.as_str()));
+    if !seen_all {
+        return;
+    }
+    for grant in document_grants(context) {
+        let needed = grant
+            .permissions
+            .iter()
+            .any(|one| is_silent(one) || used.iter().any(|seen| one.covers(seen)));
+        if !needed {
+            let message = format!("no tool was seen to use `{}`", grant.written);
+            found.push(
+                Diagnostic::warning(PERMISSION_UNUSED.code, grant.span, message).help("remove it"),
+            );
+        }
+    }
+}
+
+fn document_grants(context: &Context<'_>) -> Vec<crate::dialect::Grant> {
+    let reading = context.reading;
+    reading.skill.dialect.language().grants(&reading.document)
+}
+
+/// What cannot be seen from outside: variables, and what grants nothing.
+fn is_silent(permission: &Permission) -> bool {
+    permission.domain == Domain::Env || permission.level == Level::None
+}
