@@ -15,6 +15,8 @@ pub struct Ground {
     pub repository: Option<PathBuf>,
     /// The user's home.
     pub home: PathBuf,
+    /// The user's environment, of which a run gets a small part.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Ground {
@@ -22,15 +24,20 @@ impl Ground {
     pub fn here() -> std::io::Result<Self> {
         let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let home = home.and_then(|home| home.canonicalize().ok());
-        Ok(Self::at(&env::current_dir()?, home.as_deref().unwrap_or(Path::new("/nonexistent"))))
+        let home = home.as_deref().unwrap_or(Path::new("/nonexistent"));
+        let variables = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Ok(Self { variables, ..Self::at(&env::current_dir()?, home) })
     }
 
-    /// A folder and a home.
+    /// A folder and a home, with an empty environment.
     pub fn at(directory: &Path, home: &Path) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let directory = real(directory);
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
-        Self { repository: repository.map(Path::to_owned), home: real(home), directory }
+        let repository = repository.map(Path::to_owned);
+        Self { repository, home: real(home), directory, variables: Vec::new() }
     }
 
     /// Where a command tool starts: the root of the repository, else the home.

@@ -110,7 +110,8 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
         Given::Words(_) | Given::Code { .. } => None,
         _ => Some(call::tool(skill, call.tool)?),
     };
-    requirements::check_variables(&skill.requirements, |name| std::env::var_os(name).is_some())
+    let is_set = |name: &str| call.ground.variables.iter().any(|(known, _)| known == name);
+    requirements::check_variables(&skill.requirements, is_set)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
         .map_err(|error| RunError::failed(error.code(), &error))?;
     let action = match (tool, &call.given) {

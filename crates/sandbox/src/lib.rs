@@ -2,13 +2,21 @@
 //! else. It knows nothing of skills.
 
 #![deny(missing_docs)]
+// Where there is no sandbox, most of what it is made of has no use.
+#![cfg_attr(
+    not(all(target_os = "linux", not(savoir_other_system))),
+    allow(dead_code, unused_imports)
+)]
 
 mod closure;
 mod environment;
 mod error;
 mod host;
 pub mod limits;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(savoir_other_system)))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(savoir_other_system))))]
+#[path = "other.rs"]
 mod linux;
 mod outcome;
 mod policy;
@@ -18,7 +26,6 @@ mod support;
 pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern};
-#[cfg(target_os = "linux")]
 pub use linux::{Killer, Process, Sandbox, Stream};
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
 pub use policy::{

@@ -21,10 +21,11 @@ mod plan;
 mod process;
 mod root;
 mod sys;
-pub(crate) mod trial;
+mod trial;
 mod watch;
 
 pub use process::{Killer, Process, Sandbox, Stream};
+pub(crate) use trial::examine;
 
 /// The version of Landlock that the kernel has.
 pub(crate) fn landlock_version() -> Option<u32> {

@@ -98,19 +98,7 @@ impl Part {
 impl Support {
     /// Tries what this machine can hold.
     pub fn examine() -> Self {
-        #[cfg(target_os = "linux")]
-        return crate::linux::trial::examine();
-        #[cfg(not(target_os = "linux"))]
-        {
-            let absent = Part::absent(Missing::System.to_string(), "");
-            Self {
-                sandbox: absent.clone(),
-                landlock: None,
-                proxy: absent.clone(),
-                watch: absent,
-                groups: false,
-            }
-        }
+        crate::linux::examine()
     }
 
     /// How far this machine can be trusted.
@@ -125,8 +113,5 @@ impl Support {
 
 /// Version of Landlock, the second lock on files; `None` if the kernel has none.
 pub fn landlock() -> Option<u32> {
-    #[cfg(target_os = "linux")]
-    return crate::linux::landlock_version();
-    #[cfg(not(target_os = "linux"))]
-    None
+    crate::linux::landlock_version()
 }

@@ -1,6 +1,6 @@
 //! The environment of a run: a short list, never the caller's with names removed.
 
-use std::{collections::BTreeMap, env};
+use std::collections::BTreeMap;
 
 use savoir_sandbox::{Secret, Variable};
 use savoir_skill::permission::{Domain, Level};
@@ -56,8 +56,9 @@ pub(super) fn build(
         "HOME".to_owned(),
         Variable::Plain(grants.ground.home.to_string_lossy().into_owned()),
     );
-    for (name, value) in env::vars().filter(|(name, _)| is_always(name)) {
-        variables.insert(name, Variable::Plain(value));
+    let parent = &grants.ground.variables;
+    for (name, value) in parent.iter().filter(|(name, _)| is_always(name)) {
+        variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
     for (pattern, permission) in wanted(grants) {
         if let Some(forbidden) = NEVER.iter().find(|never| is_match(never, &pattern)) {
@@ -67,16 +68,16 @@ pub(super) fn build(
                 "remove it from the skill",
             ));
         }
-        for (name, value) in env::vars().filter(|(name, _)| is_match(&pattern, name)) {
-            if NEVER.iter().any(|never| is_match(never, &name)) {
+        for (name, value) in parent.iter().filter(|(name, _)| is_match(&pattern, name)) {
+            if NEVER.iter().any(|never| is_match(never, name)) {
                 continue;
             }
-            let variable = if secrets == Secrets::Masked && is_secret(&name) {
+            let variable = if secrets == Secrets::Masked && is_secret(name) {
                 Variable::Masked(Secret::new(value))
             } else {
-                Variable::Plain(value)
+                Variable::Plain(value.clone())
             };
-            variables.insert(name, variable);
+            variables.insert(name.clone(), variable);
         }
     }
     Ok(variables)

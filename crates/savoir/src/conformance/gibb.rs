@@ -1,5 +1,14 @@
-//! gibb.eri.sh: files, commands and arguments. Running them is not here.
+//! gibb.eri.sh: files, commands, arguments, and running them.
 
+use std::fs;
+
+use savoir_engine::{
+    Home,
+    approval::{Trust, Widening},
+    ground::Ground,
+    run::{self, Finished, Given},
+    subject::Subject,
+};
 use savoir_skill::{
     Dialect,
     command::{self, CommandTemplate, Token},
@@ -33,8 +42,67 @@ pub(super) fn answer(op: &str, input: &Value) -> Answer {
             Err(error) => failure(error.code(), &error),
         }),
         "interpolate" => Ok(interpolate(take(input)?)),
+        "exec" => exec(&take(input)?),
         _ => Err(Miss::Unsupported),
     }
+}
+
+#[derive(Deserialize)]
+struct Execution {
+    argv: Vec<String>,
+    timeout: u32,
+    parent_env_names: Option<Vec<String>>,
+}
+
+/// Runs a command as the only tool of a skill named `demo`, in the sandbox.
+fn exec(execution: &Execution) -> Answer {
+    let unusable = |error: &dyn std::fmt::Display| Miss::BadInput(error.to_string());
+    let folder = tempfile::tempdir().map_err(|error| unusable(&error))?;
+    let root = folder.path();
+    let words = execution.argv.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+    let command = words.collect::<Vec<_>>().join(" ");
+    let text = format!(
+        "---\nname: demo\nversion: 1.0.0\ndescription: A vector.\nread_only: true\ntimeout: {}\n---\n\n\
+         ### run\n\nRun it.\n\n#### Command\n\n```bash\n{command}\n```\n",
+        execution.timeout
+    );
+    let file = root.join("demo/SKILL.md");
+    fs::create_dir(root.join("demo")).map_err(|error| unusable(&error))?;
+    fs::write(&file, &text).map_err(|error| unusable(&error))?;
+    let reading = report::reading(&text, Dialect::GIBBERISH)?;
+    let subject = Subject::new(&reading, &file, file.parent(), Trust::Bundled)
+        .map_err(|error| unusable(&error))?;
+    let mut ground = Ground::at(root, &root.join("home"));
+    let names = execution.parent_env_names.iter().flatten();
+    ground.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
+    let call = run::Call {
+        subject: &subject,
+        tool: "run",
+        given: Given::Pairs(Vec::new()),
+        ground: &ground,
+        mode: "Global",
+        extra: &Widening::default(),
+    };
+    let finished = run::plan(&call)
+        .and_then(|plan| plan.run(&subject, &Home::at(&root.join("savoir")), &mut |_| {}));
+    Ok(match finished {
+        Err(error) => {
+            json!({"ok": false, "error": report::code(&error.code), "message": error.message})
+        }
+        Ok(Finished { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
+            json!({"ok": false, "error": "timeout", "message": envelope.error})
+        }
+        Ok(Finished { envelope, .. }) => {
+            let mut names: Vec<&str> =
+                envelope.output.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+            names.sort_unstable();
+            json!({
+                "ok": true,
+                "env_names": names,
+                "envelope": envelope,
+            })
+        }
+    })
 }
 
 fn parse(text: &str) -> Answer {

@@ -3,14 +3,13 @@ use std::{fs, path::PathBuf};
 use super::*;
 
 /// Operations of rooms that are not built yet: the server, the engine and the sandbox.
-const LATER: [(&str, &str); 7] = [
+const LATER: [(&str, &str); 6] = [
     ("afl", "condition_eval"),
     ("afl", "workflow_skill_mapping"),
     ("afl", "sse_bytes"),
     ("afl", "sse"),
     ("afl", "workflow"),
     ("afl", "http"),
-    ("gibb", "exec"),
 ];
 
 fn load(path: &str) -> Option<VectorFile> {
