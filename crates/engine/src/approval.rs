@@ -196,6 +196,8 @@ pub struct Request {
     /// What its dialect grants without a word, here. It follows from the skill and the place, so an
     /// answer does not depend on it.
     pub unasked: Vec<Permission>,
+    /// Python packages that are installed for it, outside its folder.
+    pub packages: Vec<String>,
     /// What the person adds.
     pub extra: Widening,
     /// SHA-256 of the content of the skill's folder in hexadecimal digits.

@@ -11,7 +11,7 @@ mod variables;
 
 use std::path::{Path, PathBuf};
 
-use savoir_sandbox::{Limits, PathGrant, Policy, Variable, Watch};
+use savoir_sandbox::{Access, Limits, PathGrant, Policy, Variable, Watch};
 use savoir_skill::{
     Skill,
     dialect::Unasked,
@@ -19,7 +19,7 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub use self::programs::{ProgramError, granted_names, resolve, search_path};
+pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
 use crate::{approval::Widening, ground::Ground};
 
 /// A permission that is not granted, and why.
@@ -98,8 +98,8 @@ pub fn effective(skill: &Skill, ground: &Ground) -> Vec<Permission> {
 }
 
 impl Grants<'_> {
-    /// The policy that holds exactly this.
-    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<Policy, Refusal> {
+    /// The policy that holds exactly this, and the folders that must be made before a run.
+    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<(Policy, Vec<PathBuf>), Refusal> {
         for permission in self.permissions {
             check_domain(permission)?;
         }
@@ -112,7 +112,14 @@ impl Grants<'_> {
             watch,
             ..Policy::default()
         };
-        files::add(self, &mut policy.paths)?;
+        let private = policy.paths.clone();
+        let missing = files::add(self, &mut policy.paths)?;
+        // A place that is granted itself is shown as it is, not as an empty one.
+        let granted: Vec<PathBuf> =
+            policy.paths[private.len()..].iter().map(|grant| grant.path.clone()).collect();
+        policy
+            .paths
+            .retain(|grant| grant.access != Access::Private || !granted.contains(&grant.path));
         policy.programs.extend(programs::granted(self.permissions, self.extra)?);
         let secrets = if network == savoir_sandbox::Network::None {
             variables::Secrets::Plain
@@ -124,7 +131,7 @@ impl Grants<'_> {
         for (name, value) in self.own_variables {
             policy.environment.insert(name.clone(), Variable::Plain(value.clone()));
         }
-        Ok(policy)
+        Ok((policy, missing))
     }
 
     /// What every run has: its own temporary folder and home, the skill, and what runs it.

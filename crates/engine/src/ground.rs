@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::home::Home;
+
 /// Where a run happens. All paths are real: links are resolved once, here, where the user's own
 /// choice of folder is still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Ground {
     pub home: PathBuf,
     /// The user's environment, of which a run gets a small part.
     pub variables: Vec<(String, String)>,
+    /// Folders of Savoir itself: approvals, records, environments. No run may change them.
+    pub kept: Vec<PathBuf>,
 }
 
 impl Ground {
@@ -37,7 +41,15 @@ impl Ground {
         let directory = real(directory);
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
         let repository = repository.map(Path::to_owned);
-        Self { repository, home: real(home), directory, variables: Vec::new() }
+        Self { repository, home: real(home), directory, variables: Vec::new(), kept: Vec::new() }
+    }
+
+    /// With the folders of Savoir itself.
+    #[must_use]
+    pub fn keeping(mut self, home: &Home) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.kept = vec![real(home.data()), real(home.cache())];
+        self
     }
 
     /// Where a command tool starts: the root of the repository, else the home.

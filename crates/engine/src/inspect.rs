@@ -1,5 +1,6 @@
 //! What a skill asks for, as a whole.
 
+use savoir_sandbox::{Closure, Kind};
 use savoir_skill::skill::{Runner, Tool};
 
 use crate::{
@@ -27,6 +28,7 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         programs: programs(subject, extra),
         permissions: skill.permissions.clone(),
         unasked: grant::unasked(skill, ground),
+        packages: skill.requirements.python_packages.clone(),
         extra: extra.clone(),
         digest: subject.digest.clone(),
         trust: subject.trust,
@@ -57,9 +59,22 @@ fn programs(subject: &Subject, extra: &Widening) -> Vec<Program> {
     }
     names.sort();
     names.dedup();
-    let found =
-        names.iter().filter_map(|name| grant::resolve(name, subject.folder.as_deref()).ok());
-    found.collect()
+    let folder = subject.folder.as_deref();
+    let found = names.iter().filter_map(|name| grant::resolve(name, folder).ok());
+    with_interpreters(found.collect())
+}
+
+/// A script brings the program that its first line names: that one is shown and held, too.
+fn with_interpreters(mut programs: Vec<Program>) -> Vec<Program> {
+    let paths: Vec<_> = programs.iter().map(|program| program.path.clone()).collect();
+    let closures = paths.iter().filter_map(|path| Closure::of(std::slice::from_ref(path)).ok());
+    for closure in closures {
+        let interpreters = closure.files().filter(|(_, kind)| *kind == Kind::Interpreter);
+        programs.extend(interpreters.filter_map(|(path, _)| grant::at(path).ok()));
+    }
+    programs.sort();
+    programs.dedup();
+    programs
 }
 
 fn program_name(tool: &Tool) -> String {

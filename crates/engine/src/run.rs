@@ -89,6 +89,8 @@ pub struct Plan {
     /// What does not keep it from running, in sentences.
     pub warnings: Vec<String>,
     seconds: u32,
+    /// Folders that may be written and do not exist yet.
+    missing: Vec<PathBuf>,
 }
 
 /// What a run came to.
@@ -110,7 +112,9 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
         Given::Words(_) | Given::Code { .. } => None,
         _ => Some(call::tool(skill, call.tool)?),
     };
-    let is_set = |name: &str| call.ground.variables.iter().any(|(known, _)| known == name);
+    let is_set = |name: &str| {
+        call.ground.variables.iter().any(|(known, value)| known == name && !value.is_empty())
+    };
     requirements::check_variables(&skill.requirements, is_set)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
         .map_err(|error| RunError::failed(error.code(), &error))?;
@@ -166,12 +170,12 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
         directory: &directory,
     };
     let seconds = seconds(subject);
-    let policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let (policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
     let mut request = inspect(subject, ground, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = action.shown();
     request.tools = Vec::new();
-    Ok(Plan { request, action, directory, policy, warnings: Vec::new(), seconds })
+    Ok(Plan { request, action, directory, policy, warnings: Vec::new(), seconds, missing })
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
@@ -274,6 +278,12 @@ impl Plan {
             )
             .way_out("savoir doctor tells what this machine can hold"));
         }
+        for folder in &self.missing {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                let message = format!("{} cannot be made: {error}", folder.display());
+                RunError::failed("folder-missing", message).way_out("make the folder first")
+            })?;
+        }
         let record = self.record(subject);
         let done = match std::mem::take(&mut self.action) {
             Action::None => return Err(RunError::call("unknown-tool", "there is nothing to run")),
@@ -300,7 +310,8 @@ impl Plan {
 
     /// The record of this run as far as it is known before it.
     pub fn record(&self, subject: &Subject) -> Record {
-        let Request { version, tool, command, permissions, .. } = self.request.clone();
+        let Request { version, tool, command, mut permissions, unasked, .. } = self.request.clone();
+        permissions.extend(unasked);
         Record {
             skill: subject.skill.name.clone(),
             version,

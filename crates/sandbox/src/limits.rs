@@ -23,6 +23,9 @@ pub const FILE_SIZE: u64 = 1 << 30;
 /// Each private folder is memory.
 pub const SCRATCH: u64 = 64 << 20;
 
+/// Files of each private folder: their names are memory, too.
+pub const SCRATCH_FILES: u64 = 16_384;
+
 /// What a tool may print before it is stopped: far more than anyone reads.
 pub const OUTPUT: u64 = 64 << 20;
 

@@ -103,7 +103,7 @@ impl Support {
 
     /// How far this machine can be trusted.
     pub fn level(&self) -> Level {
-        match (self.sandbox.is_held(), self.landlock) {
+        match (self.sandbox.is_held() && self.watch.is_held(), self.landlock) {
             (false, _) => Level::Nothing,
             (true, None) => Level::Vouched,
             (true, Some(_)) => Level::Everything,

@@ -41,9 +41,10 @@ Examples:
   savoir show my-skill                   see how a skill is read, and why
   savoir convert my-skill --to codex -o out/my-skill
   savoir new my-skill --dialect gaia     begin a skill
+  savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it
 
-Exit codes: 0 fine, 1 findings, 2 wrong usage or unreadable input, 3 refused by policy.")]
+Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

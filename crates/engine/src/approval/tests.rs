@@ -33,6 +33,7 @@ pub(super) fn request() -> Request {
         programs: vec![program("git")],
         permissions: permissions(&["shell:execute:git", "filesystem:read:~/data/**"]),
         unasked: Vec::new(),
+        packages: Vec::new(),
         extra: Widening::default(),
         digest: "cd".repeat(32),
         trust: Trust::User,

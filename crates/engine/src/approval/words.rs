@@ -84,10 +84,16 @@ pub fn words(request: &Request) -> Vec<Line> {
         }),
     );
     programs(&mut page, request);
+    page.list(
+        "packages",
+        request.packages.iter().map(|package| {
+            (Role::Fact, format!("installs {} into an environment of its own", shown(package)))
+        }),
+    );
     let rights: Vec<Phrase> =
         request.permissions.iter().chain(&request.unasked).flat_map(phrase::permission).collect();
     if rights.is_empty() {
-        page.fact("rights", "declares none".to_owned());
+        page.fact("rights", "none".to_owned());
     }
     page.phrases("rights", rights);
     let lists = request.extra.lists().into_iter();

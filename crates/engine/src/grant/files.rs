@@ -1,9 +1,6 @@
 //! Files: `filesystem:read`, `filesystem:write`, and databases that are files.
 
-use std::{
-    fs,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Component, Path, PathBuf};
 
 use savoir_sandbox::{Access, PathGrant};
 use savoir_skill::permission::{Domain, Level, Permission};
@@ -30,7 +27,7 @@ const PROTECTED_IN_PROJECT: [&str; 12] = [
     ".envrc",
     "savoir.lock",
 ];
-const PROTECTED_IN_HOME: [&str; 20] = [
+const PROTECTED_IN_HOME: [&str; 23] = [
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -42,6 +39,9 @@ const PROTECTED_IN_HOME: [&str; 20] = [
     ".config/autostart",
     ".config/systemd",
     ".config/savoir",
+    ".config/git",
+    ".config/fish",
+    ".cache/savoir",
     ".local/share/savoir",
     ".local/bin",
     ".ssh",
@@ -53,18 +53,32 @@ const PROTECTED_IN_HOME: [&str; 20] = [
     ".vscode",
 ];
 
-/// Adds what the permissions say about files.
-pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
+/// Adds what the permissions say about files; gives the folders that must be made before a run.
+pub(super) fn add(
+    grants: &Grants<'_>,
+    paths: &mut Vec<PathGrant>,
+) -> Result<Vec<PathBuf>, Refusal> {
     let start = paths.len();
+    let mut missing = Vec::new();
     for permission in grants.permissions {
         let Some(access) = access(permission) else { continue };
         let Some(scope) = &permission.scope else {
             paths.push(unscoped(grants, permission, access)?);
             continue;
         };
+        if permission.domain == Domain::Database && !is_database_file(scope) {
+            return Err(Refusal::new(
+                permission,
+                "no sandbox can hold a database behind the network",
+                "name the file (database:read:./data/app.sqlite), or the host as network:write",
+            ));
+        }
         let path = absolute(scope, grants.ground);
         match glob::shape(&path) {
-            Shape::Tree(path) => add_tree(grants, permission, path, access, paths)?,
+            Shape::Tree(path) => {
+                let tree = Tree { path, is_folder: scope.ends_with("/**"), access };
+                missing.extend(add_tree(grants, permission, tree, paths)?);
+            }
             Shape::Pattern { base, pattern } if access == Access::Read => {
                 let files = glob::expand(&base, &pattern, limits::EXPANDED_FILES);
                 let files = files.ok_or_else(|| {
@@ -86,11 +100,26 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
     {
         for scope in list {
             let path = absolute(scope.strip_suffix("/**").unwrap_or(scope), grants.ground);
-            add_tree(grants, scope, path, access, paths)?;
+            let tree = Tree { path, is_folder: true, access };
+            missing.extend(add_tree(grants, scope, tree, paths)?);
         }
     }
-    protect(grants, start, paths);
-    Ok(())
+    protect(grants, start, paths)?;
+    Ok(missing)
+}
+
+/// A file or folder of a permission.
+struct Tree {
+    path: PathBuf,
+    /// Whether the permission says that it is a folder.
+    is_folder: bool,
+    access: Access,
+}
+
+/// A scope that is a path, not the name of a host.
+fn is_database_file(scope: &str) -> bool {
+    let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
+    scope.contains('/') || scope.starts_with('~') || ends.iter().any(|end| scope.ends_with(end))
 }
 
 fn access(permission: &Permission) -> Option<Access> {
@@ -136,13 +165,14 @@ fn absolute(scope: &str, ground: &Ground) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
+/// Adds a file or folder; gives it back if it must be made before a run.
 fn add_tree(
     grants: &Grants<'_>,
     permission: &impl ToString,
-    path: PathBuf,
-    access: Access,
+    tree: Tree,
     paths: &mut Vec<PathGrant>,
-) -> Result<(), Refusal> {
+) -> Result<Option<PathBuf>, Refusal> {
+    let Tree { path, is_folder, access } = tree;
     let refuse = |reason: String, way_out: &str| Err(Refusal::new(permission, reason, way_out));
     if path.components().any(|part| part == Component::ParentDir) {
         return refuse("`..` is not allowed".to_owned(), "write the path without it");
@@ -150,28 +180,23 @@ fn add_tree(
     if path.parent().is_none() {
         return refuse("it means every file".to_owned(), "name the folder that is needed");
     }
+    let mut missing = None;
     if access == Access::Write {
         if let Some(protected) = protected_above(&path, grants.ground) {
             let reason = format!("{} is never written by skills", protected.display());
             return refuse(reason, "write somewhere else");
         }
-        if !path.exists()
-            && let Err(error) = make_folder(&path, grants.ground)
-        {
-            return refuse(
-                format!("{} does not exist and cannot be made: {error}", path.display()),
-                "make the folder first",
-            );
+        if path.symlink_metadata().is_err() {
+            let own = [&grants.ground.directory, &grants.ground.home];
+            if !is_folder || !own.iter().any(|place| path.starts_with(place)) {
+                let reason = format!("{} does not exist", path.display());
+                return refuse(reason, "make it first, or grant its folder: end it with /**");
+            }
+            missing = Some(path.clone());
         }
     }
     paths.push(PathGrant { path, access });
-    Ok(())
-}
-
-/// A folder that may be written may be made, but only below the user's own places.
-fn make_folder(path: &Path, ground: &Ground) -> std::io::Result<()> {
-    let own = path.starts_with(&ground.directory) || path.starts_with(&ground.home);
-    if own { fs::create_dir_all(path) } else { Err(std::io::ErrorKind::NotFound.into()) }
+    Ok(missing)
 }
 
 /// The protected path that a path is, or lies in.
@@ -185,11 +210,12 @@ fn protected_paths(ground: &Ground) -> impl Iterator<Item = PathBuf> {
         .into_iter()
         .flatten()
         .flat_map(|root| PROTECTED_IN_PROJECT.iter().map(move |name| root.join(name)));
-    in_projects.chain(PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name)))
+    let in_home = PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name));
+    in_projects.chain(in_home).chain(ground.kept.iter().cloned())
 }
 
 /// Protects what lies below a writable folder.
-fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) {
+fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
     let writable: Vec<PathBuf> = paths[start..]
         .iter()
         .filter(|grant| grant.access == Access::Write)
@@ -201,7 +227,18 @@ fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) {
     protected.extend(grants.folder.filter(|folder| inside(folder)).map(Path::to_owned));
     protected.sort();
     protected.dedup();
-    // What leads elsewhere is not there inside, and cannot be put there by a link of the host.
-    protected.retain(|path| !path.is_symlink());
+    for path in &protected {
+        // A link can be unlinked, and nothing can be mounted on one to prevent it.
+        if let Some(link) =
+            path.ancestors().take_while(|above| inside(above)).find(|p| p.is_symlink())
+        {
+            return Err(Refusal::new(
+                &format!("writing below {}", writable[0].display()),
+                format!("{} is a link, so it cannot be protected", link.display()),
+                "replace the link by what it leads to, or grant a folder without it",
+            ));
+        }
+    }
     paths.extend(protected.into_iter().map(PathGrant::protected));
+    Ok(())
 }

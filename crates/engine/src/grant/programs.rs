@@ -65,8 +65,12 @@ pub fn search_path() -> Vec<PathBuf> {
     folders
 }
 
+/// Whether the folder is the user's or the system's, and nobody else can write to it.
 fn only_owner_writes(folder: &Path) -> bool {
-    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o022 == 0)
+    let own = fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
+    fs::metadata(folder).is_ok_and(|metadata| {
+        metadata.mode() & 0o022 == 0 && (metadata.uid() == 0 || Some(metadata.uid()) == own)
+    })
 }
 
 /// Finds a program: a bare name on the search path, a path with a slash inside the skill's folder.
@@ -74,6 +78,12 @@ pub fn resolve(name: &str, folder: Option<&Path>) -> Result<Program, ProgramErro
     let path = if name.contains('/') { in_folder(name, folder)? } else { on_path(name)? };
     let sha256 = digest(&path)?;
     Ok(Program { name: name.to_owned(), path, sha256 })
+}
+
+/// The program at a path.
+pub fn at(path: &Path) -> Result<Program, ProgramError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Program { name, path: path.to_owned(), sha256: digest(path)? })
 }
 
 fn on_path(name: &str) -> Result<PathBuf, ProgramError> {

@@ -104,8 +104,9 @@ pub(crate) enum Message {
     Ended(c_int),
 }
 
-/// What the old process tells the new one.
+/// What the old process tells the new one: to end everyone, and to go on.
 pub(crate) const TERMINATE: &[u8] = b"t";
+pub(crate) const GO_ON: &[u8] = b"g";
 
 /// Bytes of a message.
 pub(crate) const MESSAGE: usize = 8;
@@ -186,6 +187,10 @@ pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
 
 /// Builds the root and gives up every privilege; gives the Landlock rules.
 fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
+    if plan.grouped {
+        let mut bytes = [0; MESSAGE];
+        sys::receive(control, &mut bytes).at(Stage::Identity)?;
+    }
     sys::write_file(c"/proc/self/setgroups", 0, b"deny").at(Stage::Identity)?;
     sys::write_file(c"/proc/self/uid_map", 0, &plan.user_map).at(Stage::Identity)?;
     sys::write_file(c"/proc/self/gid_map", 0, &plan.group_map).at(Stage::Identity)?;
@@ -224,6 +229,8 @@ fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
             return Err(Errno(libc::ENOTSUP)).at_index(Stage::Open, index);
         }
         source.fd = fd;
+        // Before the new root is mounted anywhere, so that it is not among what is shown.
+        source.tree = sys::clone_tree(fd).at_index(Stage::Open, index)?;
     }
     Ok(())
 }
@@ -250,8 +257,7 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
             sys::write_file(path, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW, bytes)
         }
         Step::Bind { source, target, flags } => {
-            let fd = plan.sources.get(*source).map_or(-1, |source| source.fd);
-            let tree = sys::clone_tree(fd)?;
+            let tree = plan.sources.get(*source).map_or(-1, |source| source.tree);
             sys::set_mount_flags(tree, *flags, Reach::Tree)?;
             sys::attach_tree(tree, target)?;
             sys::close(tree);
@@ -263,9 +269,14 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
         }
         Step::Processes(target) => {
             let flags = scratch_flags | libc::MS_RDONLY;
-            match sys::mount(c"proc", target, flags, c"") {
+            // The first process is a copy of the supervisor: nobody sees it.
+            match sys::mount(c"proc", target, flags, c"hidepid=ptraceable") {
                 // A container hides parts of its own: then only processes are shown.
-                Err(Errno(libc::EPERM)) => sys::mount(c"proc", target, flags, c"subset=pid"),
+                Err(Errno(libc::EPERM)) => {
+                    sys::mount(c"proc", target, flags, c"hidepid=ptraceable,subset=pid")
+                }
+                // Before Linux 5.8.
+                Err(Errno(libc::EINVAL)) => sys::mount(c"proc", target, flags, c""),
                 result => result,
             }
         }
@@ -350,8 +361,8 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
     for (standard, fd) in (0..).zip(descriptors.standard) {
         sys::duplicate(fd, standard).at(Stage::Limits)?;
     }
-    for &(resource, value) in &plan.limits {
-        sys::set_limit(resource, value).at(Stage::Limits)?;
+    for &(resource, soft, hard) in &plan.limits {
+        sys::set_limit(resource, soft, hard).at(Stage::Limits)?;
     }
     sys::close_on_execute().at(Stage::Limits)?;
     if let Some(rules) = *rules {

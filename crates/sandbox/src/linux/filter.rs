@@ -101,6 +101,7 @@ const REFUSED_HERE: &[c_long] = &[];
 /// the filter can see.
 const ABSENT: &[c_long] = &[
     libc::SYS_clone3,
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -129,12 +130,30 @@ pub(crate) enum Sockets {
     Internet,
 }
 
+/// Calls that give a file its mode: where their flags are, if they make a file only with some, and
+/// where the mode is. Nobody but the user has a use for a program that runs as the user.
+const MODES: &[(c_long, Option<u32>, u32)] = &[
+    (libc::SYS_openat, Some(2), 3),
+    (libc::SYS_fchmod, None, 1),
+    (libc::SYS_fchmodat, None, 2),
+    (FCHMODAT2, None, 2),
+    (libc::SYS_mknodat, None, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, Some(1), 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, None, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, None, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, None, 1),
+];
+const FCHMODAT2: c_long = 452;
+
 /// Calls that wait for a watcher before they go on.
 #[cfg(target_arch = "x86_64")]
 const WATCHED: &[c_long] = &[
     libc::SYS_open,
     libc::SYS_openat,
-    libc::SYS_openat2,
     libc::SYS_creat,
     libc::SYS_truncate,
     libc::SYS_mkdir,
@@ -145,18 +164,26 @@ const WATCHED: &[c_long] = &[
     libc::SYS_rename,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
     libc::SYS_execve,
     libc::SYS_execveat,
 ];
 #[cfg(target_arch = "aarch64")]
 const WATCHED: &[c_long] = &[
     libc::SYS_openat,
-    libc::SYS_openat2,
     libc::SYS_truncate,
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
     libc::SYS_execve,
     libc::SYS_execveat,
 ];
@@ -215,10 +242,34 @@ pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
         block.finish(ALLOW);
     });
     program.call(libc::SYS_socketpair, |block| {
+        // Half of a pair of datagrams (2) or what stands for it (3) can send to any socket file.
+        block.load(argument(1));
+        block.if_any_bit(libc::SOCK_DGRAM as u32, fail(libc::EACCES));
         block.load(argument(0));
         block.if_equal(libc::AF_UNIX as u32, ALLOW);
         block.finish(fail(libc::EACCES));
     });
+    program.call(libc::SYS_prlimit64, |block| {
+        // Limits of the process that watches over the others are not theirs to change.
+        block.load(argument(0));
+        block.if_equal(0, ALLOW);
+        block.finish(fail(libc::EPERM));
+    });
+    for (call, flags, mode) in MODES {
+        let go_on = if watched && WATCHED.contains(call) { NOTIFY } else { ALLOW };
+        program.call(*call, |block| {
+            if let Some(flags) = flags {
+                block.load(argument(*flags));
+                block.unless_any_bit(
+                    (libc::O_CREAT | libc::O_TMPFILE) as u32 & !(libc::O_DIRECTORY as u32),
+                    go_on,
+                );
+            }
+            block.load(argument(*mode));
+            block.if_any_bit(libc::S_ISUID | libc::S_ISGID, fail(libc::EPERM));
+            block.finish(go_on);
+        });
+    }
     program.call(libc::SYS_socket, |block| {
         if sockets == Sockets::Internet {
             block.load(argument(0));
@@ -272,6 +323,11 @@ impl Program {
         self.finish(verdict);
     }
 
+    fn unless_any_bit(&mut self, mask: u32, verdict: u32) {
+        self.push(IF_ANY_BIT, mask, 1, 0);
+        self.finish(verdict);
+    }
+
     fn if_call(&mut self, call: c_long, verdict: u32) {
         self.if_equal(call as u32, verdict);
     }
@@ -300,7 +356,9 @@ mod tests {
                     value = match step.k {
                         NUMBER => number as u32,
                         ARCH => ARCHITECTURE,
-                        offset => arguments[(offset as usize - 16) / 8] as u32,
+                        offset => arguments
+                            .get((offset as usize - 16) / 8)
+                            .map_or(0, |value| *value as u32),
                     };
                 }
                 RETURN => return step.k,

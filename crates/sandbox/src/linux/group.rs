@@ -42,15 +42,14 @@ impl Group {
         Some(group)
     }
 
-    /// Puts a process, and so everyone that it starts, into the group.
-    pub(crate) fn add(&self, pidfd: BorrowedFd<'_>) {
+    /// Puts a process, and so everyone that it starts, into the group; tells whether it worked.
+    pub(crate) fn add(&self, pidfd: BorrowedFd<'_>) -> bool {
         let information = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
         let pid = fs::read_to_string(information).ok().and_then(|text| {
             text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok())
         });
-        if let Some(pid) = pid {
-            let _ = fs::write(self.folder.join("cgroup.procs"), pid.to_string());
-        }
+        let procs = self.folder.join("cgroup.procs");
+        pid.is_some_and(|pid| fs::write(procs, pid.to_string()).is_ok())
     }
 }
 
@@ -71,4 +70,22 @@ pub(crate) fn own_group() -> Option<PathBuf> {
         (kind == "cgroup2").then(|| point.to_owned())
     })?;
     Some(Path::new(&mount).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_the_controllers_are_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits { memory: 1 << 20, processes: 7, ..Limits::default() };
+        assert!(Group::below(dir.path(), &limits).is_none(), "there are no control groups");
+        fs::write(dir.path().join("cgroup.controllers"), "cpu io\n").unwrap();
+        assert!(Group::below(dir.path(), &limits).is_none(), "memory is someone else's");
+        fs::write(dir.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        let group = Group::below(dir.path(), &limits).unwrap();
+        let read = |file: &str| fs::read_to_string(group.folder.join(file)).unwrap();
+        assert_eq!((read("memory.max"), read("pids.max")), ("1048576".into(), "7".into()));
+    }
 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     error::SandboxError,
+    limits,
     policy::{Counted, Limits, Network, Policy, Watch},
 };
 
@@ -45,8 +46,11 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     pub(crate) landlock: Option<Rules>,
     pub(crate) filter: Vec<sock_filter>,
-    pub(crate) limits: Vec<(c_uint, u64)>,
+    /// Resource, the value that warns, and the value that ends.
+    pub(crate) limits: Vec<(c_uint, u64, u64)>,
     pub(crate) proxy: Option<u16>,
+    /// Whether the new process must be put into a control group before it goes on.
+    pub(crate) grouped: bool,
     pub(crate) watched: bool,
     pub(crate) directory: CString,
     pub(crate) program: CString,
@@ -63,6 +67,7 @@ pub(crate) struct Source {
     pub(crate) mode: Mode,
     /// Filled in by the new process.
     pub(crate) fd: RawFd,
+    pub(crate) tree: RawFd,
 }
 
 /// A step of building the root; paths are relative to it.
@@ -143,6 +148,7 @@ impl Plan {
             landlock: landlock_version.map(|version| rules(layout, version)).transpose()?,
             filter: filter::compile(sockets, watched),
             limits: resource_limits(&policy.limits),
+            grouped: false,
             proxy: (policy.network != Network::None).then_some(PROXY_PORT),
             watched,
             directory: c_path(&policy.directory)?,
@@ -201,13 +207,20 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
                     steps.push(Step::Text { path: target.clone(), bytes: Vec::new() });
                 }
                 steps.push(Step::Bind { source: sources.len(), target, flags: mount_flags(*mode) });
-                sources.push(Source { path: c_path(path)?, is_folder, mode: *mode, fd: -1 });
+                sources.push(Source {
+                    path: c_path(path)?,
+                    is_folder,
+                    mode: *mode,
+                    fd: -1,
+                    tree: -1,
+                });
             }
             Item::Scratch => {
                 if own {
                     steps.push(Step::Folder(target.clone()));
                 }
-                let options = format!("size={},mode=700", policy.limits.scratch);
+                let (size, files) = (policy.limits.scratch, limits::SCRATCH_FILES);
+                let options = format!("size={size},nr_inodes={files},mode=700");
                 let options =
                     CString::new(options).map_err(|_| SandboxError::Nul { what: "an option" })?;
                 steps.push(Step::Scratch { target, options });
@@ -291,21 +304,24 @@ fn rules(layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
     Ok(Rules { handled, size, paths })
 }
 
-fn resource_limits(limits: &Limits) -> Vec<(c_uint, u64)> {
+fn resource_limits(limits: &Limits) -> Vec<(c_uint, u64, u64)> {
     let memory = match limits.counted {
         Counted::Addresses => libc::RLIMIT_AS,
         Counted::Data => libc::RLIMIT_DATA,
     };
-    let mut list = vec![
-        (libc::RLIMIT_CORE as c_uint, 0),
-        (memory as c_uint, limits.memory),
-        (libc::RLIMIT_NPROC as c_uint, limits.processes),
-        (libc::RLIMIT_NOFILE as c_uint, limits.open_files),
-        (libc::RLIMIT_FSIZE as c_uint, limits.file_size),
-        (libc::RLIMIT_MEMLOCK as c_uint, 64 << 10),
-        (libc::RLIMIT_MSGQUEUE as c_uint, 64 << 10),
-    ];
-    list.extend(limits.cpu.map(|seconds| (libc::RLIMIT_CPU as c_uint, seconds)));
+    let mut list: Vec<(c_uint, u64, u64)> = [
+        (libc::RLIMIT_CORE, 0),
+        (memory, limits.memory),
+        (libc::RLIMIT_NPROC, limits.processes),
+        (libc::RLIMIT_NOFILE, limits.open_files),
+        (libc::RLIMIT_FSIZE, limits.file_size),
+        (libc::RLIMIT_MEMLOCK, 64 << 10),
+        (libc::RLIMIT_MSGQUEUE, 64 << 10),
+    ]
+    .map(|(resource, value)| (resource as c_uint, value, value))
+    .to_vec();
+    // The signal that tells the reason comes first, the one that cannot be caught a second later.
+    list.extend(limits.cpu.map(|seconds| (libc::RLIMIT_CPU as c_uint, seconds, seconds + 1)));
     list
 }
 

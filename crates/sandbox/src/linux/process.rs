@@ -184,8 +184,15 @@ impl Launch<'_> {
     ) -> Result<Process, SandboxError> {
         let pipes = Pipes::new()?;
         let group = Group::new(&self.policy.limits);
+        plan.grouped = group.is_some();
         let started = Instant::now();
-        let pidfd = fork(plan, &pipes, group.as_ref())?;
+        let pidfd = fork(plan, &pipes)?;
+        // Before it goes on, so that nobody is started outside the group.
+        let group = group.filter(|group| group.add(pidfd.as_fd()));
+        if plan.grouped {
+            let go_on = sys::send(pipes.control.0.as_raw_fd(), child::GO_ON, None);
+            go_on.map_err(|errno| SandboxError::build("starting", errno))?;
+        }
         let Pipes { control, stdin, stdout, stderr } = pipes;
         drop((control.1, stdin.0, stdout.1, stderr.1));
         let mut process = Process {
@@ -278,7 +285,7 @@ impl Launch<'_> {
 }
 
 #[expect(unsafe_code, reason = "the child of a fork runs here")]
-fn fork(plan: &mut Plan, pipes: &Pipes, group: Option<&Group>) -> Result<OwnedFd, SandboxError> {
+fn fork(plan: &mut Plan, pipes: &Pipes) -> Result<OwnedFd, SandboxError> {
     // Descriptors that the child copies over 0 to 2 must not be among these themselves.
     let standard = [
         above_standard(pipes.stdin.0.as_fd())?,
@@ -299,9 +306,6 @@ fn fork(plan: &mut Plan, pipes: &Pipes, group: Option<&Group>) -> Result<OwnedFd
         Ok(sys::Forked::Child) => child::run(plan, descriptors),
         Ok(sys::Forked::Parent { pidfd }) => {
             sys::restore_signals(&before);
-            if let Some(group) = group {
-                group.add(pidfd.as_fd());
-            }
             Ok(pidfd)
         }
         Err(errno) => {
@@ -363,7 +367,12 @@ impl Process {
 
     /// Gives it the input and passes on its output until it has ended or a limit is reached.
     pub fn drive(mut self, input: &[u8], mut sink: impl FnMut(Stream, &[u8])) -> Outcome {
-        let mut drive = Drive { input, printed: 0, end: None };
+        let mut drive = Drive { input, printed: 0, end: None, everyone_is_dead: false };
+        // The program can read its own output and fill its own input: what was ready a moment ago
+        // may not be any more, and waiting for it would stop the clock.
+        for file in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
+            let _ = sys::do_not_wait(file.as_fd());
+        }
         let deadline = self.wall.map(|wall| self.started + wall);
         let mut kill_at = None;
         while self.status.is_none() {
@@ -382,6 +391,10 @@ impl Process {
                     kill_at = Some(now + limits::GRACE);
                 }
             }
+            // Nobody reads on: what is printed from here on must not pile up.
+            if drive.printed > self.output {
+                (self.stdout, self.stderr) = (None, None);
+            }
             let until = kill_at.or(deadline).map(|at| at.saturating_duration_since(now));
             if !self.step(&mut drive, until, &mut sink) {
                 break;
@@ -398,7 +411,8 @@ impl Process {
 
     /// Waits until it has ended by itself, or this long. Its outputs must have been taken.
     pub fn wait_at_most(mut self, most: Duration) -> Outcome {
-        self.wall = Some(self.started.elapsed() + most);
+        let most = self.started.elapsed() + most;
+        self.wall = Some(self.wall.map_or(most, |wall| wall.min(most)));
         self.drive(&[], |_, _| {})
     }
 
@@ -453,6 +467,7 @@ impl Process {
     /// Reads what is left in the pipes. Their other ends are closed once everyone is dead.
     fn drain(&mut self, drive: &mut Drive<'_>, sink: &mut impl FnMut(Stream, &[u8])) {
         self.bury();
+        drive.everyone_is_dead = true;
         while self.stdout.is_some() && drive.printed <= self.output {
             drive.read(&mut self.stdout, Stream::Output, sink);
         }
@@ -526,6 +541,8 @@ struct Drive<'a> {
     input: &'a [u8],
     printed: u64,
     end: Option<End>,
+    /// Nothing can come any more that is not there yet.
+    everyone_is_dead: bool,
 }
 
 impl Drive<'_> {
@@ -542,6 +559,8 @@ impl Drive<'_> {
                 sink(stream, &buffer[..length]);
             }
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Some(Err(error))
+                if error.kind() == io::ErrorKind::WouldBlock && !self.everyone_is_dead => {}
             _ => *file = None,
         }
     }
@@ -552,7 +571,11 @@ impl Drive<'_> {
         let part = &self.input[..self.input.len().min(PAGE)];
         match file.as_mut().map(|file| file.write(part)) {
             Some(Ok(length)) => self.input = &self.input[length..],
-            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Some(Err(error))
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) => {}
             // The program does not want to read more.
             _ => {
                 self.input = &[];

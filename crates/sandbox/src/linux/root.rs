@@ -1,7 +1,8 @@
 //! The layout of the new root: what lies where, by path. Pure, but for asking what exists.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -54,6 +55,8 @@ pub(crate) struct Layout {
     items: BTreeMap<PathBuf, Item>,
     /// Protected paths that do not exist and need something to hold their place.
     pub(crate) placeholders: Vec<PathBuf>,
+    /// Folders that are mounted on themselves, so that they cannot be renamed.
+    pinned: BTreeSet<PathBuf>,
 }
 
 /// Texts that depend on the run.
@@ -75,6 +78,7 @@ impl Layout {
         let mut layout = Self::default();
         layout.add_grants(policy)?;
         layout.add_closure(closure);
+        layout.pin_ways();
         layout.add_base(texts);
         layout.drop_redundant();
         Ok(layout)
@@ -95,7 +99,8 @@ impl Layout {
     fn add_grants(&mut self, policy: &Policy) -> Result<(), SandboxError> {
         for grant in &policy.paths {
             let path = check_path(&grant.path)?;
-            let exists = exists_without_links(path)?;
+            let sight = look(path)?;
+            let exists = sight == Sight::There;
             let item = match grant.access {
                 Access::Private => Item::Scratch,
                 Access::Write if !exists => {
@@ -104,13 +109,9 @@ impl Layout {
                 Access::Write => Item::Bind(Mode::Writable),
                 Access::Read | Access::Execute if !exists => continue,
                 Access::Execute => Item::Bind(Mode::Code),
-                // Where the folder that it would be in does not exist, nothing can be put there.
-                Access::Protected if !exists && !path.parent().is_some_and(Path::is_dir) => {
-                    continue;
-                }
                 Access::Protected if !exists => {
-                    self.placeholders.push(path.to_owned());
-                    Item::Bind(Mode::Data)
+                    self.protect_missing(policy, path, sight);
+                    continue;
                 }
                 Access::Read | Access::Protected => Item::Bind(Mode::Data),
             };
@@ -119,6 +120,49 @@ impl Layout {
             self.items.extend(rank.map(|item| (path.to_owned(), item)));
         }
         Ok(())
+    }
+
+    /// Protects a path that cannot be seen: below a writable folder the run could make the way to
+    /// it, or open it.
+    fn protect_missing(&mut self, policy: &Policy, path: &Path, sight: Sight<'_>) {
+        let (first, missing) = match sight {
+            Sight::Missing(first) => (first, true),
+            Sight::Closed(folder) => (folder, false),
+            Sight::There => (path, false),
+        };
+        match policy.access(first.parent().unwrap_or(first)) {
+            Some(Access::Write) => {
+                if missing && !self.placeholders.iter().any(|known| known == first) {
+                    self.placeholders.push(first.to_owned());
+                }
+                self.items.insert(first.to_owned(), Item::Bind(Mode::Data));
+            }
+            // Nothing on the disk is needed to lie over a folder in memory.
+            Some(Access::Private) => drop(self.items.insert(path.into(), Item::Empty)),
+            _ => {}
+        }
+    }
+
+    /// Whoever renames a folder takes with it what is mounted below, and can make the path anew.
+    /// So every folder between a writable one and something that stays is mounted on itself:
+    /// what is a mount cannot be renamed.
+    fn pin_ways(&mut self) {
+        let writable = Item::Bind(Mode::Writable);
+        let mut ways = BTreeSet::new();
+        let stays = |item: &Item| {
+            matches!(item, Item::Bind(_) | Item::Scratch | Item::Empty) && *item != writable
+        };
+        for (path, _) in self.iter().filter(|(_, item)| stays(item)) {
+            let inner = path.ancestors().skip(1).take_while(|above| {
+                self.covering(above) == Some(&writable)
+                    && self.items.get(*above).is_none_or(|item| *item == writable)
+            });
+            ways.extend(inner.map(Path::to_owned));
+        }
+        for path in ways {
+            self.items.insert(path.clone(), Item::Bind(Mode::Writable));
+            self.pinned.insert(path);
+        }
     }
 
     /// Programs are laid over everything else, so that a program in a writable folder cannot be
@@ -174,7 +218,7 @@ impl Layout {
             .filter(|(path, item)| match (self.covering(path), item) {
                 (Some(Item::Bind(_)), Item::Link(_) | Item::Text(_)) => true,
                 (Some(Item::Bind(outer)), Item::Bind(inner)) => {
-                    outer == inner && *inner != Mode::Device
+                    outer == inner && *inner != Mode::Device && !self.pinned.contains(*path)
                 }
                 _ => false,
             })
@@ -198,8 +242,18 @@ fn check_path(path: &Path) -> Result<&Path, SandboxError> {
     }
 }
 
-/// Whether a path exists; a link on the way is an error, since it may lead elsewhere tomorrow.
-fn exists_without_links(path: &Path) -> Result<bool, SandboxError> {
+/// What can be seen of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight<'a> {
+    There,
+    /// The first part of it that does not exist.
+    Missing(&'a Path),
+    /// A folder on the way that cannot be entered.
+    Closed(&'a Path),
+}
+
+/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow.
+fn look(path: &Path) -> Result<Sight<'_>, SandboxError> {
     let mut ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.reverse();
     for step in ancestors.into_iter().skip(1) {
@@ -208,8 +262,14 @@ fn exists_without_links(path: &Path) -> Result<bool, SandboxError> {
                 return Err(SandboxError::Link { path: path.to_owned(), link: step.to_owned() });
             }
             Ok(_) => {}
-            Err(_) => return Ok(false),
+            Err(error) => match error.kind() {
+                // Below a file, or below a folder that is shut.
+                io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
+                    return Ok(Sight::Closed(step.parent().unwrap_or(step)));
+                }
+                _ => return Ok(Sight::Missing(step)),
+            },
         }
     }
-    Ok(true)
+    Ok(Sight::There)
 }

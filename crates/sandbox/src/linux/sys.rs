@@ -300,13 +300,13 @@ pub(crate) fn drop_capabilities() -> Result<()> {
     check(result).map(drop)
 }
 
-pub(crate) fn set_limit(resource: c_uint, value: u64) -> Result<()> {
+pub(crate) fn set_limit(resource: c_uint, soft: u64, hard: u64) -> Result<()> {
     let mut limit: libc::rlimit64 = zeroed();
     // SAFETY: limit is a valid place for the answer.
     check_int(unsafe { libc::getrlimit64(resource, &raw mut limit) })?;
     // A limit can be lowered, never raised: keep what is already lower.
-    let value = value.min(limit.rlim_max);
-    let limit = libc::rlimit64 { rlim_cur: value, rlim_max: value };
+    let hard = hard.min(limit.rlim_max);
+    let limit = libc::rlimit64 { rlim_cur: soft.min(hard), rlim_max: hard };
     // SAFETY: limit lives through the call.
     check_int(unsafe { libc::setrlimit64(resource, &raw const limit) }).map(drop)
 }
@@ -441,6 +441,15 @@ pub(crate) fn poll(waits: &mut [Wait], milliseconds: Option<i32>) -> Result<()> 
         wait.gone = wait.ready && entry.revents & (libc::POLLIN | libc::POLLOUT) == 0;
     }
     Ok(())
+}
+
+/// Lets reads and writes fail instead of wait.
+pub(crate) fn do_not_wait(fd: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: fcntl takes no pointers here.
+    unsafe {
+        let flags = check_int(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check_int(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)).map(drop)
+    }
 }
 
 /// Sends a signal to the process behind a descriptor.

@@ -74,7 +74,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
 fn uses(notification: &libc::seccomp_notif) -> Vec<(PathBuf, Use)> {
     let arguments = &notification.data.args;
     let pid = notification.pid as libc::pid_t;
-    calls(c_long::from(notification.data.nr), arguments, pid)
+    calls(c_long::from(notification.data.nr), arguments)
         .into_iter()
         .filter_map(|call| {
             let path = read_path(pid, *arguments.get(call.path)?)?;
@@ -84,7 +84,7 @@ fn uses(notification: &libc::seccomp_notif) -> Vec<(PathBuf, Use)> {
         .collect()
 }
 
-fn calls(number: c_long, arguments: &[u64; 6], pid: libc::pid_t) -> Vec<Call> {
+fn calls(number: c_long, arguments: &[u64; 6]) -> Vec<Call> {
     let one = |folder, path, usage| vec![Call { folder, path, usage }];
     let opened = |flags: u64| {
         let changes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
@@ -92,13 +92,9 @@ fn calls(number: c_long, arguments: &[u64; 6], pid: libc::pid_t) -> Vec<Call> {
     };
     match number {
         libc::SYS_openat => one(Some(0), 1, opened(arguments[2])),
-        libc::SYS_openat2 => {
-            let mut how = [0; 8];
-            let read = sys::read_memory(pid, arguments[2], &mut how);
-            let flags = if read == Ok(8) { u64::from_ne_bytes(how) } else { 0 };
-            one(Some(0), 1, opened(flags))
-        }
-        libc::SYS_mkdirat | libc::SYS_unlinkat => one(Some(0), 1, Use::Write),
+        libc::SYS_mkdirat | libc::SYS_unlinkat | libc::SYS_mknodat => one(Some(0), 1, Use::Write),
+        libc::SYS_linkat => one(Some(2), 3, Use::Write),
+        libc::SYS_symlinkat => one(Some(1), 2, Use::Write),
         libc::SYS_truncate => one(None, 0, Use::Write),
         libc::SYS_renameat | libc::SYS_renameat2 => vec![
             Call { folder: Some(0), path: 1, usage: Use::Write },
@@ -109,9 +105,13 @@ fn calls(number: c_long, arguments: &[u64; 6], pid: libc::pid_t) -> Vec<Call> {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => one(None, 0, opened(arguments[1])),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_creat | libc::SYS_mkdir | libc::SYS_rmdir | libc::SYS_unlink => {
-            one(None, 0, Use::Write)
-        }
+        libc::SYS_creat
+        | libc::SYS_mkdir
+        | libc::SYS_rmdir
+        | libc::SYS_unlink
+        | libc::SYS_mknod => one(None, 0, Use::Write),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link | libc::SYS_symlink => one(None, 1, Use::Write),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_rename => vec![
             Call { folder: None, path: 0, usage: Use::Write },

@@ -36,11 +36,11 @@ pub(crate) struct Args {
     /// Agree without being asked
     #[arg(long, short)]
     yes: bool,
-    #[command(flatten)]
-    widening: WideningArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    widening: WideningArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let subject = Subject::new(&loaded.reading, &loaded.path, folder, Trust::User)
         .map_err(CommandError::input)?;
     let ground = Ground::here()
-        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?;
+        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
+        .keeping(&home);
     let request = inspect(&subject, &ground, &args.widening.widening()?);
     let fingerprint = Fingerprint::of(&request);
     let kept = approvals.get(&request.path)?;

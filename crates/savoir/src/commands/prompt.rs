@@ -7,7 +7,7 @@ use savoir_engine::{
     approval::Widening,
     ground::Ground,
     run::{Call, Given, plan},
-    structured::{self, Answer, Fence, Host, fences_of},
+    structured::{self, Answer, Fence, Host, PrepareError, fences_of},
 };
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
@@ -24,7 +24,6 @@ pub(super) fn run(
     extra: &Widening,
 ) -> Result<ExitCode, CommandError> {
     let skill = &door.subject.skill;
-    let failed = |code: &'static str, message: String| RunError::failed(code, message);
     let inputs = match structured::inputs_from_pairs(pairs) {
         Ok(inputs) => inputs,
         Err(error) => return door.fail(&RunError::call(error.code(), &error)),
@@ -41,7 +40,10 @@ pub(super) fn run(
     let prepared = structured::prepare(skill, &inputs, folder.as_deref(), host, &mut announce);
     let prepared = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return door.fail(&failed(error.code(), error.to_string())),
+        Err(error @ (PrepareError::Inputs(_) | PrepareError::RepeatedInput(_))) => {
+            return door.fail(&RunError::call(error.code(), &error));
+        }
+        Err(error) => return door.fail(&RunError::failed(error.code(), &error)),
     };
     for warning in &prepared.warnings {
         output::note(warning);

@@ -37,9 +37,9 @@ of the skill, or a script in its folder.
 
 Examples:
   savoir run examples/git-helper/git_log --param count=3
-  savoir run examples/hello-world/greet --param name=Ada --json
+  savoir run examples/hello-world/say_hello --param name=Ada --json
   savoir run my-skill/scripts/fill.py -- form.pdf
-  savoir run examples/pull-request-review --input pr_url=https://example.com/pull/1
+  savoir run examples/pull-request-review --input pull_request=https://example.com/pull/1
 
 Exit codes: 0 the tool succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -77,11 +77,11 @@ pub(crate) struct Args {
     /// Treat the skill as downloaded from a stranger
     #[arg(long)]
     untrusted: bool,
-    #[command(flatten)]
-    widening: WideningArgs,
     /// Words for a script
     #[arg(last = true, value_name = "WORDS")]
     words: Vec<String>,
+    #[command(flatten)]
+    widening: WideningArgs,
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -102,12 +102,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let subject =
         Subject::new(&loaded.reading, &loaded.path, folder, trust).map_err(CommandError::input)?;
     let ground = Ground::here()
-        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?;
+        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
+        .keeping(&home);
     let approvals = Approvals::new(&home);
     let given = args.widening.widening()?;
     let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
     let door = Door { args, home: &home, approvals: &approvals, subject: &subject };
-    match tool.or_else(|| only_tool(&subject)) {
+    let tool = tool.or_else(|| only_tool(&subject));
+    if let Some(error) = door.unused_options(tool.as_deref()) {
+        return Err(error);
+    }
+    match tool {
         Some(tool) => door.run_tool(&tool, &ground, &extra, &loaded.reading),
         None if !subject.skill.tools.is_empty() => Err(several_tools(&args.target, &subject)),
         None => prompt::run(&door, &args.inputs, args.exec_fences, &ground, &extra),
@@ -162,6 +167,25 @@ impl Door<'_> {
         }
     }
 
+    /// Options that mean nothing for what is run are a mistake.
+    fn unused_options(&self, tool: Option<&str>) -> Option<CommandError> {
+        let Args { params, params_json, inputs, exec_fences, record, .. } = self.args;
+        let unused = match tool {
+            Some(_) if !inputs.is_empty() => "--input is for the prompt of a skill",
+            Some(_) if *exec_fences => "--exec-fences is for the prompt of a skill",
+            None if !params.is_empty() || params_json.is_some() => "--param is for a tool",
+            None if *record => "--record is for a tool",
+            _ => return None,
+        };
+        let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
+        let hint = match (tool, tools.as_slice()) {
+            (Some(_), _) => "give parameters of a tool with --param".to_owned(),
+            (None, []) => "give inputs of a prompt with --input".to_owned(),
+            (None, tools) => format!("name a tool: {}", tools.join(", ")),
+        };
+        Some(CommandError::input(unused).hint(hint))
+    }
+
     fn given(&self, tool: &str) -> Result<Given, CommandError> {
         let Args { params, params_json, words, .. } = self.args;
         let is_tool = self.subject.skill.tools.iter().any(|known| {
@@ -170,6 +194,11 @@ impl Door<'_> {
         let folder = self.subject.folder.as_deref();
         if !is_tool && folder.is_some_and(|folder| folder.join(tool).is_file()) {
             return Ok(Given::Words(words.clone()));
+        }
+        if !is_tool && tool.contains('/') {
+            let folder = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
+            return Err(CommandError::input(format!("there is no file {tool} in {folder}"))
+                .hint("name a script by its path in the skill's folder, or one of its tools"));
         }
         if let Some(text) = params_json {
             let map: Map<String, Value> = serde_json::from_str(text)
@@ -257,7 +286,7 @@ impl Door<'_> {
             return Ok(Err(CommandError::refused(
                 "--approve is for another run, or for what this skill was before",
             )
-            .hint(format!("what it is now has the fingerprint {}", fingerprint.short()))));
+            .hint(format!("what would run now has the twelve digits {}", fingerprint.short()))));
         }
         if !ask::can_ask() {
             return Ok(Err(self.nobody(request, &fingerprint, &reasons)));
@@ -269,7 +298,10 @@ impl Door<'_> {
                 self.approvals.keep(Approval::new(request, user_name()))?;
                 Ok(Ok(decided("always", reasons.join("; "))))
             }
-            Answer::No => Ok(Err(CommandError::refused(format!("{} was not run", request.skill)))),
+            Answer::No => {
+                let skill = &request.skill;
+                Ok(Err(CommandError::refused(format!("{skill} was not run: you declined"))))
+            }
         }
     }
 
@@ -300,7 +332,12 @@ impl Door<'_> {
     fn refuse(&self, plan: &Plan, error: CommandError) -> Result<CommandError, CommandError> {
         let mut record = plan.record(self.subject);
         record.decision = DecisionRecord {
-            verdict: "refused".to_owned(),
+            verdict: if error.to_string().ends_with("you declined") {
+                "declined"
+            } else {
+                "refused"
+            }
+            .to_owned(),
             reason: error.to_string(),
             approved_by: None,
         };

@@ -1,0 +1,64 @@
+//! How runs end, what they pass on, what is noted about them, and what is refused beforehand.
+
+mod ends;
+mod errors;
+mod files;
+mod role;
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use savoir_sandbox::{Killer, Policy, Process, Sandbox};
+
+use crate::support;
+
+/// A policy for a role, which sees nothing but itself.
+fn policy(role: &str, setup: &str) -> Policy {
+    let mut policy =
+        Policy { programs: vec![support::binary()], directory: "/".into(), ..Policy::default() };
+    policy.limits.wall = Some(Duration::from_secs(20));
+    support::tell(&mut policy, role, setup);
+    policy
+}
+
+/// Starts a role; the marker is one of its arguments.
+fn start(policy: Policy, marker: &str) -> Process {
+    let mut arguments = support::entry_arguments("behaviour::role::entry");
+    arguments.push(marker.to_owned());
+    Sandbox::new(policy).unwrap().start(&support::binary(), &arguments).unwrap()
+}
+
+/// A word that is on no other command line.
+fn marker() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("savoir-marker-{}-{number}-", std::process::id())
+}
+
+/// Waits until something holds.
+fn within(most: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while !holds() {
+        if start.elapsed() > most {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// Ends a run that would otherwise hang the tests.
+fn end_after(killer: Killer, time: Duration) {
+    thread::spawn(move || {
+        thread::sleep(time);
+        killer.kill();
+    });
+}
+
+fn read_text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}

@@ -1,0 +1,110 @@
+//! What the program inside does, by name.
+
+use std::{
+    env,
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    check::calls::{self, call, fork},
+    support::{NAME, SETUP},
+};
+
+const LONG: Duration = Duration::from_mins(10);
+const HALF: Duration = Duration::from_millis(500);
+
+#[test]
+#[ignore = "started by other tests"]
+fn entry() {
+    let (Ok(name), Ok(setup)) = (env::var(NAME), env::var(SETUP)) else { return };
+    match name.as_str() {
+        "sleep" => thread::sleep(LONG),
+        "exit" => calls::leave(setup.parse().unwrap()),
+        "signal" => {
+            let own = std::process::id() as usize;
+            call(libc::SYS_kill, &[own, setup.parse().unwrap()]).unwrap();
+            thread::sleep(LONG);
+        }
+        "stubborn" => stubborn(),
+        "leave" => {
+            if fork().unwrap() {
+                call(libc::SYS_setsid, &[]).unwrap();
+                thread::sleep(LONG);
+            }
+            calls::leave(0);
+        }
+        "print" => print(),
+        "print on" => {
+            calls::ignore(libc::SIGTERM);
+            print();
+        }
+        "echo" => {
+            io::copy(&mut io::stdin(), &mut io::stderr()).unwrap();
+        }
+        "silent" => {
+            for fd in [0, 1, 2] {
+                call(libc::SYS_close, &[fd]).unwrap();
+            }
+            thread::sleep(LONG);
+        }
+        "take back" => take_back(),
+        "fill" => fill(),
+        "supervise" => supervise(&setup),
+        _ => panic!("{name} is no role"),
+    }
+}
+
+/// A tree of processes that do not go when they are asked to.
+fn stubborn() {
+    calls::ignore(libc::SIGTERM);
+    for _ in 0..2 {
+        if fork().unwrap() {
+            call(libc::SYS_setsid, &[]).unwrap();
+            let _ = fork();
+            let _ = fork();
+        }
+    }
+    thread::sleep(LONG);
+}
+
+fn print() {
+    let text = vec![b'x'; 64 << 10];
+    while io::stderr().write_all(&text).is_ok() {}
+}
+
+/// Reads its own output, so that there is nothing to read where there was a moment ago.
+fn take_back() {
+    let own = File::options().read(true).custom_flags(libc::O_NONBLOCK).open("/proc/self/fd/2");
+    let mut own = own.unwrap();
+    let start = Instant::now();
+    while start.elapsed() < HALF {
+        io::stderr().write_all(b"x").unwrap();
+        let _ = own.read(&mut [0; 64]);
+    }
+    thread::sleep(LONG);
+}
+
+/// Writes into its own input, so that it is full where it had room a moment ago.
+fn fill() {
+    let own = File::options().write(true).custom_flags(libc::O_NONBLOCK).open("/proc/self/fd/0");
+    let mut own = own.unwrap();
+    let mut input = File::open("/proc/self/fd/0").unwrap();
+    let start = Instant::now();
+    while start.elapsed() < HALF {
+        while own.write(&[0; 4096]).is_ok() {}
+        input.read_exact(&mut [0; 4096]).unwrap();
+    }
+    while own.write(&[0; 4096]).is_ok() {}
+    thread::sleep(LONG);
+}
+
+/// Outside: starts a run and waits to be killed.
+fn supervise(marker: &str) {
+    let process = super::start(super::policy("stubborn", ""), marker);
+    thread::sleep(LONG);
+    drop(process);
+}

@@ -1,0 +1,212 @@
+//! Every check of [`crate::check`], twice: freely, where it must be possible, and in the sandbox,
+//! where it must not; as this user, and as an ordinary one if this is root.
+
+use std::{
+    collections::BTreeMap, env, fmt::Write as _, fs, io::ErrorKind,
+    os::unix::process::CommandExt as _, process::Command, thread, time::Duration,
+};
+
+use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network};
+
+use crate::{
+    check::{self, Check, MORE_PROCESSES, Outside, PIPE_IN_PROTECTED},
+    support::{self, Ground, SET_UID},
+};
+
+const ENTRY: &str = "check::entry";
+const NOBODY: u32 = 65534;
+
+/// How many checks must have shown outside that they work.
+const AT_LEAST: usize = 60;
+
+#[test]
+fn nothing_is_there_that_was_not_granted() {
+    if support::can_hold_sandboxes() {
+        suite();
+    }
+}
+
+#[test]
+fn nothing_is_there_that_was_not_granted_to_an_ordinary_user() {
+    if !support::can_hold_sandboxes() || !support::is_root() {
+        return;
+    }
+    let folder = support::tempdir();
+    let binary = folder.path().join("it");
+    fs::copy(support::binary(), &binary).unwrap();
+    support::mode(&binary, 0o755);
+    let set_uid = folder.path().join("set-uid");
+    fs::copy("/usr/bin/id", &set_uid).unwrap();
+    support::mode(&set_uid, 0o4755);
+    let mut command = Command::new(&binary);
+    command
+        .args(support::entry_arguments("isolation::as_ordinary_user"))
+        .env(SET_UID, &set_uid)
+        .env("HOME", "/nonexistent")
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY);
+    // Processes that other tests start at this moment may still hold the new file.
+    let output = loop {
+        match command.output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            output => break output.unwrap(),
+        }
+    };
+    let error = String::from_utf8_lossy(&output.stderr);
+    support::note(&error);
+    assert!(output.status.success(), "{}\n{error}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+#[ignore = "started by the test above, as another user"]
+fn as_ordinary_user() {
+    if env::var_os(SET_UID).is_some() {
+        assert!(!support::is_root());
+        suite();
+    }
+}
+
+/// What was counted in a group.
+#[derive(Default)]
+struct Count {
+    controlled: usize,
+    apart: usize,
+}
+
+fn suite() {
+    let mut report = Report::default();
+    for check in check::all() {
+        report.run(check, &Network::None);
+    }
+    let grant = HostGrant {
+        host: "example.org".parse().unwrap(),
+        scheme: None,
+        port: None,
+        path: String::new(),
+        methods: Methods::Read,
+        private: false,
+    };
+    let hosts = Network::Hosts(vec![grant]);
+    for check in check::with_hosts() {
+        report.run(check, &hosts);
+    }
+    report.finish();
+}
+
+#[derive(Default)]
+struct Report {
+    counts: BTreeMap<&'static str, Count>,
+    apart: Vec<String>,
+    failures: Vec<String>,
+}
+
+impl Report {
+    fn run(&mut self, check: &Check, network: &Network) {
+        let Check { name, group, outside, .. } = check;
+        let counts = self.counts.entry(group).or_default();
+        match (outside_of_sandbox(check), outside) {
+            (Ok(()), _) => counts.controlled += 1,
+            (Err(reason), Outside::Depends(why)) => {
+                counts.apart += 1;
+                self.apart.push(format!("{name}: {why} ({reason})"));
+            }
+            (Err(reason), Outside::Root(why)) if !support::is_root() => {
+                counts.apart += 1;
+                self.apart.push(format!("{name}: {why} ({reason})"));
+            }
+            (Err(reason), _) => {
+                self.failures.push(format!("{name}: the control failed: {reason}"));
+            }
+        }
+        match inside_of_sandbox(check, network) {
+            Ok(Inside::NotPossible) => {}
+            Ok(Inside::Possible(limits)) if let Some(why) = known_gap(name, limits) => {
+                self.apart.push(format!("{name}: POSSIBLE INSIDE: {why}"));
+            }
+            Ok(Inside::Possible(_)) => self.failures.push(format!("{name}: possible inside")),
+            Err(reason) => self.failures.push(format!("{name}: the check itself failed: {reason}")),
+        }
+    }
+
+    fn finish(self) {
+        let user = if support::is_root() { "root" } else { "an ordinary user" };
+        let total: usize = self.counts.values().map(|count| count.controlled).sum();
+        let mut text = format!("as {user}: {total} checks with a control");
+        for (group, Count { controlled, apart }) in &self.counts {
+            write!(text, "\n  {group}: {controlled}, apart {apart}").unwrap();
+        }
+        for line in &self.apart {
+            write!(text, "\n  apart: {line}").unwrap();
+        }
+        support::note(&text);
+        assert!(
+            self.failures.is_empty(),
+            "as {user}, {} failures:\n{}",
+            self.failures.len(),
+            self.failures.join("\n")
+        );
+        assert!(total >= AT_LEAST, "only {total} checks have shown outside that they work");
+    }
+}
+
+fn outside_of_sandbox(check: &Check) -> Result<(), String> {
+    let busy = format!("(os error {})", libc::ETXTBSY);
+    loop {
+        match control(check) {
+            // Another test has just started a process that holds the new program.
+            Err(reason) if reason.contains(&busy) => {}
+            result => return result,
+        }
+    }
+}
+
+fn control(check: &Check) -> Result<(), String> {
+    let ground = Ground::new();
+    let directory = &ground.setup.write;
+    let printed = support::run_outside(ENTRY, check.name, &ground.setup_text(), directory);
+    match verdict(&printed) {
+        Some("possible") => Ok(()),
+        Some(reason) => Err(reason.to_owned()),
+        None => Err(format!("it printed {printed:?}")),
+    }
+}
+
+/// What is known to be possible inside, and why.
+fn known_gap(name: &str, limits: LimitedBy) -> Option<&'static str> {
+    match name {
+        MORE_PROCESSES if support::is_root() && limits == LimitedBy::ResourceLimits => {
+            Some("the kernel does not count processes of root, and there is no control group")
+        }
+        PIPE_IN_PROTECTED => {
+            Some("a pipe is written to on a read-only mount, and Landlock cannot take rights back")
+        }
+        _ => None,
+    }
+}
+
+enum Inside {
+    Possible(LimitedBy),
+    NotPossible,
+}
+
+fn inside_of_sandbox(check: &Check, network: &Network) -> Result<Inside, String> {
+    let ground = Ground::new();
+    let mut policy = ground.policy();
+    policy.network = network.clone();
+    support::tell(&mut policy, check.name, &ground.setup_text());
+    let run = support::run_inside(policy, ENTRY).map_err(|error| error.to_string())?;
+    let printed = String::from_utf8_lossy(&run.output);
+    match (verdict(&printed), run.outcome.end) {
+        (Some("possible"), _) => Ok(Inside::Possible(run.outcome.enforcement.limits)),
+        (Some(_), End::Exited(0)) => Ok(Inside::NotPossible),
+        (_, end) => Err(format!("{end:?}, {printed:?}, {:?}", String::from_utf8_lossy(&run.error))),
+    }
+}
+
+/// The line that an entry says.
+fn verdict(printed: &str) -> Option<&str> {
+    printed.lines().find(|line| line.starts_with("possible") || line.starts_with("not possible: "))
+}

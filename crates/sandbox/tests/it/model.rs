@@ -1,0 +1,306 @@
+//! Random trees and policies: what can be read, written and moved inside is what
+//! [`Policy::access`] says, and afterwards the disk has changed where it may and nowhere else.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestCaseError, TestRunner},
+};
+use savoir_sandbox::{Access, End, PathGrant, Policy};
+
+use crate::support::{self, NAME, SETUP, can_hold_sandboxes};
+
+const NEW: &str = "new-file";
+const MOVED: &str = "moved";
+
+/// Paths below the root of a case, and whether they are folders.
+type Tree = BTreeMap<PathBuf, bool>;
+
+/// A tree, and grants on its nodes.
+#[derive(Clone, Debug)]
+struct Case {
+    tree: Tree,
+    grants: Vec<(PathBuf, Access)>,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let path = prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..=4);
+    let nodes = prop::collection::vec((path, any::<bool>()), 2..10);
+    let access = prop::sample::select(vec![
+        Access::Read,
+        Access::Execute,
+        Access::Write,
+        Access::Write,
+        Access::Private,
+        Access::Protected,
+    ]);
+    // Sometimes below the node, where nothing is: `z`, or `z` in a folder that is missing, too.
+    let tail = prop::sample::select(vec!["", "", "", "z", "y/z"]);
+    let grants = prop::collection::vec((any::<prop::sample::Index>(), access, tail), 1..6);
+    (nodes, grants).prop_map(|(nodes, grants)| {
+        let mut tree = Tree::new();
+        for (parts, is_folder) in nodes {
+            let path: PathBuf = parts.iter().collect();
+            let blocked = path.ancestors().skip(1).any(|above| tree.get(above) == Some(&false));
+            if blocked || tree.contains_key(&path) {
+                continue;
+            }
+            for above in path.ancestors().skip(1).filter(|above| *above != Path::new("")) {
+                tree.insert(above.to_owned(), true);
+            }
+            tree.insert(path, is_folder);
+        }
+        let grants = grants
+            .into_iter()
+            .map(|(index, access, tail)| {
+                let (path, is_folder) = index.get(&tree.iter().collect::<Vec<_>>()).to_owned();
+                match access {
+                    Access::Private if !is_folder => (path.clone(), Access::Read),
+                    Access::Protected if *is_folder && !tail.is_empty() => {
+                        (path.join(tail), access)
+                    }
+                    access => (path.clone(), access),
+                }
+            })
+            .collect();
+        Case { tree, grants }
+    })
+}
+
+#[test]
+fn what_is_possible_is_what_the_policy_says() {
+    if !can_hold_sandboxes() {
+        return;
+    }
+    let config =
+        Config { cases: 64, failure_persistence: None, max_shrink_iters: 100, ..Config::default() };
+    TestRunner::new(config).run(&cases(), |case| hold(&case)).unwrap();
+}
+
+/// What the program inside found out about a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    read: bool,
+    written: bool,
+    moved: bool,
+}
+
+fn hold(case: &Case) -> Result<(), TestCaseError> {
+    let folder = support::tempdir();
+    let root = folder.path();
+    for (path, is_folder) in &case.tree {
+        let path = root.join(path);
+        if *is_folder {
+            fs::create_dir_all(path).unwrap();
+        } else {
+            fs::write(&path, content(&path)).unwrap();
+        }
+    }
+    let mut policy = Policy {
+        paths: case
+            .grants
+            .iter()
+            .map(|(path, access)| PathGrant { path: root.join(path), access: *access })
+            .collect(),
+        programs: vec![support::binary()],
+        directory: "/".into(),
+        ..Policy::default()
+    };
+    policy.limits.wall = Some(Duration::from_secs(20));
+    let nodes: Vec<(PathBuf, bool)> = nodes(case, root).into_iter().collect();
+    support::tell(&mut policy, "model", &serde_json::to_string(&nodes).unwrap());
+    let run = support::run_inside(policy.clone(), "model::entry")
+        .map_err(|error| TestCaseError::fail(format!("it does not start: {error}")))?;
+    let printed = String::from_utf8_lossy(&run.output);
+    prop_assert_eq!(run.outcome.end, End::Exited(0), "{}", printed);
+    let found = parse(&printed);
+    for (path, is_folder) in &nodes {
+        compare(&policy, &case.tree, root, path, *is_folder, found[path])?;
+    }
+    let expected = disk_afterwards(case, &policy, root);
+    let mut disk = BTreeMap::new();
+    walk(root, &mut disk);
+    prop_assert_eq!(disk, expected);
+    Ok(())
+}
+
+/// The nodes of the tree, and the protected paths that are missing with their folders.
+fn nodes(case: &Case, root: &Path) -> BTreeMap<PathBuf, bool> {
+    let mut nodes: BTreeMap<PathBuf, bool> =
+        case.tree.iter().map(|(path, is_folder)| (root.join(path), *is_folder)).collect();
+    for (path, _) in &case.grants {
+        nodes.entry(root.join(path)).or_insert(false);
+    }
+    nodes
+}
+
+fn content(path: &Path) -> String {
+    format!("this is {}\n", path.display())
+}
+
+fn parse(printed: &str) -> BTreeMap<PathBuf, Found> {
+    let mut found = BTreeMap::<PathBuf, Found>::new();
+    for line in printed.lines() {
+        let Some((what, path)) = line.split_once(' ') else { continue };
+        if !path.starts_with('/') {
+            continue;
+        }
+        let node = found.entry(PathBuf::from(path)).or_default();
+        match what {
+            "node" => {}
+            "read" => node.read = true,
+            "written" => node.written = true,
+            "moved" => node.moved = true,
+            _ => panic!("{line}"),
+        }
+    }
+    found
+}
+
+fn compare(
+    policy: &Policy,
+    tree: &Tree,
+    root: &Path,
+    path: &Path,
+    is_folder: bool,
+    found: Found,
+) -> Result<(), TestCaseError> {
+    let exists = |path: &Path| path.strip_prefix(root).is_ok_and(|path| tree.contains_key(path));
+    let below: BTreeSet<&Path> = policy
+        .paths
+        .iter()
+        .map(|grant| grant.path.as_path())
+        .filter(|grant| *grant != path && grant.starts_with(path))
+        .collect();
+    let access = policy.access(path);
+    let granted_itself = policy.paths.iter().any(|grant| grant.path == path);
+    // Folders on the way to something that is shown are there; whether those on the way to
+    // something that is missing are does not matter.
+    let on_the_way = if below.iter().any(|grant| exists(grant)) {
+        Some(true)
+    } else if below.is_empty() {
+        Some(false)
+    } else {
+        None
+    };
+    let (read, written) = match access {
+        _ if !exists(path) => (None, Some(false)),
+        Some(Access::Read | Access::Execute | Access::Protected) => (Some(true), Some(false)),
+        Some(Access::Write) => (Some(true), Some(true)),
+        Some(Access::Private) if granted_itself => (Some(true), Some(true)),
+        // What was there is not; something of the run's own can be put there.
+        Some(Access::Private) if is_folder => (on_the_way, None),
+        Some(Access::Private) => (Some(false), None),
+        None if is_folder => (on_the_way, Some(false)),
+        None => (Some(false), Some(false)),
+    };
+    let told = format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
+    prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", told);
+    prop_assert!(written.is_none_or(|written| written == found.written), "written: {}", told);
+    let stays = |path: &Path| policy.access(path) != Some(Access::Write);
+    let parent = path.parent().and_then(|parent| policy.access(parent));
+    let fixed = match parent {
+        Some(Access::Private) => false,
+        Some(Access::Write) => stays(path) || below.iter().any(|grant| stays(grant)),
+        Some(Access::Read | Access::Execute | Access::Protected) | None => true,
+    };
+    prop_assert!(!(fixed && found.moved), "moved: {}", told);
+    Ok(())
+}
+
+/// What must be on the disk in the end.
+fn disk_afterwards(case: &Case, policy: &Policy, root: &Path) -> BTreeMap<PathBuf, Option<String>> {
+    let mut disk = BTreeMap::new();
+    for (path, is_folder) in &case.tree {
+        let path = root.join(path);
+        let writable = policy.access(&path) == Some(Access::Write);
+        let text = content(&path);
+        if *is_folder {
+            if writable {
+                disk.insert(path.join(NEW), Some(String::new()));
+            }
+            disk.insert(path, None);
+        } else {
+            disk.insert(path, Some(if writable { text + "x" } else { text }));
+        }
+    }
+    disk
+}
+
+fn walk(folder: &Path, disk: &mut BTreeMap<PathBuf, Option<String>>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, disk);
+            disk.insert(path, None);
+        } else {
+            let text = fs::read_to_string(&path).unwrap();
+            disk.insert(path, Some(text));
+        }
+    }
+}
+
+/// The program inside: tries everything at every node.
+#[test]
+#[ignore = "started by the test above"]
+fn entry() {
+    let (Ok(_), Ok(setup)) = (env::var(NAME), env::var(SETUP)) else { return };
+    let nodes: Vec<(PathBuf, bool)> = serde_json::from_str(&setup).unwrap();
+    let mut lines = Vec::new();
+    for (path, is_folder) in &nodes {
+        let mut note = |what: &str| lines.push(format!("{what} {}", path.display()));
+        note("node");
+        let readable = if *is_folder {
+            fs::read_dir(path).is_ok()
+        } else {
+            fs::read_to_string(path).is_ok_and(|text| text == content(path))
+        };
+        if readable {
+            note("read");
+        }
+    }
+    for (path, is_folder) in &nodes {
+        let written = if *is_folder {
+            File::create_new(path.join(NEW)).is_ok()
+        } else if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            let file = File::options().append(true).open(path);
+            file.and_then(|mut file| file.write_all(b"x")).is_ok()
+        } else {
+            // Missing for us: make it, with its folder if need be.
+            make(path)
+        };
+        if written {
+            lines.push(format!("written {}", path.display()));
+        }
+    }
+    for (path, _) in &nodes {
+        let aside = path.with_file_name(MOVED);
+        if fs::rename(path, &aside).is_ok() {
+            lines.push(format!("moved {}", path.display()));
+            fs::rename(&aside, path).unwrap();
+        }
+    }
+    support::say(&lines.join("\n"));
+}
+
+/// Makes a file and removes it again, with the folder that it needed.
+fn make(path: &Path) -> bool {
+    let parent = path.parent().unwrap();
+    let made = fs::create_dir(parent).is_ok();
+    let file = File::create_new(path).is_ok();
+    if file {
+        fs::remove_file(path).unwrap();
+    }
+    if made {
+        fs::remove_dir(parent).unwrap();
+    }
+    file
+}
