@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `20261115-060102-3f9a2c  ok      120 ms  git-helper git_log`
+/// `20261115-060102-3f9a2c  ok                120 ms  git-helper git_log`
 fn row(record: &Record) -> String {
     let outcome = match &record.error {
         _ if record.success => "ok".to_owned(),
@@ -84,7 +84,7 @@ fn row(record: &Record) -> String {
     };
     let tool = record.tool.as_deref().map(shown).unwrap_or_default();
     let text = format!(
-        "{}  {outcome:10}  {:>7} ms  {} {tool}",
+        "{}  {outcome:16}  {:>7} ms  {} {tool}",
         shown(&record.id),
         record.duration_ms,
         shown(&record.skill),

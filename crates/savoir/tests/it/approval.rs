@@ -318,8 +318,8 @@ fn runs_are_listed_and_shown() {
     let run = sandbox.run(&["runs"]);
     assert_eq!(
         run.stdout,
-        "20261115-060103-000000  exit 7            0 ms  x\\ny\\u{1b}\n\
-         20261115-060102-3f9a2c  ok              120 ms  git-helper git_log\n",
+        "20261115-060103-000000  exit 7                  0 ms  x\\ny\\u{1b}\n\
+         20261115-060102-3f9a2c  ok                    120 ms  git-helper git_log\n",
         "{run}"
     );
     assert!(run.stderr.contains("warning: ") && run.stderr.contains("is damaged"), "{run}");
