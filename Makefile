@@ -42,6 +42,8 @@ generated:
 bench:
 	$(CARGO) build --release --locked --workspace
 	python3 benches/compare.py
+	$(TARGET)/release/bench-sandbox 200
+	$(TARGET)/release/bench-python-calls 2000
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

@@ -5,7 +5,14 @@ set -euo pipefail
 
 missing=()
 { command -v cc && command -v c++; } >/dev/null 2>&1 || missing+=(build-essential)
-command -v git >/dev/null 2>&1 || missing+=(git)
+for program in git python3 curl; do
+	command -v "$program" >/dev/null 2>&1 || missing+=("$program")
+done
+# A peer of the sandbox, for tests of what programs need.
+command -v bwrap >/dev/null 2>&1 || missing+=(bubblewrap)
+# Environments for Python tools are made with venv, and answers to questions are typed with script.
+python3 -m venv --help >/dev/null 2>&1 || missing+=(python3-venv)
+command -v script >/dev/null 2>&1 || missing+=(bsdutils)
 
 if [ "${#missing[@]}" -gt 0 ]; then
 	if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
