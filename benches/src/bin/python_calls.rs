@@ -66,7 +66,7 @@ fn main() {
     println!("Loading the module in the sandbox: {:.1} ms.", loaded.as_secs_f64() * 1000.0);
     println!(
         "{calls} calls, µs over the function itself: median {:.0}, p99 {:.0}.",
-        micro(0.5),
-        micro(0.99)
+        micro(50),
+        micro(99)
     );
 }

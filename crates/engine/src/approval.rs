@@ -81,7 +81,7 @@ pub struct Widening {
     /// Paths that may be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
-    /// Public hosts, `host` or `*.host`, to which any request may go.
+    /// Public hosts, `host`, `*.host`, `host:port` or a URL, to which any request may go.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Hosts on private addresses, to which any request may go.

@@ -122,6 +122,11 @@ pub fn timeout_message(seconds: u32) -> String {
     format!("Command timed out after {seconds}s")
 }
 
+/// What is said of a command that printed too much.
+pub(crate) fn output_limit_message(bytes: u64) -> String {
+    format!("Command printed more than {} MiB and was stopped", bytes >> 20)
+}
+
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,6 +20,7 @@ use savoir_skill::{
 use thiserror::Error;
 
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
+pub(crate) use self::variables::visible_secrets;
 use crate::{approval::Widening, ground::Ground};
 
 /// A permission that is not granted, and why.
@@ -75,13 +76,17 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
         let scope = Some(format!("{}/**", path.display()));
         Permission { domain: Domain::Filesystem, level, scope }
     };
+    // Nobody gets a whole home or machine without a word, whatever is kept in a repository.
+    let is_part = |path: &&PathBuf| **path != ground.home && path.parent().is_some();
     let mut permissions = Vec::new();
     match skill.dialect.running().files {
         Unasked::Nothing => {}
-        Unasked::Directory if ground.directory == ground.home => {}
-        Unasked::Directory => permissions.push(grant(Level::Read, &ground.directory)),
+        Unasked::Directory => {
+            let directory = Some(&ground.directory).filter(is_part);
+            permissions.extend(directory.map(|directory| grant(Level::Read, directory)));
+        }
         Unasked::Repository => {
-            if let Some(repository) = &ground.repository {
+            if let Some(repository) = ground.repository.as_ref().filter(is_part) {
                 permissions.push(grant(Level::Read, repository));
                 if skill.policy.read_only != Some(true) {
                     permissions.push(grant(Level::Write, repository));
@@ -112,14 +117,8 @@ impl Grants<'_> {
             watch,
             ..Policy::default()
         };
-        let private = policy.paths.clone();
         let missing = files::add(self, &mut policy.paths)?;
-        // A place that is granted itself is shown as it is, not as an empty one.
-        let granted: Vec<PathBuf> =
-            policy.paths[private.len()..].iter().map(|grant| grant.path.clone()).collect();
-        policy
-            .paths
-            .retain(|grant| grant.access != Access::Private || !granted.contains(&grant.path));
+        uncover(&mut policy.paths);
         policy.programs.extend(programs::granted(self.permissions, self.extra)?);
         let secrets = if network == savoir_sandbox::Network::None {
             variables::Secrets::Plain
@@ -144,6 +143,15 @@ impl Grants<'_> {
         paths.extend(self.support.iter().map(PathGrant::read));
         paths
     }
+}
+
+/// Whoever is granted the home or the temporary folder as a whole does not get an empty one in its
+/// place.
+fn uncover(paths: &mut Vec<PathGrant>) {
+    let is_shown = |grant: &&PathGrant| matches!(grant.access, Access::Read | Access::Write);
+    let shown: Vec<PathBuf> =
+        paths.iter().filter(is_shown).map(|grant| grant.path.clone()).collect();
+    paths.retain(|grant| grant.access != Access::Private || !shown.contains(&grant.path));
 }
 
 /// Domains that a sandbox cannot hold.

@@ -16,3 +16,6 @@ pub const SKILL_BYTES: u64 = 256 << 20;
 
 /// How deep the folders of a skill may be.
 pub const SKILL_DEPTH: usize = 32;
+
+/// Secrets below this length are not looked for in texts: too much else looks like them.
+pub const SECRET_BYTES: usize = 6;

@@ -115,6 +115,25 @@ impl Record {
         Self::begin_at(SystemTime::now())
     }
 
+    /// The same with every text about what happened changed.
+    #[must_use]
+    pub(crate) fn map_texts(mut self, change: &dyn Fn(String) -> String) -> Self {
+        let each = |texts: Vec<String>| texts.into_iter().map(change).collect();
+        self.error =
+            self.error.map(|error| ErrorRecord { message: change(error.message), ..error });
+        let Files { read, written, denied, more } = self.files;
+        self.files = Files { read: each(read), written: each(written), denied: each(denied), more };
+        self.programs = each(self.programs);
+        for host in self.hosts.iter_mut().filter_map(Value::as_object_mut) {
+            for value in host.values_mut() {
+                if let Value::String(text) = value {
+                    *text = change(std::mem::take(text));
+                }
+            }
+        }
+        self
+    }
+
     fn begin_at(time: SystemTime) -> Self {
         Self { id: new_id(time), started: clock::rfc3339(time), ..Self::default() }
     }

@@ -1,5 +1,6 @@
 //! Running a tool: [`plan`] works out everything that a run will do, without doing any of it;
-//! [`Plan::run`] does it in the sandbox and gives the envelope and the record.
+//! [`Plan::run`] does it in the sandbox and gives the envelope and the record; [`refusal_record`] is
+//! what is left of a call that the rules do not allow.
 
 mod action;
 mod python;
@@ -31,7 +32,7 @@ use crate::{
     home::Home,
     inspect::inspect,
     limits,
-    record::Record,
+    record::{DecisionRecord, ErrorRecord, Record},
     requirements,
     structured::Fence,
     subject::Subject,
@@ -265,7 +266,7 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
 impl Plan {
     /// Does it. `progress` hears about long work before the tool itself.
     pub fn run(
-        mut self,
+        self,
         subject: &Subject,
         home: &Home,
         progress: &mut dyn FnMut(&str),
@@ -285,10 +286,30 @@ impl Plan {
             })?;
         }
         let record = self.record(subject);
-        let done = match std::mem::take(&mut self.action) {
-            Action::None => return Err(RunError::call("unknown-tool", "there is nothing to run")),
+        // A tool may put a secret into an exception or a path: it must not be kept there.
+        let secrets = grant::visible_secrets(&self.policy);
+        match self.carry_out(subject, home, progress) {
+            Ok(mut done) => {
+                let error = done.envelope.error.take();
+                done.envelope.error = error.map(|text| without(&secrets, text));
+                let Finished { envelope, record, outcome } = action::complete(record, done);
+                let record = record.map_texts(&|text| without(&secrets, text));
+                Ok(Finished { envelope, record, outcome })
+            }
+            Err(error) => Err(RunError { message: without(&secrets, error.message), ..error }),
+        }
+    }
+
+    fn carry_out(
+        mut self,
+        subject: &Subject,
+        home: &Home,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<action::Done, RunError> {
+        match std::mem::take(&mut self.action) {
+            Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
-                action::run_command(self.policy, &program, &arguments, input.as_bytes())?
+                action::run_command(self.policy, &program, &arguments, input.as_bytes())
             }
             Action::Python(call) => {
                 let PythonCall { interpreter, functions, function, arguments } = call;
@@ -302,30 +323,56 @@ impl Plan {
                 )?;
                 let most = Duration::from_secs(self.seconds.into());
                 let answer = tools.call(&function, &arguments, most);
-                tools.finish(answer)
+                Ok(tools.finish(answer))
             }
-        };
-        Ok(action::complete(record, done))
+        }
     }
 
     /// The record of this run as far as it is known before it.
     pub fn record(&self, subject: &Subject) -> Record {
-        let Request { version, tool, command, mut permissions, unasked, .. } = self.request.clone();
+        let Request { tool, command, mut permissions, unasked, .. } = self.request.clone();
         permissions.extend(unasked);
         Record {
-            skill: subject.skill.name.clone(),
-            version,
             tool,
-            path: subject.path().to_owned(),
-            digest: subject.digest.clone(),
-            dialect: subject.skill.dialect.id().to_owned(),
-            trust: subject.trust,
-            tier: subject.tier,
             command,
-            directory: Some(self.directory.clone()),
             permissions,
+            directory: Some(self.directory.clone()),
             policy: serde_json::to_value(&self.policy).unwrap_or_default(),
-            ..Record::begin()
+            ..begin(subject)
         }
+    }
+}
+
+/// A text in which no secret stands; what is too short to be one stays.
+fn without(secrets: &[String], text: String) -> String {
+    let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
+    real.fold(text, |text, secret| text.replace(secret.as_str(), "[secret]"))
+}
+
+/// What a record says of every run of a skill.
+fn begin(subject: &Subject) -> Record {
+    let skill = &subject.skill;
+    Record {
+        skill: skill.name.clone(),
+        version: skill.version.clone(),
+        path: subject.path().to_owned(),
+        digest: subject.digest.clone(),
+        dialect: skill.dialect.id().to_owned(),
+        trust: subject.trust,
+        tier: subject.tier,
+        permissions: skill.permissions.clone(),
+        ..Record::begin()
+    }
+}
+
+/// The record of a call for which the rules do not even allow a plan.
+pub fn refusal_record(subject: &Subject, tool: Option<&str>, error: &RunError) -> Record {
+    let (code, message) = (error.code.to_string(), error.message.clone());
+    let (verdict, reason) = ("refused".to_owned(), message.clone());
+    Record {
+        tool: tool.map(str::to_owned),
+        decision: DecisionRecord { verdict, reason, approved_by: None },
+        error: Some(ErrorRecord { code, message }),
+        ..begin(subject)
     }
 }

@@ -16,10 +16,10 @@ pub(crate) struct WideningArgs {
     /// Let it write this file or folder, too
     #[arg(id = "allow-write", long, value_name = "PATH")]
     write: Vec<String>,
-    /// Let it send any request to this host, too; *.host includes all hosts below it
+    /// Let it send any request to this host, host:port or URL, too; *.host includes all below it
     #[arg(id = "allow-host", long, value_name = "HOST")]
     host: Vec<String>,
-    /// Let it send any request to this host inside your own network, too
+    /// Let it send any request to this host, host:port or URL inside your own network, too
     #[arg(id = "allow-private-host", long, value_name = "HOST")]
     private_host: Vec<String>,
     /// Let it run this program, too

@@ -146,10 +146,22 @@ fn problem(added: Added, entry: &str) -> Option<String> {
         return Some("it is empty".to_owned());
     }
     match added {
-        Added::Host | Added::PrivateHost if entry.contains("://") => {
-            Some("give the host alone, without scheme or path".to_owned())
-        }
+        Added::Host | Added::PrivateHost => host_problem(added, entry),
         Added::Program if entry.contains(',') => Some("repeat the option instead".to_owned()),
         _ => added.permission(entry).scope_problem(),
     }
+}
+
+/// A host may be given with a port, or as a URL, which holds for everything below its path.
+fn host_problem(added: Added, entry: &str) -> Option<String> {
+    let url = match entry.split_once("://") {
+        Some(("http" | "https", _)) => entry.to_owned(),
+        Some((scheme, _)) => return Some(format!("the proxy does not speak `{scheme}`")),
+        None if entry.contains(['/', '?', '#']) => {
+            return Some("write a path as part of a URL, with https:// or http://".to_owned());
+        }
+        None => format!("https://{entry}"),
+    };
+    let problem = added.permission(&url).scope_problem();
+    problem.map(|_| format!("`{entry}` is not a host, *.host, host:port or URL"))
 }

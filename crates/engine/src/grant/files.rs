@@ -13,10 +13,9 @@ use super::{
 use crate::{ground::Ground, limits};
 
 /// What stays as it is even in a folder that a run may change, because others execute or obey it.
-const PROTECTED_IN_PROJECT: [&str; 12] = [
-    ".git/hooks",
-    ".git/config",
-    ".git/info",
+const PROTECTED_IN_PROJECT: [&str; 10] = [
+    // All of it: whoever writes `.git/commondir` makes git read another configuration, and run it.
+    ".git",
     ".vscode",
     ".idea",
     ".claude",
@@ -52,6 +51,10 @@ const PROTECTED_IN_HOME: [&str; 23] = [
     ".agents",
     ".vscode",
 ];
+
+/// What stays as it is in a `.git` that a person opened for writing.
+const PROTECTED_IN_GIT: [&str; 6] =
+    ["hooks", "config", "config.worktree", "info", "modules", "worktrees"];
 
 /// Adds what the permissions say about files; gives the folders that must be made before a run.
 pub(super) fn add(
@@ -182,7 +185,7 @@ fn add_tree(
     }
     let mut missing = None;
     if access == Access::Write {
-        if let Some(protected) = protected_above(&path, grants.ground) {
+        if let Some(protected) = protected_above(&path, grants) {
             let reason = format!("{} is never written by skills", protected.display());
             return refuse(reason, "write somewhere else");
         }
@@ -200,18 +203,31 @@ fn add_tree(
 }
 
 /// The protected path that a path is, or lies in.
-fn protected_above(path: &Path, ground: &Ground) -> Option<PathBuf> {
-    protected_paths(ground).find(|protected| path.starts_with(protected))
+fn protected_above(path: &Path, grants: &Grants<'_>) -> Option<PathBuf> {
+    protected_paths(grants).into_iter().find(|protected| path.starts_with(protected))
 }
 
-fn protected_paths(ground: &Ground) -> impl Iterator<Item = PathBuf> {
-    let projects = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
-    let in_projects = projects
-        .into_iter()
-        .flatten()
-        .flat_map(|root| PROTECTED_IN_PROJECT.iter().map(move |name| root.join(name)));
-    let in_home = PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name));
-    in_projects.chain(in_home).chain(ground.kept.iter().cloned())
+fn protected_paths(grants: &Grants<'_>) -> Vec<PathBuf> {
+    let Grants { ground, extra, .. } = grants;
+    let opened: Vec<PathBuf> = extra
+        .write
+        .iter()
+        .map(|scope| absolute(scope.strip_suffix("/**").unwrap_or(scope), ground))
+        .collect();
+    let mut paths = Vec::new();
+    for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
+        for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
+            let is_opened = opened.iter().any(|opened| opened.starts_with(&path));
+            if is_opened && path.ends_with(".git") {
+                paths.extend(PROTECTED_IN_GIT.map(|name| path.join(name)));
+            } else {
+                paths.push(path);
+            }
+        }
+    }
+    paths.extend(PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name)));
+    paths.extend(ground.kept.iter().cloned());
+    paths
 }
 
 /// Protects what lies below a writable folder.
@@ -221,24 +237,28 @@ fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) -> Res
         .filter(|grant| grant.access == Access::Write)
         .map(|grant| grant.path.clone())
         .collect();
-    let inside = |path: &Path| writable.iter().any(|root| path.starts_with(root));
-    let mut protected: Vec<PathBuf> =
-        protected_paths(grants.ground).filter(|path| inside(path)).collect();
-    protected.extend(grants.folder.filter(|folder| inside(folder)).map(Path::to_owned));
-    protected.sort();
-    protected.dedup();
-    for path in &protected {
-        // A link can be unlinked, and nothing can be mounted on one to prevent it.
-        if let Some(link) =
-            path.ancestors().take_while(|above| inside(above)).find(|p| p.is_symlink())
-        {
-            return Err(Refusal::new(
-                &format!("writing below {}", writable[0].display()),
-                format!("{} is a link, so it cannot be protected", link.display()),
-                "replace the link by what it leads to, or grant a folder without it",
-            ));
+    let root_of = |path: &Path| writable.iter().find(|root| path.starts_with(root));
+    let own = grants.folder.map(Path::to_owned);
+    let mut protected = Vec::new();
+    for path in protected_paths(grants).into_iter().chain(own) {
+        let Some(root) = root_of(&path) else { continue };
+        let there = path.ancestors().find_map(|step| Some((step, step.symlink_metadata().ok()?)));
+        match there {
+            // Nothing can lie on a link, so it could be replaced by something else.
+            Some((link, metadata)) if metadata.is_symlink() => {
+                return Err(Refusal::new(
+                    &format!("filesystem:write:{}/**", root.display()),
+                    format!("{} is a link, which cannot be protected", link.display()),
+                    "replace the link by what it leads to, or grant a folder without it",
+                ));
+            }
+            // In a worktree, `.git` is a file that leads to the repository.
+            Some((file, metadata)) if !metadata.is_dir() => protected.push(file.to_owned()),
+            _ => protected.push(path),
         }
     }
+    protected.sort();
+    protected.dedup();
     paths.extend(protected.into_iter().map(PathGrant::protected));
     Ok(())
 }

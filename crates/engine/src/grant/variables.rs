@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use savoir_sandbox::{Secret, Variable};
+use savoir_sandbox::{Policy, Secret, Variable};
 use savoir_skill::permission::{Domain, Level};
 
 use super::{Grants, Refusal, glob};
@@ -108,6 +108,15 @@ fn is_match(pattern: &str, name: &str) -> bool {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Values that a program sees and nobody else should.
+pub(crate) fn visible_secrets(policy: &Policy) -> Vec<String> {
+    let plain = policy.environment.iter().filter_map(|(name, value)| match value {
+        Variable::Plain(value) if is_secret(name) => Some(value.clone()),
+        Variable::Plain(_) | Variable::Masked(_) => None,
+    });
+    plain.collect()
 }
 
 /// Folders of the granted programs that are not among the usual ones come last.

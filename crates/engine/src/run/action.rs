@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::Finished;
 use crate::{
     approval::Program,
-    envelope::{Capture, Ended, Envelope, Stream as Captured},
+    envelope::{Capture, Ended, Envelope, Stream as Captured, output_limit_message},
     error::RunError,
     grant,
     record::{ErrorRecord, Files, Record},
@@ -184,10 +184,7 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
     match outcome.end {
         End::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
         End::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
-        End::TooMuchOutput => named(
-            "output-limit",
-            format!("Command printed more than {} MiB and was stopped", limit >> 20),
-        ),
+        End::TooMuchOutput => named("output-limit", output_limit_message(limit)),
         End::Stopped => named("stopped", "Command was stopped".to_owned()),
         End::Signalled(SIGNAL_CPU) => {
             named("cpu-limit", "Command used more processor time than allowed".to_owned())

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::action::{Done, Functions};
 use crate::{
     approval::Program,
-    envelope::{Capture, Envelope, Stream, timeout_message},
+    envelope::{Capture, Envelope, Stream, output_limit_message, timeout_message},
     error::RunError,
     home::Home,
     python::{
@@ -38,6 +38,8 @@ pub struct PythonTools {
     killer: Killer,
     session: Session<BufReader<File>, File>,
     printed: JoinHandle<Capture>,
+    /// Bytes that may be printed.
+    limit: u64,
 }
 
 /// What a call came to.
@@ -78,17 +80,19 @@ impl PythonTools {
         policy.programs.push(python.clone());
         // A loaded module waits for calls; each call has its own clock.
         policy.limits.wall = None;
+        let limit = policy.limits.output;
         let arguments = arguments(subject, &program, functions);
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
         let killer = process.killer().map_err(|error| failed(&error))?;
+        let guard = process.killer().map_err(|error| failed(&error))?;
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(failed(&"the pipes are gone"));
         };
-        let printed = thread::spawn(move || capture(stderr));
+        let printed = thread::spawn(move || capture(stderr, &guard, limit));
         let limited = limited(&killer, LOADING, || Session::start(BufReader::new(stdout), stdin));
         match limited {
-            Ok(session) => Ok(Self { process, killer, session, printed }),
+            Ok(session) => Ok(Self { process, killer, session, printed, limit }),
             Err(error) => {
                 drop(process);
                 let printed = printed.join().map(|capture| capture.finish().output);
@@ -119,7 +123,7 @@ impl PythonTools {
 
     /// Ends the process and wraps up the answer, with what the module printed.
     pub(super) fn finish(self, answer: Answer) -> Done {
-        let Self { process, session, printed, .. } = self;
+        let Self { process, session, printed, limit, .. } = self;
         // The host ends by itself when there is nothing more to read.
         drop(session);
         let mut outcome = process.wait_at_most(Duration::from_secs(2));
@@ -130,6 +134,9 @@ impl PythonTools {
         outcome.output_bytes = printed.total;
         let mut envelope = match answer {
             Answer::Value(value, duration) => Envelope::returned(value, duration),
+            Answer::Error("host-ended", _, duration) if printed.total > limit => {
+                Envelope::failed("output-limit", output_limit_message(limit), duration)
+            }
             Answer::Error(code, message, duration) => Envelope::failed(code, message, duration),
         };
         if !envelope.success {
@@ -218,11 +225,17 @@ fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
     })
 }
 
-fn capture(mut stderr: File) -> Capture {
+/// Takes what is printed, and ends the host when it is too much.
+fn capture(mut stderr: File, killer: &Killer, limit: u64) -> Capture {
     let mut capture = Capture::default();
     let mut buffer = vec![0; 16 << 10];
+    let mut total = 0;
     while let Ok(length @ 1..) = stderr.read(&mut buffer) {
         capture.push(Stream::Stderr, &buffer[..length]);
+        total += length as u64;
+        if total > limit {
+            killer.kill();
+        }
     }
     capture
 }

@@ -267,17 +267,29 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
         Step::Empty(target) => {
             sys::mount(c"tmpfs", target, scratch_flags | libc::MS_RDONLY, c"size=4k,mode=755")
         }
-        Step::Processes(target) => {
+        Step::Processes { target, highest } => {
             let flags = scratch_flags | libc::MS_RDONLY;
             // The first process is a copy of the supervisor: nobody sees it.
-            match sys::mount(c"proc", target, flags, c"hidepid=ptraceable") {
+            let options = c"hidepid=ptraceable";
+            let mounted = match sys::mount(c"proc", target, scratch_flags, options) {
+                // Before Linux 5.8.
+                Err(Errno(libc::EINVAL)) => sys::mount(c"proc", target, scratch_flags, c""),
+                result => result,
+            };
+            match mounted {
                 // A container hides parts of its own: then only processes are shown.
                 Err(Errno(libc::EPERM)) => {
                     sys::mount(c"proc", target, flags, c"hidepid=ptraceable,subset=pid")
                 }
-                // Before Linux 5.8.
-                Err(Errno(libc::EINVAL)) => sys::mount(c"proc", target, flags, c""),
-                result => result,
+                Err(error) => Err(error),
+                Ok(()) => {
+                    // Resource limits do not count the processes of root; numbers run out for
+                    // everyone. Where that is not to be had, the clock must do.
+                    if let Some((file, highest)) = highest {
+                        let _ = sys::write_file(file, 0, highest.as_bytes());
+                    }
+                    sys::mount(c"proc", target, flags | libc::MS_REMOUNT | libc::MS_BIND, c"")
+                }
             }
         }
     }

@@ -74,12 +74,29 @@ pub(crate) struct Source {
 #[derive(Debug)]
 pub(crate) enum Step {
     Folder(CString),
-    Link { path: CString, target: CString },
-    Text { path: CString, bytes: Vec<u8> },
-    Bind { source: usize, target: CString, flags: u64 },
-    Scratch { target: CString, options: CString },
+    Link {
+        path: CString,
+        target: CString,
+    },
+    Text {
+        path: CString,
+        bytes: Vec<u8>,
+    },
+    Bind {
+        source: usize,
+        target: CString,
+        flags: u64,
+    },
+    Scratch {
+        target: CString,
+        options: CString,
+    },
     Empty(CString),
-    Processes(CString),
+    /// With the highest number that a process may have, if that can be said of this run alone.
+    Processes {
+        target: CString,
+        highest: Option<(CString, String)>,
+    },
 }
 
 /// Rules of Landlock.
@@ -171,7 +188,7 @@ impl Plan {
                 | Step::Bind { target: path, .. }
                 | Step::Scratch { target: path, .. }
                 | Step::Empty(path)
-                | Step::Processes(path) => format!("/{}", path.to_string_lossy()),
+                | Step::Processes { target: path, .. } => format!("/{}", path.to_string_lossy()),
             })
         };
         match failure.stage {
@@ -180,6 +197,17 @@ impl Plan {
             stage => stage.to_string(),
         }
     }
+}
+
+/// Numbers that the kernel does not give to processes a second time.
+const RESERVED_NUMBERS: u64 = 300;
+
+/// Whether the highest number belongs to a namespace, as since Linux 6.14. Before, it belongs to the
+/// whole machine, which root would change for everyone.
+fn numbers_are_own() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 14))
 }
 
 /// A folder that exists everywhere.
@@ -237,7 +265,10 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
             }
             Item::Processes => {
                 steps.push(Step::Folder(target.clone()));
-                steps.push(Step::Processes(target));
+                let file = relative(&path.join("sys/kernel/pid_max"))?;
+                let highest = (RESERVED_NUMBERS + policy.limits.processes).to_string();
+                let highest = numbers_are_own().then_some((file, highest));
+                steps.push(Step::Processes { target, highest });
             }
         }
         folders.insert(path.to_owned());

@@ -176,6 +176,12 @@ fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
         &mut events.denied
     } else {
         match (sight.policy.access(&path), usage) {
+            // A private folder hides what the host has at the same path.
+            (Some(Access::Private), Use::Read)
+                if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) =>
+            {
+                &mut events.denied
+            }
             (None | Some(Access::Private), _) => return,
             (Some(_), Use::Read) => &mut events.read,
             (Some(Access::Write), _) => &mut events.written,

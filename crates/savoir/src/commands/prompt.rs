@@ -53,7 +53,7 @@ pub(super) fn run(
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,
-        Err(error) => return door.fail(&RunError::refused(error.code(), error)),
+        Err(error) => return door.turn_away(None, &RunError::refused(error.code(), error)),
     };
     run_fences(door, &fences, &inputs, ground, extra)
 }
@@ -70,6 +70,8 @@ fn run_fences(
             .way_out("mark blocks as bash, sh, python or node");
         return door.fail(&error);
     }
+    let declared = door.subject.skill.outputs.as_ref();
+    let wants_json = declared.is_some_and(|outputs| outputs.kind == "json");
     let mut printed = String::new();
     for fence in fences {
         let call = Call {
@@ -82,20 +84,21 @@ fn run_fences(
         };
         let envelope = match plan(&call) {
             Ok(plan) => door.run_quietly(plan)?.envelope,
-            Err(error) => return door.fail(&error),
+            Err(error) => return door.turn_away(Some(fence.interpreter), &error),
         };
         if !envelope.success {
             return door.print(&envelope);
         }
-        printed.push_str(&envelope.output);
+        // The output has both streams and may be cut; what a program answers is its standard output.
+        match &envelope.parsed {
+            Some(value) if wants_json => printed.push_str(&value.to_string()),
+            _ => printed.push_str(&envelope.output),
+        }
         printed.push('\n');
     }
-    let Some(declared) = &door.subject.skill.outputs else { return door.print_prompt(&printed) };
+    let Some(declared) = declared else { return door.print_prompt(&printed) };
     match structured::validate_output(declared, printed.trim_end()) {
-        Ok(Answer::Json(value)) => {
-            output::json(&value)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(Answer::Json(value)) => door.print_answer(value),
         Ok(_) => door.print_prompt(&printed),
         Err(error) => door.fail(&RunError::failed(error.code(), &error)),
     }

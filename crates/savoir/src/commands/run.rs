@@ -11,7 +11,7 @@ use savoir_engine::{
     envelope::Envelope,
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Plan, plan},
+    run::{Call, Finished, Given, Plan, plan, refusal_record},
     subject::Subject,
 };
 use savoir_skill::Reading;
@@ -94,13 +94,15 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
-    let Target { skill, tool } = target::find(&args.target, &home)?;
-    let loaded = load::load(&skill, None)?;
-    load::require_usable(&loaded)?;
+    let early = |code, error| args.tell(code, error);
+    let Target { skill, tool } =
+        target::find(&args.target, &home).map_err(|error| early("no-skill", error))?;
+    let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
+    load::require_usable(&loaded).map_err(|error| early("skill-invalid", error))?;
     let trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    let subject =
-        Subject::new(&loaded.reading, &loaded.path, folder, trust).map_err(CommandError::input)?;
+    let subject = Subject::new(&loaded.reading, &loaded.path, folder, trust)
+        .map_err(|error| early("skill-unreadable", CommandError::input(error)))?;
     let ground = Ground::here()
         .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
         .keeping(&home);
@@ -110,12 +112,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let door = Door { args, home: &home, approvals: &approvals, subject: &subject };
     let tool = tool.or_else(|| only_tool(&subject));
     if let Some(error) = door.unused_options(tool.as_deref()) {
-        return Err(error);
+        return Err(early("invalid-call", error));
     }
     match tool {
         Some(tool) => door.run_tool(&tool, &ground, &extra, &loaded.reading),
-        None if !subject.skill.tools.is_empty() => Err(several_tools(&args.target, &subject)),
+        None if !subject.skill.tools.is_empty() => {
+            Err(early("tool-not-named", several_tools(&args.target, &subject)))
+        }
         None => prompt::run(&door, &args.inputs, args.exec_fences, &ground, &extra),
+    }
+}
+
+impl Args {
+    /// Puts an error that comes before everything else into an envelope, too, if one is expected.
+    fn tell(&self, code: &'static str, error: CommandError) -> CommandError {
+        if self.json {
+            let failed = Envelope::failed(code, error.to_string(), Duration::ZERO);
+            // The error itself is told on standard error in any case.
+            let _ = output::json(&failed);
+        }
+        error
     }
 }
 
@@ -163,7 +179,7 @@ impl Door<'_> {
                 record::run(self, plan, ground, reading, output)
             }
             Ok(plan) => self.run(plan),
-            Err(error) => self.fail(&error),
+            Err(error) => self.turn_away(Some(tool), &error),
         }
     }
 
@@ -186,6 +202,18 @@ impl Door<'_> {
         Some(CommandError::input(unused).hint(hint))
     }
 
+    /// Fails before there is a plan; what the rules refused is in the records nevertheless.
+    pub(super) fn turn_away(
+        &self,
+        tool: Option<&str>,
+        error: &RunError,
+    ) -> Result<ExitCode, CommandError> {
+        if error.fault == Fault::Refused {
+            self.keep(&mut refusal_record(self.subject, tool, error));
+        }
+        self.fail(error)
+    }
+
     fn given(&self, tool: &str) -> Result<Given, CommandError> {
         let Args { params, params_json, words, .. } = self.args;
         let is_tool = self.subject.skill.tools.iter().any(|known| {
@@ -197,12 +225,14 @@ impl Door<'_> {
         }
         if !is_tool && tool.contains('/') {
             let folder = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-            return Err(CommandError::input(format!("there is no file {tool} in {folder}"))
-                .hint("name a script by its path in the skill's folder, or one of its tools"));
+            let error = CommandError::input(format!("there is no file {tool} in {folder}"))
+                .hint("name a script by its path in the skill's folder, or one of its tools");
+            return Err(self.args.tell("unknown-tool", error));
         }
         if let Some(text) = params_json {
             let map: Map<String, Value> = serde_json::from_str(text)
-                .map_err(|error| CommandError::input(format!("--params-json: {error}")))?;
+                .map_err(|error| CommandError::input(format!("--params-json: {error}")))
+                .map_err(|error| self.args.tell("invalid-json", error))?;
             return Ok(Given::Json(map));
         }
         Ok(Given::Pairs(params.clone()))
@@ -252,10 +282,22 @@ impl Door<'_> {
     /// Prints a prompt, or what its code printed.
     pub(super) fn print_prompt(&self, text: &str) -> Result<ExitCode, CommandError> {
         if self.args.json {
-            let value = Value::from(text.trim_end());
-            output::json(&Envelope::returned(value, Duration::ZERO))?;
+            // All of it: a prompt without its middle is another prompt.
+            let output = text.trim_end().to_owned();
+            let whole = Envelope { output, ..Envelope::returned(Value::Null, Duration::ZERO) };
+            output::json(&whole)?;
         } else {
             output::content(text)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints an answer in JSON that fits its schema.
+    pub(super) fn print_answer(&self, value: Value) -> Result<ExitCode, CommandError> {
+        if self.args.json {
+            output::json(&Envelope::returned(value, Duration::ZERO))?;
+        } else {
+            output::json(&value)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -7,5 +7,7 @@ mod convert;
 mod documentation;
 mod generated;
 mod other_commands;
+#[cfg(target_os = "linux")]
+mod run;
 mod support;
 mod tools;

@@ -160,7 +160,11 @@ fn what_nothing_can_hold_is_refused() {
     let none = Widening::default;
     for extra in [
         Widening { hosts: one("*"), ..none() },
-        Widening { hosts: one("https://example.com/x"), ..none() },
+        Widening { hosts: one("*:443"), ..none() },
+        Widening { hosts: one("ftp://example.com/"), ..none() },
+        Widening { hosts: one("example.com/x"), ..none() },
+        Widening { hosts: one("example.com:99999"), ..none() },
+        Widening { hosts: one("https://user@example.com"), ..none() },
         Widening { private_hosts: one("10.0.0.1/8"), ..none() },
         Widening { read: one("/a/../b"), ..none() },
         Widening { write: one(" "), ..none() },
@@ -181,6 +185,10 @@ fn what_nothing_can_hold_is_refused() {
         env: one("GH_TOKEN"),
     };
     assert_eq!(outcome(&Request { extra, ..request() }, None), "ask");
+    for host in ["127.0.0.1:8080", "[::1]:80", "*.example.com:8443", "https://example.com/x"] {
+        let extra = Widening { hosts: one(host), private_hosts: one(host), ..none() };
+        assert_eq!(outcome(&Request { extra, ..request() }, None), "ask", "{host}");
+    }
 }
 
 #[cfg(unix)]

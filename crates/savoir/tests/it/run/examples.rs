@@ -1,0 +1,244 @@
+//! The examples do what their documents say.
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use super::{Stage, fingerprint, has_program, holds, server::Server};
+
+const KEY: &str = "brave-3f1c9a77d0-secret";
+
+#[test]
+fn git_helper_in_a_repository() {
+    let stage = Stage::with_example("git-helper");
+    stage.repository();
+    let first = stage.write("work/first.txt", "one\n");
+    stage.git(&["add", "."]);
+    for number in 1..=12 {
+        stage.git(&["commit", "--quiet", "--allow-empty", "-m", &format!("step {number}")]);
+    }
+    fs::write(&first, "two\n").expect("a change");
+    stage.write("work/second.txt", "new\n");
+    stage.git(&["add", "second.txt"]);
+    let output = |target: &str, options: &[&str]| {
+        let envelope = stage.run(target, options).succeeds();
+        assert_eq!(envelope["exit_code"], 0);
+        envelope["output"].as_str().unwrap_or_default().to_owned()
+    };
+    let status = output("git-helper/git_status", &[]);
+    assert_eq!(status, "## main\n M first.txt\nA  second.txt");
+    assert_eq!(output("git-helper/git_log", &[]).lines().count(), 10);
+    let log = output("git-helper/git_log", &["--param", "count=3"]);
+    assert_eq!(log.lines().count(), 3);
+    assert!(log.lines().next().is_some_and(|line| line.ends_with(" step 12")), "{log}");
+    let all = output("git-helper/git_diff", &[]);
+    assert!(all.contains("+two") && !all.contains("+new"), "{all}");
+    let staged = output("git-helper/git_diff", &["--param", "staged=true"]);
+    assert!(staged.contains("+new") && !staged.contains("+two"), "{staged}");
+    let one = output("git-helper/git_diff", &["--params-json", r#"{"path": "first.txt"}"#]);
+    assert!(one.contains("+two"), "{one}");
+    // From a folder of the repository, it is the same repository; for people there is only text.
+    let below = stage.path("work/below");
+    fs::create_dir(&below).expect("a folder");
+    let skill = stage.skill("git-helper/git_status");
+    let plain = stage.command(&["run", &skill]).current_dir(&below).output().expect("savoir runs");
+    assert_eq!(String::from_utf8_lossy(&plain.stdout), "## main\n M first.txt\nA  second.txt\n");
+}
+
+#[test]
+fn git_helper_outside_a_repository() {
+    let stage = Stage::with_example("git-helper");
+    stage.write("home/secret.txt", "mine");
+    let run = stage.run("git-helper/git_status", &[]);
+    let envelope = run.fails(1, "command-failed");
+    assert_eq!(envelope["exit_code"], 128);
+    assert_eq!(envelope["error"], "Command failed with exit code 128");
+    let output = envelope["output"].as_str().unwrap_or_default();
+    assert!(output.starts_with("fatal: not a git repository"), "{output}");
+}
+
+#[test]
+fn deploy_preview_asks_every_time() {
+    let stage = Stage::with_example("deploy-preview");
+    stage.repository();
+    let message = ["--param", "message=It's \"new\"; $(id)"];
+    let asked = stage.run("deploy-preview", &message);
+    asked.fails(3, "not-approved");
+    asked.says(&["it wants to be asked about every time", "--approve "]);
+    assert!(!stage.path("work/deployments.log").exists());
+    let digits = fingerprint(&asked.0);
+
+    let wrong =
+        stage.run("deploy-preview", &[&message[..], &["--approve", "0123456789ab"]].concat());
+    wrong.fails(3, "not-approved");
+    wrong.says(&["--approve is for another run", &digits]);
+
+    let done = stage.run("deploy-preview", &[&message[..], &["--approve", &digits]].concat());
+    let parsed = done.succeeds()["parsed"].clone();
+    assert_eq!(parsed, json!({"stage": "preview", "log": "deployments.log"}));
+    let log = stage.sandbox.read("work/deployments.log");
+    assert!(log.ends_with("\tpreview\tIt's \"new\"; $(id)\n"), "{log}");
+    let record = stage.record();
+    assert_eq!(record["decision"]["verdict"], "once");
+    let written = record["files"]["written"].to_string();
+    assert!(written.contains("deployments.log"), "{written}");
+
+    // Agreeing once is not agreeing for ever.
+    stage.run("deploy-preview", &message).fails(3, "not-approved");
+}
+
+#[test]
+fn a_page_inside_the_own_network_needs_a_word() {
+    if !has_program("curl") {
+        return;
+    }
+    let stage = Stage::with_example("web-page-summary");
+    let (server, other) = (Server::answering("<p>Hello</p>"), Server::answering("other"));
+    let page = format!("url={}", server.url("/page"));
+
+    // Any public host is granted, which this is not.
+    let run = stage.run("web-page-summary/fetch_page", &["--param", &page]);
+    let envelope = run.fails(1, "command-failed");
+    assert_eq!(envelope["exit_code"], 22, "{}", run.0);
+    let host = stage.record()["hosts"][0].clone();
+    assert_eq!((&host["host"], &host["port"]), (&json!("127.0.0.1"), &json!(server.port)));
+    assert!(host["verdict"]["refused"].is_object(), "{host}");
+
+    let authority = server.authority();
+    let granted = ["--param", &page, "--allow-private-host", &authority];
+    let run = stage.run_agreed("web-page-summary/fetch_page", &granted);
+    assert_eq!(run.succeeds()["output"], "<p>Hello</p>");
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(server.seen()[0].line, "GET /page HTTP/1.1");
+    let host = stage.record()["hosts"][0].clone();
+    assert_eq!((&host["path"], &host["verdict"]), (&json!("/page"), &json!("allowed")));
+
+    // The grant is for one port.
+    let elsewhere = format!("url={}", other.url("/"));
+    let granted = ["--param", &elsewhere, "--allow-private-host", &authority];
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    // A URL holds for what is below its path.
+    let url = server.url("/other");
+    let granted = ["--param", &page, "--allow-private-host", &url];
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    // A redirect leads nowhere that is not granted.
+    let gate = Server::redirecting(&other.url("/inside"));
+    let (url, authority) = (format!("url={}", gate.url("/")), gate.authority());
+    let granted = ["--param", &url, "--allow-private-host", &authority];
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    assert_eq!((gate.seen().len(), other.seen().len(), server.seen().len()), (1, 0, 1));
+}
+
+#[test]
+fn a_search_sends_the_key_and_never_sees_it() {
+    const FOUND: &str =
+        r#"{"web": {"results": [{"title": "T", "url": "https://x.org", "description": "D"}]}}"#;
+    let mut stage = Stage::with_example("web-search");
+    let (server, other) = (Server::answering(FOUND), Server::answering(FOUND));
+    let query = ["--param", "query=rust lang & more"];
+    stage.variables.clear();
+    let missing = stage.run("web-search", &query);
+    missing.fails(1, "missing-env-vars");
+    missing.says(&["BRAVE_API_KEY"]);
+
+    stage.set("BRAVE_API_KEY", KEY);
+    stage.set("BRAVE_SEARCH_URL", &server.url("/search"));
+    let authority = server.authority();
+    let granted = [&query[..], &["--allow-private-host", &authority]].concat();
+    let run = stage.run_agreed("web-search/search_web", &granted);
+    let parsed = run.succeeds()["parsed"].clone();
+    assert_eq!(
+        parsed["results"],
+        json!([{"title": "T", "url": "https://x.org", "description": "D"}])
+    );
+    let seen = server.seen();
+    assert_eq!(seen[0].line, "GET /search?q=rust+lang+%26+more&count=5 HTTP/1.1");
+    assert_eq!(seen[0].header("x-subscription-token"), Some(KEY));
+
+    // A server that is not granted gets nothing, with or without the key.
+    stage.set("BRAVE_SEARCH_URL", &other.url("/search"));
+    let run = stage.run_agreed("web-search/search_web", &granted);
+    run.fails(1, "tool-raised");
+    run.says(&["the search answered 403"]);
+    assert_eq!(other.seen().len(), 0);
+    let record = stage.record();
+    assert_eq!(record["policy"]["environment"]["BRAVE_API_KEY"], "masked", "{record}");
+    assert!(record["hosts"][0]["verdict"]["refused"].is_object(), "{record}");
+    assert_eq!(holds(Path::new(&stage.path(".savoir")), KEY), None);
+    assert!(!run.0.to_string().contains(KEY));
+}
+
+#[test]
+fn python_tools() {
+    let stage = Stage::with_example("hello-world");
+    let parsed =
+        |target: &str, options: &[&str]| stage.run(target, options).succeeds()["parsed"].clone();
+    assert_eq!(parsed("hello-world", &[]), json!({"greeting": "Hello, world!"}));
+    assert_eq!(
+        parsed("hello-world/say_hello", &["--param", "name=Ada = λ"]),
+        json!({"greeting": "Hello, Ada = λ!"})
+    );
+    for name in ["text-statistics", "word-count-claw"] {
+        let examples = crate::support::repository().join("examples");
+        crate::support::copy(&examples.join(name), &stage.path("skills").join(name));
+        stage.approve(name);
+    }
+    assert_eq!(
+        parsed("text-statistics/count_words", &["--param", "text=One two. Three!"]),
+        json!({"words": 3, "sentences": 2, "characters": 15})
+    );
+    assert_eq!(
+        parsed(
+            "text-statistics/frequent_words",
+            &["--params-json", r#"{"text": "a b a", "limit": 1}"#]
+        ),
+        json!({"words": [{"word": "a", "count": 2}]})
+    );
+    assert_eq!(
+        parsed("word-count-claw/word_count", &["--param", "text=one two\nthree"]),
+        json!({"words": 3, "lines": 2, "characters": 13})
+    );
+    assert_eq!(stage.record()["dialect"], "openclaw");
+}
+
+#[test]
+fn a_prompt_is_printed_when_all_is_there() {
+    let stage = Stage::with_example("pull-request-review");
+    let good = ["--input", "pull_request=https://example.com/pull/1"];
+    let skill = stage.skill("pull-request-review");
+    let run = stage.savoir(&[&["run", &skill], &good[..]].concat());
+    assert_eq!(run.code, 0, "{run}");
+    assert!(
+        run.stdout.trim_start().starts_with("# Review https://example.com/pull/1\n\nStrictness: 3"),
+        "{run}"
+    );
+    assert!(run.stderr.contains("github.com"), "the permissions are told: {run}");
+    let output = stage.run("pull-request-review", &good).succeeds()["output"].clone();
+    assert!(output.as_str().is_some_and(|text| text.contains("Strictness: 3 of 5.")), "{output}");
+
+    let bad = ["--input", "pull_request=not a url", "--input", "strictness=many", "--input", "x=1"];
+    let run = stage.run("pull-request-review", &bad);
+    run.fails(2, "unknown-input");
+    run.says(&[
+        "has no input `x`",
+        "`pull_request` must be an absolute URL",
+        "`strictness` must be a number",
+    ]);
+    stage.run("pull-request-review", &[]).fails(2, "missing-input");
+    let twice = ["--input", "strictness=1", "--input", "strictness=2"];
+    stage.run("pull-request-review", &twice).fails(2, "invalid-input");
+
+    let text = stage.sandbox.read("skills/pull-request-review/SKILL.md");
+    let needy = text.replace("tools: [git]", "tools: [git, no-such-a, no-such-b]");
+    stage.write("skills/pull-request-review/SKILL.md", needy);
+    let run = stage.run("pull-request-review", &good);
+    run.fails(1, "missing-tools");
+    run.says(&["no-such-a, no-such-b"]);
+
+    // However long it is.
+    let long = format!("{text}\n{}\nThe end.\n", "Read every line twice.\n".repeat(1000));
+    stage.write("skills/pull-request-review/SKILL.md", long);
+    let envelope = stage.run("pull-request-review", &good).succeeds();
+    let output = envelope["output"].as_str().unwrap_or_default();
+    assert_eq!((output.matches("twice").count(), &envelope["truncated"]), (1000, &json!(false)));
+}

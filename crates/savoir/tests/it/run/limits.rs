@@ -1,0 +1,151 @@
+//! What takes too long, prints too much or multiplies is ended, and nothing of it is left.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    time::{Duration, Instant},
+};
+
+use super::Stage;
+
+/// Processes outside whose command line has this word.
+fn running(marker: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(marker)).collect()
+}
+
+/// Waits until no process with this word is left; a killed one takes a moment.
+fn gone(marker: &str) {
+    let started = Instant::now();
+    while !running(marker).is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(5), "left: {:?}", running(marker));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn marker(name: &str) -> String {
+    format!("marker-{name}-{}", std::process::id())
+}
+
+#[test]
+fn time_is_up_for_children_and_grandchildren() {
+    let stage = Stage::with_commands(
+        "timeout: 1\n",
+        &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],
+    );
+    // It ignores SIGTERM, and a grandchild leaves session and parent.
+    stage.script(
+        "skills/demo/stay.py",
+        "#!/usr/bin/python3\nimport os, signal, sys, time\n\
+         signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n\
+         if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(100)\n    os._exit(0)\n\
+         print('started', flush=True)\ntime.sleep(100)\n",
+    );
+    stage.approve("demo");
+    let marker = marker("stay");
+    let started = Instant::now();
+    let run = stage.run("demo/stay", &["--param", &format!("word={marker}")]);
+    let envelope = run.fails(1, "timeout");
+    assert_eq!(envelope["error"], "Command timed out after 1s");
+    assert_eq!(envelope["output"], "started");
+    // One second, then five of grace, then the end.
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    gone(&marker);
+    let record = stage.record();
+    assert_eq!((&record["success"], &record["error"]["code"]), (&false.into(), &"timeout".into()));
+}
+
+#[test]
+fn a_grandchild_does_not_outlive_its_run() {
+    let stage = Stage::with_commands(
+        "timeout: 5\n",
+        &[("leave", "| word | string | yes | Marker |", "./leave.py {{word}}")],
+    );
+    stage.script(
+        "skills/demo/leave.py",
+        "#!/usr/bin/python3\nimport os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    \
+         null = os.open('/dev/null', os.O_RDWR)\n    for number in (0, 1, 2):\n        os.dup2(null, number)\n    \
+         time.sleep(100)\nprint('left')\n",
+    );
+    stage.approve("demo");
+    let marker = marker("leave");
+    let run = stage.run("demo/leave", &["--param", &format!("word={marker}")]);
+    assert_eq!(run.succeeds()["output"], "left");
+    gone(&marker);
+}
+
+#[test]
+fn nothing_outlives_whoever_started_it() {
+    let stage = Stage::with_commands(
+        "timeout: 60\n",
+        &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],
+    );
+    stage.script(
+        "skills/demo/stay.py",
+        "#!/usr/bin/python3\nimport os, time\nif os.fork() == 0:\n    os.setsid()\ntime.sleep(100)\n",
+    );
+    stage.approve("demo");
+    let marker = marker("killed");
+    let word = format!("word={marker}");
+    let skill = stage.skill("demo/stay");
+    let mut child = stage.command(&["run", &skill, "--param", &word]).spawn().expect("savoir runs");
+    let started = Instant::now();
+    // The program itself, its two processes and whatever waits for them.
+    while running(&marker).iter().filter(|line| line.contains("python3 ")).count() < 2 {
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", running(&marker));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("a signal");
+    child.wait().expect("an end");
+    gone(&marker);
+}
+
+#[test]
+fn a_gigabyte_of_output_is_cut_off() {
+    let stage = Stage::with_commands("timeout: 60\n", &[("flood", "", "./flood.py")]);
+    stage.script(
+        "skills/demo/flood.py",
+        "#!/usr/bin/python3\nimport os\nfor _ in range(16384):\n    os.write(1, b'x' * 65536)\n",
+    );
+    stage.approve("demo");
+    let started = Instant::now();
+    let envelope = stage.run("demo/flood", &[]).fails(1, "output-limit");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(envelope["output"].as_str().is_some_and(|text| text.len() < 4200));
+    assert_eq!(envelope["truncated"], true);
+
+    // So it is when a function prints it.
+    let stage = Stage::with_probe(&[]);
+    let code = "code=import os\nfor _ in range(16384):\n    os.write(1, b'x' * 65536)\n";
+    let envelope = stage.run("probe", &["--param", code]).fails(1, "output-limit");
+    assert!(envelope["output"].as_str().is_some_and(|text| text.len() < 4200));
+    assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_process_that_multiplies_is_bounded() {
+    let stage = Stage::with_commands(
+        "timeout: 2\n",
+        &[("multiply", "| word | string | yes | Marker |", "./multiply.py {{word}}")],
+    );
+    // Without a bound it would stop by itself at a number that the machine can bear.
+    stage.script(
+        "skills/demo/multiply.py",
+        "#!/usr/bin/python3\nimport os, time\ncount = 0\ntry:\n    while count < 1500:\n        \
+         if os.fork() == 0:\n            time.sleep(100)\n            os._exit(0)\n        count += 1\n\
+         except OSError as error:\n    print('refused after', count, flush=True)\n\
+         else:\n    print('never refused', flush=True)\ntime.sleep(100)\n",
+    );
+    stage.approve("demo");
+    let marker = marker("multiply");
+    let run = stage.run("demo/multiply", &["--param", &format!("word={marker}")]);
+    let envelope = run.fails(1, "timeout");
+    let output = envelope["output"].as_str().unwrap_or_default();
+    // Resource limits do not count the processes of root: before Linux 6.14, or where a container
+    // hides its settings, only the clock ends them.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    assert!(output.starts_with("refused after ") || is_root, "{output}");
+    gone(&marker);
+}

@@ -1,0 +1,399 @@
+//! Permissions hold from the file to the system call: what is granted works, and nothing else does.
+
+use std::{fs, os::unix::fs::symlink};
+
+use serde_json::{Value, json};
+
+use super::{Stage, attempts, server::Server};
+
+/// Results of attempts; a refusal is the name of an exception.
+fn try_out(stage: &Stage, expressions: &[&str]) -> Vec<Value> {
+    let result = stage.execute(&attempts(expressions));
+    result.as_array().unwrap_or_else(|| panic!("{result}")).clone()
+}
+
+fn is_refused(value: &Value) -> bool {
+    ["FileNotFoundError", "PermissionError", "OSError", "NotADirectoryError", "BlockingIOError"]
+        .iter()
+        .any(|name| value == name)
+}
+
+#[track_caller]
+fn assert_refused(stage: &Stage, expressions: &[&str]) {
+    let results = try_out(stage, expressions);
+    for (expression, result) in expressions.iter().zip(&results) {
+        assert!(is_refused(result), "{expression} gave {result}");
+    }
+}
+
+#[test]
+fn files_to_read_and_files_to_write() {
+    let stage = Stage::with_probe(&["filesystem:read:./data/**", "filesystem:write:./out/deep/**"]);
+    stage.write("work/data/below/a.txt", "inside");
+    stage.write("work/other.txt", "other");
+    let secret = stage.write("home/.ssh/id_ed25519", "private key");
+    stage.write("skills/neighbour/SKILL.md", crate::support::GOOD);
+    symlink(&secret, stage.path("work/data/link")).expect("a link");
+    symlink("/etc/passwd", stage.path("work/data/passwd")).expect("a link");
+    let results = try_out(
+        &stage,
+        &[
+            "open('data/below/a.txt').read()",
+            "open('out/deep/new.txt', 'w').write('made')",
+            "os.makedirs('out/deep/x/y')",
+            "os.listdir(os.environ['HOME'])",
+            "open('/tmp/scratch', 'w').write('mine')",
+            "open('/etc/passwd').read()",
+            "sorted(os.listdir('.'))",
+            "open(os.environ['HOME'] + '/note', 'w').write('private')",
+        ],
+    );
+    assert_eq!(results[..5], [json!("inside"), json!(4), Value::Null, json!([]), json!(4)]);
+    let host = fs::read_to_string("/etc/passwd").expect("a file of the host");
+    assert_ne!(results[5], host, "the file of the host");
+    assert_eq!(results[6], json!(["data", "out"]), "others are not even there");
+    assert_eq!(results[7], 7);
+    assert_eq!(stage.sandbox.read("work/out/deep/new.txt"), "made");
+    assert!(stage.path("work/out/deep/x/y").is_dir());
+    assert!(!stage.path("home/note").exists(), "the home inside is not the real one");
+
+    let (secret, work) = (secret.display(), stage.path("work"));
+    let work = work.display();
+    let neighbour = stage.path("skills/neighbour/SKILL.md");
+    assert_refused(
+        &stage,
+        &[
+            &format!("open({:?}).read()", secret.to_string()),
+            "open(os.path.expanduser('~/.ssh/id_ed25519')).read()",
+            "open('data/link').read()",
+            &format!("open({:?}).read()", neighbour.display().to_string()),
+            &format!("open('{work}/other.txt').read()"),
+            &format!("open('{work}/data/../other.txt').read()"),
+            "open('data/new.txt', 'w')",
+            "open('data/below/a.txt', 'a')",
+            "os.remove('data/below/a.txt')",
+            "os.rename('data/below/a.txt', 'out/deep/a.txt')",
+            "os.chmod('data/below/a.txt', 0o777)",
+            "open('/root/.bashrc').read()",
+            "open('/proc/1/environ').read()",
+            "open('/usr/lib/new', 'w')",
+            "os.link('data/below/a.txt', 'out/deep/hard')",
+            "open(__import__('sys').argv[0] + '.new', 'w')",
+        ],
+    );
+    // Folders on the way are there, but they are not those of the host.
+    try_out(&stage, &["open('out/above.txt', 'w')", "open('new.txt', 'w')"]);
+    for place in ["work/out/above.txt", "work/new.txt"] {
+        assert!(!stage.path(place).exists(), "{place}");
+    }
+    let record = stage.records().swap_remove(1);
+    assert!(record["files"]["denied"].to_string().contains("id_ed25519"), "{}", record["files"]);
+    assert_eq!(stage.sandbox.read("work/data/below/a.txt"), "inside");
+}
+
+#[test]
+fn what_others_obey_is_never_written() {
+    let stage = Stage::with_probe(&["filesystem:write:./**"]);
+    stage.repository();
+    stage.write("work/.vscode/settings.json", "{}");
+    let config = stage.sandbox.read("work/.git/config");
+    let places = [
+        ".git/hooks/pre-commit",
+        ".git/config",
+        ".git/info/attributes",
+        ".git/commondir",
+        ".vscode/settings.json",
+        ".vscode/tasks.json",
+        ".idea/x",
+        ".claude/settings.json",
+        ".agents/x",
+        ".mcp.json",
+        ".envrc",
+        "savoir.lock",
+    ];
+    let mut tried: Vec<String> =
+        places.iter().map(|place| format!("open('{place}', 'w').write('evil')")).collect();
+    tried.push("os.rename('.git', 'moved')".to_owned());
+    tried.push("os.rename('.vscode', 'moved')".to_owned());
+    tried.push("os.unlink('.git/config')".to_owned());
+    tried.push("os.symlink('/tmp', '.git/hooks/link')".to_owned());
+    let results = try_out(&stage, &tried.iter().map(String::as_str).collect::<Vec<_>>());
+    for (expression, result) in tried.iter().zip(&results) {
+        assert!(result.is_string(), "{expression} gave {result}");
+    }
+    // The rest of the folder is its own.
+    let results =
+        try_out(&stage, &["open('readme.txt', 'w').write('x')", "os.makedirs('src/deep')"]);
+    assert_eq!(results, [json!(1), Value::Null]);
+    assert_eq!(stage.sandbox.read("work/.git/config"), config);
+    assert_eq!(stage.sandbox.read("work/.vscode/settings.json"), "{}");
+    for place in
+        places.iter().filter(|place| !place.starts_with(".vscode/s") && **place != ".git/config")
+    {
+        assert!(!stage.path("work").join(place).exists(), "{place}");
+    }
+    let left: Vec<String> = fs::read_dir(stage.path("work"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in [".idea", ".claude", ".agents", ".mcp.json", ".envrc", "savoir.lock", "moved"] {
+        assert!(!left.iter().any(|entry| entry == name), "{name} was left behind: {left:?}");
+    }
+}
+
+#[test]
+fn what_others_obey_is_never_made() {
+    // Neither in a folder that is no repository yet, nor by way of a folder above.
+    let stage = Stage::with_probe(&["filesystem:write:./**", "filesystem:write:~/**"]);
+    stage.write("home/.config/systemd/user/own.service", "[Unit]");
+    let expressions = [
+        "os.makedirs('.git/hooks')",
+        "os.mkdir('.git')",
+        "os.symlink('/tmp', '.git')",
+        "os.rename(os.path.expanduser('~/.config'), os.path.expanduser('~/moved'))",
+        "os.makedirs(os.path.expanduser('~/.config/autostart'))",
+        "os.makedirs(os.path.expanduser('~/.local/bin'))",
+        "open(os.path.expanduser('~/.bashrc'), 'a')",
+        "open(os.path.expanduser('~/.config/systemd/user/evil.service'), 'w')",
+    ];
+    let results = try_out(&stage, &expressions);
+    for (expression, result) in expressions.iter().zip(&results) {
+        assert!(
+            result.as_str().is_some_and(|name| name.ends_with("Error")),
+            "{expression} gave {result}"
+        );
+    }
+    // What was granted is the real home.
+    let fine = try_out(
+        &stage,
+        &[
+            "open(os.path.expanduser('~/.config/own'), 'w').write('x')",
+            "open(os.path.expanduser('~/.config/systemd/user/own.service')).read()",
+        ],
+    );
+    assert_eq!(fine, [json!(1), json!("[Unit]")]);
+    assert_eq!(stage.sandbox.read("home/.config/own"), "x");
+    for place in
+        ["work/.git", "home/moved", "home/.config/autostart", "home/.local", "home/.bashrc"]
+    {
+        assert!(!stage.path(place).exists(), "{place}");
+    }
+    assert!(stage.path("home/.config/systemd/user/own.service").exists());
+}
+
+#[test]
+fn what_others_obey_may_be_a_link_or_a_file() {
+    let stage = Stage::with_probe(&["filesystem:write:./**"]);
+    // As in a worktree.
+    stage.write("work/.git", "gitdir: ../elsewhere\n");
+    let tried = [
+        "os.unlink('.git')",
+        "os.rename('.git', 'moved')",
+        "open('.git', 'w').write('gitdir: evil')",
+    ];
+    let results = try_out(&stage, &tried);
+    for (expression, result) in tried.iter().zip(&results) {
+        let refused = result.as_str().is_some_and(|name| name.ends_with("Error"));
+        assert!(refused, "{expression} gave {result}");
+    }
+    assert_eq!(stage.sandbox.read("work/.git"), "gitdir: ../elsewhere\n");
+    // A link could be removed and replaced.
+    stage.write("elsewhere/envrc", "mine");
+    symlink(stage.path("elsewhere/envrc"), stage.path("work/.envrc")).expect("a link");
+    let run = stage.run("probe", &["--param", "code=result = 1"]);
+    run.fails(3, "permission-not-enforceable");
+    run.says(&[".envrc is a link, which cannot be protected"]);
+}
+
+#[test]
+fn programs_by_name() {
+    let stage = Stage::with_probe(&["shell:execute:git"]);
+    let results = try_out(
+        &stage,
+        &[
+            "subprocess.run(['git', '--version'], capture_output=True, text=True).stdout[:11]",
+            "subprocess.run(['sh', '-c', 'id'])",
+            "subprocess.run(['/bin/sh', '-c', 'id'])",
+            "subprocess.run(['id'])",
+            "subprocess.run(['/usr/bin/env', 'id'])",
+            "os.system('id')",
+            "os.execv('/bin/ls', ['ls'])",
+        ],
+    );
+    assert_eq!(results[0], "git version");
+    for result in results[1..5].iter().chain([&results[6]]) {
+        assert!(is_refused(result), "{results:?}");
+    }
+    assert_ne!(results[5], 0);
+    // A program that was brought along is no program either.
+    let written = "open('/tmp/x', 'w').write('#!/usr/bin/git\\n') and os.chmod('/tmp/x', 0o755)";
+    let results = try_out(&stage, &[written, "subprocess.run(['/tmp/x'])"]);
+    assert!(is_refused(&results[1]), "{results:?}");
+    let executed = stage.record()["programs"].to_string();
+    assert!(!executed.contains("/sh\""), "{executed}");
+}
+
+#[test]
+fn variables_by_name() {
+    let mut stage = Stage::with_probe(&["env:read:WANTED"]);
+    for (name, value) in [
+        ("WANTED", "yes"),
+        ("WANTED_TOO", "no"),
+        ("GITHUB_TOKEN", "ghp_secret"),
+        ("AWS_SECRET_ACCESS_KEY", "aws-secret"),
+        ("OPENAI_API_KEY", "sk-secret"),
+        ("SSH_AUTH_SOCK", "/tmp/agent"),
+        ("LD_PRELOAD_X", "x"),
+    ] {
+        stage.set(name, value);
+    }
+    let found = stage.execute("import os\nresult = dict(os.environ)\n");
+    assert_eq!(found["WANTED"], "yes");
+    let allowed = ["HOME", "PATH", "LANG", "TERM", "TZ", "USER", "COLORTERM", "NO_COLOR", "WANTED"];
+    for name in found.as_object().expect("variables").keys() {
+        let fine = allowed.contains(&name.as_str()) || name.starts_with("LC_");
+        assert!(fine, "{name} = {}", found[name]);
+    }
+    // A skill of gibb.eri.sh gets none of them either.
+    stage.commands("demo", "read_only: true\n", &[("show", "", "env")]);
+    stage.approve("demo");
+    let output = stage.run("demo/show", &[]).succeeds()["output"].to_string();
+    assert!(output.contains("GIBBERISH_SKILL_NAME=demo") && !output.contains("secret"), "{output}");
+    assert!(!output.contains("WANTED"), "{output}");
+}
+
+#[test]
+fn no_network_has_no_socket() {
+    let stage = Stage::with_probe(&["network:none"]);
+    let server = Server::answering("never");
+    assert_refused(
+        &stage,
+        &[
+            "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
+            "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+            "socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)",
+            "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+            &format!("socket.create_connection(('127.0.0.1', {}), 1)", server.port),
+        ],
+    );
+    assert_eq!(server.seen().len(), 0);
+    assert_eq!(stage.record()["enforcement"]["proxy"], false);
+}
+
+#[test]
+fn hosts_and_methods() {
+    let (server, other) = (Server::answering("answer"), Server::answering("other"));
+    let stage = Stage::new();
+    stage.probe("probe", &[&format!("network:read:{}", server.url(""))], "");
+    stage.approve("probe");
+    let ask = "import urllib.request, urllib.error, socket\n\
+        def ask(url, **more):\n    try:\n        \
+        return urllib.request.urlopen(urllib.request.Request(url, **more), timeout=5).read().decode()\n    \
+        except urllib.error.HTTPError as error:\n        return error.code\n    \
+        except Exception as error:\n        return type(error).__name__\n";
+    let code = format!(
+        "{ask}result = [ask('{0}/a'), ask('{0}/b', method='HEAD'), ask('{0}/c', data=b'x'), \
+         ask('{0}/d', method='DELETE'), ask('{1}/e'), ask('{0}/f', headers={{'Host': 'evil.example'}})]\n\
+         try:\n    socket.create_connection(('127.0.0.1', {2}), 2).sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')\n    \
+         result.append('connected')\nexcept OSError as error:\n    result.append('refused')\n",
+        server.url(""),
+        other.url(""),
+        server.port
+    );
+    let result = stage.execute(&code);
+    assert_eq!(result[0], "answer");
+    assert_eq!(
+        (&result[2], &result[3], &result[4]),
+        (&json!(403), &json!(403), &json!(403)),
+        "{result}"
+    );
+    assert_ne!(result[5], "answer", "{result}");
+    assert_eq!(result[6], "refused");
+    let lines: Vec<String> = server.seen().into_iter().map(|request| request.line).collect();
+    assert_eq!(lines, ["GET /a HTTP/1.1", "HEAD /b HTTP/1.1"]);
+    assert_eq!(other.seen().len(), 0);
+    let hosts = stage.record()["hosts"].clone();
+    assert_eq!((&hosts[0]["method"], &hosts[0]["verdict"]), (&json!("GET"), &json!("allowed")));
+    let refused = hosts.to_string();
+    assert!(
+        refused.contains("method-not-granted") && refused.contains("port-not-granted"),
+        "{hosts}"
+    );
+
+    // Writing is the other methods, with what they carry.
+    stage.probe("probe", &[&format!("network:write:{}", server.url("/api"))], "");
+    stage.approve("probe");
+    let code = format!(
+        "{ask}result = [ask('{0}/api/x', data=b'sent'), ask('{0}/other', data=b'x')]\n",
+        server.url("")
+    );
+    assert_eq!(stage.execute(&code), json!(["answer", 403]));
+    let last = server.seen().pop().expect("a request");
+    assert_eq!((last.line.as_str(), last.body.as_str()), ("POST /api/x HTTP/1.1", "sent"));
+}
+
+#[test]
+fn a_person_adds_what_is_missing() {
+    let mut stage = Stage::with_probe(&[]);
+    stage.set("EXTRA", "given");
+    stage.write("outside/file.txt", "outside");
+    let outside = stage.path("outside").canonicalize().expect("a folder").display().to_string();
+    let code = attempts(&[
+        &format!("open('{outside}/file.txt').read()"),
+        &format!("open('{outside}/made.txt', 'w').write('x')"),
+        "os.environ.get('EXTRA')",
+        "subprocess.run(['git', '--version'], capture_output=True).returncode",
+    ]);
+    let before = stage.execute(&code);
+    assert!(is_refused(&before[0]) && is_refused(&before[1]) && is_refused(&before[3]), "{before}");
+    assert_eq!(before[2], Value::Null);
+    let code = format!("code={code}");
+    let more = [
+        "--param",
+        &code,
+        "--allow-read",
+        &outside,
+        "--allow-write",
+        &outside,
+        "--allow-env",
+        "EXTRA",
+        "--allow-program",
+        "git",
+    ];
+    let run = stage.run_agreed("probe", &more);
+    assert_eq!(run.succeeds()["parsed"]["result"], json!(["outside", 1, "given", 0]));
+    // What is approved with additions keeps them, until it is approved without.
+    let skill = stage.skill("probe");
+    let kept = stage.savoir(&["approve", &skill, "--yes", "--allow-env", "EXTRA"]);
+    assert_eq!(kept.code, 0, "{kept}");
+    assert_eq!(stage.run("probe", &["--param", &code]).succeeds()["parsed"]["result"][2], "given");
+}
+
+#[test]
+fn a_home_in_a_repository_is_still_a_home() {
+    let stage = Stage::with_commands(
+        "read_only: false\n",
+        &[("look", "", "./look.sh"), ("spoil", "", "./spoil.sh")],
+    );
+    stage.script("skills/demo/look.sh", "#!/bin/bash\necho ~/* ~/.[a-z]*\n");
+    stage.script("skills/demo/spoil.sh", "#!/bin/bash\necho x > ~/spoilt\necho done\n");
+    stage.approve("demo");
+    stage.write("home/.git/HEAD", "ref: refs/heads/main\n");
+    stage.write("home/mine.txt", "mine");
+    let skill = stage.skill("demo/look");
+    let output = stage
+        .command(&["run", &skill])
+        .current_dir(stage.path("home"))
+        .output()
+        .expect("savoir runs");
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.contains("/*") && !output.contains("mine.txt"), "{output}");
+    let skill = stage.skill("demo/spoil");
+    let output = stage
+        .command(&["run", &skill])
+        .current_dir(stage.path("home"))
+        .output()
+        .expect("savoir runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(!stage.path("home/spoilt").exists());
+}

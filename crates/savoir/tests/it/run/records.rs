@@ -1,0 +1,170 @@
+//! Records: every run and every refusal leaves one, and no secret is in any of them.
+
+use serde_json::json;
+
+use super::{Stage, attempts, holds, server::Server};
+
+const SECRET: &str = "s3cr3t-8c1d5e0b77";
+
+#[test]
+fn a_run_is_known_afterwards() {
+    let server = Server::answering("answer");
+    let stage = Stage::new();
+    let network = format!("network:read:{}", server.url(""));
+    stage.probe(
+        "probe",
+        &["filesystem:read:./data/**", "filesystem:write:./out/**", "shell:execute:git", &network],
+        "",
+    );
+    stage.write("work/data/a.txt", "inside");
+    stage.write("work/b.txt", "outside");
+    let url = server.url("/page?key=value");
+    let code = attempts(&[
+        "open('data/a.txt').read()",
+        "open('out/made.txt', 'w').write('x')",
+        "open('b.txt').read()",
+        "subprocess.run(['git', '--version']).returncode",
+        &format!("__import__('urllib.request').request.urlopen('{url}').read().decode()"),
+        "__import__('urllib.request').request.urlopen('http://example.com/').read()",
+    ]);
+    let param = format!("code={code}");
+    stage.run("probe", &["--param", &param]).fails(3, "not-approved");
+    stage.approve("probe");
+    let envelope = stage.run("probe", &["--param", &param]).succeeds();
+    assert_eq!(envelope["parsed"]["result"][4], "answer", "{envelope}");
+    let failed = stage.run("probe", &["--param", "code=raise KeyError('x')"]);
+    failed.fails(1, "tool-raised");
+
+    let records = stage.records();
+    assert_eq!(records.len(), 3, "{records:?}");
+    let [failed, done, refused] = &records[..] else { panic!("{records:?}") };
+    assert_eq!(refused["decision"]["verdict"], "refused");
+    assert_eq!(refused["error"]["code"], "not-approved");
+    assert_eq!(
+        (&failed["success"], &failed["error"]["code"]),
+        (&json!(false), &json!("tool-raised"))
+    );
+    assert_eq!(failed["decision"]["verdict"], "run");
+
+    assert_eq!(done["success"], true);
+    let reason = done["decision"]["reason"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("approved on "), "{reason}");
+    assert_eq!(
+        (&done["dialect"], &done["trust"], &done["tier"]),
+        (&json!("gaia"), &json!("user"), &json!("experimental"))
+    );
+    let enforcement = &done["enforcement"];
+    assert_eq!(
+        (&enforcement["seccomp"], &enforcement["proxy"], &enforcement["watched"]),
+        (&json!(true), &json!(true), &json!(true))
+    );
+    for namespace in ["user", "mount", "pid", "net"] {
+        assert!(enforcement["namespaces"].to_string().contains(namespace), "{enforcement}");
+    }
+    for (list, end) in [
+        ("read", "/work/data/a.txt\""),
+        ("written", "/work/out/made.txt\""),
+        ("denied", "/work/b.txt\""),
+    ] {
+        assert!(done["files"][list].to_string().contains(end), "{list}: {}", done["files"]);
+    }
+    assert!(done["programs"].to_string().contains("/git\""), "{}", done["programs"]);
+    let hosts = done["hosts"].as_array().expect("hosts");
+    assert_eq!(hosts.len(), 2, "{hosts:?}");
+    assert_eq!((&hosts[0]["path"], &hosts[0]["verdict"]), (&json!("/page"), &json!("allowed")));
+    assert_eq!(hosts[1]["host"], "example.com");
+    assert_eq!(hosts[1]["verdict"]["refused"]["reason"], "host-not-granted");
+
+    // By the beginning of its identifier, for people and programs.
+    let id = done["id"].as_str().expect("an identifier");
+    let shown = stage.savoir(&["runs", "show", id]);
+    assert_eq!(shown.code, 0, "{shown}");
+    for part in [
+        "skill         probe\n",
+        "decision      verdict: run\n",
+        "/work/out/made.txt",
+        "example.com",
+    ] {
+        assert!(shown.stdout.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(stage.savoir(&["runs", "show", id, "--json"]).json(), *done);
+    let list = stage.savoir(&["runs"]).stdout;
+    assert_eq!(list.lines().count(), 3);
+    assert!(list.lines().nth(1).is_some_and(|line| line.contains("  ok ")), "{list}");
+}
+
+#[test]
+fn secrets_stay_where_they_are() {
+    let mut stage = Stage::new();
+    stage.set("API_TOKEN", SECRET);
+    // Without a network it cannot leave, so the tool sees it.
+    stage.probe("probe", &["env:read:API_TOKEN", "filesystem:write:./out/**"], "");
+    stage.approve("probe");
+    assert_eq!(stage.execute("import os\nresult = os.environ['API_TOKEN']"), SECRET);
+    for code in [
+        "import os; raise RuntimeError('the token is ' + os.environ['API_TOKEN'])",
+        "import os; open('out/' + os.environ['API_TOKEN'], 'w').close()",
+        "import os; open('/nowhere/' + os.environ['API_TOKEN'])",
+        "import os; print(os.environ['API_TOKEN']); os._exit(1)",
+    ] {
+        let run = stage.run("probe", &["--param", &format!("code={code}")]);
+        let message = run.0.json()["error"].to_string();
+        assert!(!message.contains(SECRET) && !run.0.stderr.contains(SECRET), "{code}: {}", run.0);
+    }
+    assert!(stage.path("work/out").join(SECRET).exists());
+    assert_eq!(holds(&stage.path(".savoir"), SECRET), None);
+
+    // A module that tells it while it is loaded.
+    let loud =
+        format!("{}\nimport os\nraise RuntimeError(os.environ['API_TOKEN'])\n", super::PROBE);
+    stage.gaia("probe", &["env:read:API_TOKEN"], "", &loud);
+    stage.approve("probe");
+    let run = stage.run("probe", &["--param", "code=x"]);
+    run.fails(1, "module-not-loaded");
+    assert!(!run.0.to_string().contains(SECRET), "{}", run.0);
+
+    // With a network, there is only a placeholder.
+    let server = Server::answering("ok");
+    let network = format!("network:read:{}", server.url(""));
+    stage.probe("probe", &["env:read:API_TOKEN", &network], "");
+    stage.approve("probe");
+    let url = server.url("/x");
+    let code = format!(
+        "import os, urllib.request\ntoken = os.environ['API_TOKEN']\n\
+         request = urllib.request.Request('{url}', headers={{'Authorization': 'Bearer ' + token}})\n\
+         result = [token, urllib.request.urlopen(request).read().decode()]\n"
+    );
+    let result = stage.execute(&code);
+    assert_eq!(result[1], "ok");
+    assert_ne!(result[0], SECRET);
+    assert_eq!(server.seen()[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+
+    // What a person adds is kept by its name alone.
+    let skill = stage.skill("probe");
+    let kept = stage.savoir(&["approve", &skill, "--yes", "--allow-env", "API_TOKEN"]);
+    assert_eq!(kept.code, 0, "{kept}");
+    stage.run("probe", &["--param", "code=result = 1"]).succeeds();
+    assert_eq!(holds(&stage.path(".savoir"), SECRET), None);
+    for list in [&["runs"][..], &["runs", "--json"], &["approvals", "--json"]] {
+        assert!(!stage.savoir(list).to_string().contains(SECRET), "{list:?}");
+    }
+}
+
+#[test]
+fn commands_of_people_are_in_the_records() {
+    let stage = Stage::with_commands(
+        "read_only: true\n",
+        &[("say", "| text | string | yes | What |", "echo {{text}}")],
+    );
+    stage.run("demo/say", &["--param", "text=a b\u{1b}[2J"]).succeeds();
+    let record = stage.record();
+    assert_eq!(record["command"][1], "a b\u{1b}[2J");
+    assert_eq!((&record["exit_code"], &record["tool"]), (&json!(0), &json!("say")));
+    let id = record["id"].as_str().expect("an identifier");
+    let shown = stage.savoir(&["runs", "show", id]).stdout;
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    let failing = Stage::with_commands("", &[("no", "", "false")]);
+    let envelope = failing.run("demo/no", &[]).fails(1, "command-failed");
+    assert_eq!(envelope["exit_code"], 1);
+    assert_eq!(failing.record()["error"]["code"], "command-failed");
+}
