@@ -142,25 +142,22 @@ impl CallError {
     }
 
     /// The way out, in words: what there is instead.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> String {
         match self {
             Self::UnknownTool { known, .. } if known.is_empty() => {
-                Some("it brings no tools".to_owned())
+                "it brings no tools; name a script by its path in its folder".to_owned()
             }
-            Self::UnknownTool { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::UnknownTool { known, .. } => format!("its tools: {}", known.join(", ")),
             Self::AmbiguousTool { name, skills } => {
                 let tool = name.rsplit('/').next().unwrap_or(name);
                 let names: Vec<String> =
                     skills.iter().map(|skill| format!("{skill}/{tool}")).collect();
-                Some(format!("say which: {}", names.join(", ")))
+                format!("say which: {}", names.join(", "))
             }
-            Self::Arguments { known, problems, .. } => {
-                let unknown = |problem: &Problem| matches!(problem, Problem::Unknown { .. });
-                problems.iter().any(unknown).then(|| match known.as_slice() {
-                    [] => "it takes no parameters".to_owned(),
-                    known => format!("it takes {}", known.join(", ")),
-                })
-            }
+            Self::Arguments { known, .. } => match known.as_slice() {
+                [] => "it takes no parameters".to_owned(),
+                known => format!("it takes {}", known.join(", ")),
+            },
         }
     }
 }

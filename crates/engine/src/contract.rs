@@ -159,7 +159,7 @@ fn needed_files(outcome: &Outcome, plan: &Noted) -> Vec<PathBuf> {
     let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
     let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
     let is_given = |path: &Path| {
-        SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
+        is_of_the_system(path)
             || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
             || files.contains(path)
             || links.contains(path)
@@ -167,6 +167,11 @@ fn needed_files(outcome: &Outcome, plan: &Noted) -> Vec<PathBuf> {
     };
     let read = outcome.files.read.iter().filter(|path| path.is_file() && !is_given(path));
     read.cloned().collect()
+}
+
+/// Whether programs look at it whether they need it or not.
+pub(crate) fn is_of_the_system(path: &Path) -> bool {
+    SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
 }
 
 fn covered(permissions: &[Permission], path: &Path) -> bool {

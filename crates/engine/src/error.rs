@@ -7,6 +7,7 @@ use savoir_sandbox::{ClosureError, SandboxError};
 use crate::{
     call::CallError,
     grant::{ProgramError, Refusal},
+    requirements::RequirementError,
 };
 
 /// What kind of failure it is, which decides the exit code.
@@ -89,10 +90,21 @@ impl From<ProgramError> for RunError {
 
 impl From<CallError> for RunError {
     fn from(error: CallError) -> Self {
-        let failed = Self::call(error.code(), &error);
-        match error.hint() {
-            Some(hint) => failed.way_out(hint),
-            None => failed,
+        Self::call(error.code(), &error).way_out(error.hint())
+    }
+}
+
+impl From<RequirementError> for RunError {
+    fn from(error: RequirementError) -> Self {
+        let failed = Self::failed(error.code(), &error);
+        match &error {
+            RequirementError::MissingVariables(names) => {
+                let first = names.first().map_or("NAME", String::as_str);
+                failed.way_out(format!("set it before you run the tool: export {first}=…"))
+            }
+            RequirementError::MissingPrograms(_) => failed.way_out("install them"),
+            RequirementError::NoneOfPrograms(_) => failed.way_out("install one of them"),
+            RequirementError::OtherSystem { .. } => failed,
         }
     }
 }
@@ -106,10 +118,11 @@ impl From<SandboxError> for RunError {
                 Self::refused("path-refused", &error)
             }
             SandboxError::Program(ClosureError::NotExecutable { .. }) => {
-                Self::failed("program-not-executable", &error)
+                Self::failed("program-not-executable", &error).way_out("make it executable")
             }
             SandboxError::Program(ClosureError::NotFound { .. }) => {
                 Self::failed("program-not-found", &error)
+                    .way_out("install it, or correct the skill")
             }
             SandboxError::Program(_) | SandboxError::Execute { .. } => {
                 Self::failed("program-not-runnable", &error)

@@ -1,7 +1,10 @@
 //! What a skill asks for, as a whole.
 
 use savoir_sandbox::{Closure, Kind};
-use savoir_skill::skill::{Runner, Tool};
+use savoir_skill::{
+    permission::{Domain, Level, Permission},
+    skill::{Runner, Tool},
+};
 
 use crate::{
     approval::{Preview, Program, Request, Widening},
@@ -27,7 +30,7 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         tools: skill.tools.iter().map(preview).collect(),
         programs: programs(subject, extra),
         permissions: skill.permissions.clone(),
-        unasked: grant::unasked(skill, ground),
+        unasked: unasked(subject, ground),
         packages: skill.requirements.python_packages.clone(),
         extra: extra.clone(),
         digest: subject.digest.clone(),
@@ -36,6 +39,20 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         read_only: skill.policy.read_only.unwrap_or(false),
         always_ask: skill.policy.always_ask.unwrap_or(false),
     }
+}
+
+/// What it gets without declaring a permission: what its dialect grants, and the variables that it
+/// requires. Those may be secrets, so nobody agrees without having seen their names.
+fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
+    let Subject { skill, .. } = subject;
+    let required = skill.requirements.env_vars.iter().map(|name| Permission {
+        domain: Domain::Env,
+        level: Level::Read,
+        scope: Some(name.clone()),
+    });
+    let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
+    let required = required.filter(|one| !declared(one));
+    grant::unasked(skill, ground).into_iter().chain(required).collect()
 }
 
 fn preview(tool: &Tool) -> Preview {

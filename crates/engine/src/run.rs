@@ -3,6 +3,7 @@
 //! what is left of a call that the rules do not allow.
 
 mod action;
+mod denied;
 mod python;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use savoir_sandbox::{Counted, Limits, Outcome, Policy, Watch};
+use savoir_sandbox::{Access, Counted, Limits, Outcome, Policy, Watch};
 use savoir_skill::{
     dialect::{About, Place},
     permission::{Permission, Tier},
@@ -25,7 +26,7 @@ pub use self::{
 use crate::{
     approval::{Program, Request, Widening},
     call,
-    envelope::Envelope,
+    envelope::{Envelope, Stream},
     error::RunError,
     grant::{self, Grants},
     ground::Ground,
@@ -94,6 +95,15 @@ pub struct Plan {
     missing: Vec<PathBuf>,
 }
 
+/// What is heard of a run before it is over.
+#[derive(Clone, Copy, Debug)]
+pub enum Heard<'a> {
+    /// Long work before the tool itself, in words.
+    Progress(&'a str),
+    /// What the tool prints, as it comes.
+    Printed(Stream, &'a [u8]),
+}
+
 /// What a run came to.
 #[derive(Clone, Debug)]
 pub struct Finished {
@@ -103,6 +113,8 @@ pub struct Finished {
     pub record: Record,
     /// What the sandbox saw.
     pub outcome: Outcome,
+    /// What a function gave back, whole.
+    pub value: Option<Value>,
 }
 
 /// Works out everything that a call will do. Nothing is started, written or installed.
@@ -118,7 +130,7 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
     };
     requirements::check_variables(&skill.requirements, is_set)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
-        .map_err(|error| RunError::failed(error.code(), &error))?;
+        .map_err(RunError::from)?;
     let action = match (tool, &call.given) {
         (None, Given::Words(words)) => action::script(subject, call.tool, words)?,
         (None, Given::Code { fence, .. }) => action::code(fence)?,
@@ -126,8 +138,20 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
         (None, _) => return Err(RunError::call("unknown-tool", "no tool was named")),
     };
     let mut plan = assemble(call, tool, action)?;
-    plan.warnings = requirements::advice(&skill.requirements, &requirements::Facts::default());
+    plan.warnings = warnings(call);
     Ok(plan)
+}
+
+/// What does not keep a tool from running, but may make it fail or surprise.
+fn warnings(call: &Call<'_>) -> Vec<String> {
+    let Call { subject, ground, .. } = call;
+    let requirements = &subject.skill.requirements;
+    let path = ground.variables.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or("", |(_, path)| path.as_str());
+    let missing = requirements::check_programs(requirements, path.as_ref()).err();
+    let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    warnings.extend(requirements::advice(requirements, &requirements::Facts::default()));
+    warnings
 }
 
 fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError> {
@@ -264,12 +288,12 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
 }
 
 impl Plan {
-    /// Does it. `progress` hears about long work before the tool itself.
+    /// Does it. `hear` hears what happens meanwhile.
     pub fn run(
         self,
         subject: &Subject,
         home: &Home,
-        progress: &mut dyn FnMut(&str),
+        hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Finished, RunError> {
         // Without its second lock, a machine runs only what someone vouches for.
         if subject.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
@@ -288,13 +312,13 @@ impl Plan {
         let record = self.record(subject);
         // A tool may put a secret into an exception or a path: it must not be kept there.
         let secrets = grant::visible_secrets(&self.policy);
-        match self.carry_out(subject, home, progress) {
+        match self.carry_out(subject, home, hear) {
             Ok(mut done) => {
                 let error = done.envelope.error.take();
                 done.envelope.error = error.map(|text| without(&secrets, text));
-                let Finished { envelope, record, outcome } = action::complete(record, done);
-                let record = record.map_texts(&|text| without(&secrets, text));
-                Ok(Finished { envelope, record, outcome })
+                let finished = action::complete(record, done);
+                let record = finished.record.map_texts(&|text| without(&secrets, text));
+                Ok(Finished { record, ..finished })
             }
             Err(error) => Err(RunError { message: without(&secrets, error.message), ..error }),
         }
@@ -304,12 +328,12 @@ impl Plan {
         mut self,
         subject: &Subject,
         home: &Home,
-        progress: &mut dyn FnMut(&str),
+        hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<action::Done, RunError> {
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
-                action::run_command(self.policy, &program, &arguments, input.as_bytes())
+                action::run_command(self.policy, &program, &arguments, input.as_bytes(), hear)
             }
             Action::Python(call) => {
                 let PythonCall { interpreter, functions, function, arguments } = call;
@@ -319,13 +343,19 @@ impl Plan {
                     &interpreter,
                     &functions,
                     home,
-                    progress,
+                    &mut |line| hear(Heard::Progress(line)),
                 )?;
                 let most = Duration::from_secs(self.seconds.into());
                 let answer = tools.call(&function, &arguments, most);
                 Ok(tools.finish(answer))
             }
         }
+    }
+
+    /// Whether it starts in a folder that is empty at first, because nothing of the one that it
+    /// would start in is granted. A person who sees no output, or no file, may wonder.
+    pub fn starts_empty(&self) -> bool {
+        self.policy.access(&self.directory) == Some(Access::Private)
     }
 
     /// The record of this run as far as it is known before it.

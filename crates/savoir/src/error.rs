@@ -1,6 +1,7 @@
 //! What a command fails with: a kind that picks the exit code, a sentence, and hints.
 
 use std::{
+    borrow::Cow,
     fmt,
     io::{self, Write as _},
     process::ExitCode,
@@ -8,7 +9,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use savoir_engine::StoreError;
+use savoir_engine::{Fault, RunError, StoreError};
 
 use crate::output;
 
@@ -29,17 +30,18 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
+    code: Option<Cow<'static, str>>,
     message: String,
     hints: Vec<String>,
 }
 
 impl CommandError {
     pub(crate) fn input(message: impl fmt::Display) -> Self {
-        Self { kind: Kind::Input, message: message.to_string(), hints: Vec::new() }
+        Self { kind: Kind::Input, code: None, message: message.to_string(), hints: Vec::new() }
     }
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
-        Self { kind: Kind::Findings, message: message.to_string(), hints: Vec::new() }
+        Self { kind: Kind::Findings, ..Self::input(message) }
     }
 
     pub(crate) fn refused(message: impl fmt::Display) -> Self {
@@ -50,6 +52,24 @@ impl CommandError {
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
         self
+    }
+
+    /// Gives the failure a name that programs can rely on.
+    #[must_use]
+    pub(crate) fn named(mut self, code: impl Into<Cow<'static, str>>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// The name for programs; `None` if nobody listens any more.
+    pub(crate) fn code(&self) -> Option<Cow<'static, str>> {
+        let of_kind = match self.kind {
+            Kind::Findings => "skill-unusable",
+            Kind::Input => "wrong-call",
+            Kind::Refused => "not-approved",
+            Kind::Closed => return None,
+        };
+        Some(self.code.clone().unwrap_or(Cow::Borrowed(of_kind)))
     }
 
     pub(crate) fn report(&self) -> ExitCode {
@@ -93,6 +113,18 @@ impl From<io::Error> for CommandError {
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         Self::input(&error).hint(error.help())
+    }
+}
+
+impl From<RunError> for CommandError {
+    fn from(error: RunError) -> Self {
+        let RunError { fault, code, message, way_out } = error;
+        let failed = match fault {
+            Fault::Call => Self::input(message),
+            Fault::Refused => Self::refused(message),
+            Fault::Failed => Self::findings(message),
+        };
+        way_out.into_iter().fold(failed.named(code), Self::hint)
     }
 }
 

@@ -10,6 +10,7 @@ mod conformance;
 mod discover;
 mod error;
 mod load;
+mod mode;
 mod output;
 mod target;
 mod widening;

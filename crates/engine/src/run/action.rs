@@ -9,7 +9,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
-use super::Finished;
+use super::{Finished, Heard};
 use crate::{
     approval::Program,
     envelope::{Capture, Ended, Envelope, Stream as Captured, output_limit_message},
@@ -151,6 +151,7 @@ fn python_call(
 pub(super) struct Done {
     pub(super) envelope: Envelope,
     pub(super) outcome: Outcome,
+    pub(super) value: Option<Value>,
 }
 
 /// Runs a program until it ends or a limit is reached.
@@ -159,6 +160,7 @@ pub(super) fn run_command(
     program: &Program,
     arguments: &[String],
     input: &[u8],
+    hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Done, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
@@ -169,9 +171,10 @@ pub(super) fn run_command(
             Stream::Output => Captured::Stdout,
             Stream::Error => Captured::Stderr,
         };
+        hear(Heard::Printed(stream, bytes));
         capture.push(stream, bytes);
     });
-    Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome })
+    Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome, value: None })
 }
 
 /// The envelope of an outcome, with limits by their names.
@@ -201,7 +204,7 @@ const SIGNAL_FILE_SIZE: i32 = 25;
 
 /// Puts what happened into the record.
 pub(super) fn complete(mut record: Record, done: Done) -> Finished {
-    let Done { envelope, outcome } = done;
+    let Done { envelope, outcome, value } = done;
     let texts = |paths: &BTreeSet<PathBuf>| {
         paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     };
@@ -224,5 +227,5 @@ pub(super) fn complete(mut record: Record, done: Done) -> Finished {
         more: outcome.files.more,
     };
     record.programs = texts(&outcome.files.executed);
-    Finished { envelope, record, outcome }
+    Finished { envelope, record, outcome, value }
 }

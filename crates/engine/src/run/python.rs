@@ -132,8 +132,12 @@ impl PythonTools {
         }
         let printed = printed.join().unwrap_or_default().finish();
         outcome.output_bytes = printed.total;
+        let mut whole = None;
         let mut envelope = match answer {
-            Answer::Value(value, duration) => Envelope::returned(value, duration),
+            Answer::Value(value, duration) => {
+                whole = Some(value.clone());
+                Envelope::returned(value, duration)
+            }
             Answer::Error("host-ended", _, duration) if printed.total > limit => {
                 Envelope::failed("output-limit", output_limit_message(limit), duration)
             }
@@ -143,7 +147,7 @@ impl PythonTools {
             envelope.output = printed.output;
             envelope.truncated = printed.truncated > 0;
         }
-        Done { envelope, outcome }
+        Done { envelope, outcome, value: whole }
     }
 }
 

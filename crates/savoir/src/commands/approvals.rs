@@ -11,7 +11,10 @@ use crate::{error::CommandError, output};
 
 /// List the skills that may run without a question
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  savoir approvals\n  savoir approvals --json")]
+#[command(after_help = "\
+Examples:
+  savoir approvals
+  savoir approvals --json")]
 pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]

@@ -26,9 +26,14 @@ use crate::{
 
 /// Show what a skill may do, and agree to it until it changes
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The options grant more than the skill declares, and only what is given here: approving\nagain without them takes the additions back.\n\nExamples:\n  savoir approve my-skill\n  savoir approve my-skill --allow-host api.example.com --allow-write ./out\n  savoir approve my-skill --yes          agree without a terminal"
-)]
+#[command(after_help = "\
+The options grant more than the skill declares, and only what is given here: approving
+again without them takes the additions back.
+
+Examples:
+  savoir approve my-skill
+  savoir approve my-skill --allow-host api.example.com --allow-write ./out
+  savoir approve my-skill --yes          agree without a terminal")]
 pub(crate) struct Args {
     /// A skill's folder or file, or the name of one that was approved before
     #[arg(value_name = "PATH|NAME")]
@@ -48,11 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let approvals = Approvals::new(&home);
     let path = find(&args.skill, &home, &approvals)?;
     let loaded = load::load(&path, None)?;
-    if !loaded.reading.is_usable() {
-        let path = path.display();
-        return Err(CommandError::findings(format!("{path} cannot be read as a skill"))
-            .hint(format!("see why with: savoir check {path}")));
-    }
+    load::require_usable(&loaded)?;
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
     let subject = Subject::new(&loaded.reading, &loaded.path, folder, Trust::User)
         .map_err(CommandError::input)?;
@@ -63,7 +64,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let fingerprint = Fingerprint::of(&request);
     let kept = approvals.get(&request.path)?;
     let (reasons, warnings) = match decide(&request, kept.as_ref()) {
-        Verdict::Refuse { reason, help } => return Err(CommandError::refused(reason).hint(help)),
+        Verdict::Refuse { reason, help } => {
+            if args.json {
+                output::json(&as_json(&request, std::slice::from_ref(&reason), false))?;
+            }
+            return Err(CommandError::refused(reason).hint(help));
+        }
         Verdict::Ask { reasons, warnings } => (reasons, warnings),
         // An approval can be kept for what would run anyway: the signature may go away.
         Verdict::Run { .. } => (Vec::new(), Vec::new()),

@@ -1,10 +1,11 @@
 //! `savoir run` of a skill without tools: its prompt, and its code blocks if that is asked for.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use savoir_engine::{
     Home, RunError,
     approval::Widening,
+    envelope::{Envelope, Stream},
     ground::Ground,
     run::{Call, Given, plan},
     structured::{self, Answer, Fence, Host, PrepareError, fences_of},
@@ -26,7 +27,7 @@ pub(super) fn run(
     let skill = &door.subject.skill;
     let inputs = match structured::inputs_from_pairs(pairs) {
         Ok(inputs) => inputs,
-        Err(error) => return door.fail(&RunError::call(error.code(), &error)),
+        Err(error) => return Err(RunError::call(error.code(), &error).into()),
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = |reference: &SkillRef| installed_version(reference, door.home());
@@ -41,9 +42,10 @@ pub(super) fn run(
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error @ (PrepareError::Inputs(_) | PrepareError::RepeatedInput(_))) => {
-            return door.fail(&RunError::call(error.code(), &error));
+            let wrong = RunError::call(error.code(), &error);
+            return Err(wrong.way_out("give an input with --input NAME=VALUE").into());
         }
-        Err(error) => return door.fail(&RunError::failed(error.code(), &error)),
+        Err(error) => return Err(RunError::failed(error.code(), &error).into()),
     };
     for warning in &prepared.warnings {
         output::note(warning);
@@ -53,7 +55,7 @@ pub(super) fn run(
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,
-        Err(error) => return door.turn_away(None, &RunError::refused(error.code(), error)),
+        Err(error) => return door.turn_away(None, RunError::refused(error.code(), error)),
     };
     run_fences(door, &fences, &inputs, ground, extra)
 }
@@ -66,42 +68,50 @@ fn run_fences(
     extra: &Widening,
 ) -> Result<ExitCode, CommandError> {
     if fences.is_empty() {
-        let error = RunError::call("no-code", "the skill has no code block that can be run")
-            .way_out("mark blocks as bash, sh, python or node");
-        return door.fail(&error);
+        return Err(RunError::call("no-code", "the skill has no code block that can be run")
+            .way_out("mark blocks as bash, sh, python or node")
+            .into());
     }
     let declared = door.subject.skill.outputs.as_ref();
-    let wants_json = declared.is_some_and(|outputs| outputs.kind == "json");
-    let mut printed = String::new();
+    let mut printed = Vec::new();
+    let mut took = Duration::ZERO;
     for fence in fences {
         let call = Call {
             subject: door.subject,
             tool: fence.interpreter,
             given: Given::Code { fence: fence.clone(), inputs: inputs.clone() },
             ground,
-            mode: "Global",
+            mode: door.mode(),
             extra,
         };
-        let envelope = match plan(&call) {
-            Ok(plan) => door.run_quietly(plan)?.envelope,
-            Err(error) => return door.turn_away(Some(fence.interpreter), &error),
+        // What code answers is its standard output, whole.
+        let collect = |stream: Stream, bytes: &[u8]| match stream {
+            Stream::Stdout => printed.extend_from_slice(bytes),
+            Stream::Stderr => door.pass_on(stream, bytes),
         };
-        if !envelope.success {
-            return door.print(&envelope);
+        let finished = match plan(&call) {
+            Ok(plan) => door.run_quietly(plan, collect)?,
+            Err(error) => return door.turn_away(Some(fence.interpreter), error),
+        };
+        took += Duration::from_millis(finished.envelope.duration_ms);
+        if !finished.envelope.success {
+            return door.print(&finished);
         }
-        // The output has both streams and may be cut; what a program answers is its standard output.
-        match &envelope.parsed {
-            Some(value) if wants_json => printed.push_str(&value.to_string()),
-            _ => printed.push_str(&envelope.output),
-        }
-        printed.push('\n');
     }
-    let Some(declared) = declared else { return door.print_prompt(&printed) };
-    match structured::validate_output(declared, printed.trim_end()) {
-        Ok(Answer::Json(value)) => door.print_answer(value),
-        Ok(_) => door.print_prompt(&printed),
-        Err(error) => door.fail(&RunError::failed(error.code(), &error)),
+    let printed = String::from_utf8_lossy(&printed);
+    let printed = printed.trim_end();
+    let answer = match declared {
+        None => Answer::Text(printed.to_owned()),
+        Some(declared) => structured::validate_output(declared, printed)
+            .map_err(|error| RunError::failed(error.code(), &error))?,
+    };
+    match answer {
+        Answer::Json(value) if door.is_json() => output::json(&Envelope::returned(value, took))?,
+        Answer::Json(value) => output::json(&value)?,
+        _ if door.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
+        _ => output::content(&format!("{printed}\n"))?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The version of an installed skill.

@@ -4,6 +4,7 @@ use std::{fs, path::Path, process::ExitCode};
 
 use savoir_engine::{
     contract::{Noted, smallest, widen},
+    envelope::Envelope,
     ground::Ground,
     run::Plan,
 };
@@ -14,7 +15,7 @@ use savoir_skill::{
     permission::Permission,
     read_as,
 };
-use serde_json::json;
+use serde::Serialize;
 
 use super::run::Door;
 use crate::{error::CommandError, output, write};
@@ -28,6 +29,27 @@ pub(super) enum Output {
     File,
 }
 
+/// The envelope of every run, and what was found out.
+#[derive(Debug, Serialize)]
+struct Recorded<'a> {
+    #[serde(flatten)]
+    envelope: &'a Envelope,
+    /// What this call used.
+    used: &'a [Permission],
+    /// What all recorded tools use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permissions: Option<&'a [Permission]>,
+    /// The same as the skill's dialect writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declaration: Option<&'a str>,
+}
+
+impl<'a> Recorded<'a> {
+    fn of(envelope: &'a Envelope) -> Self {
+        Self { envelope, used: &[], permissions: None, declaration: None }
+    }
+}
+
 pub(super) fn run(
     door: &Door<'_>,
     mut plan: Plan,
@@ -39,33 +61,43 @@ pub(super) fn run(
     let tool = plan.request.tool.clone().unwrap_or_default();
     widen(&mut plan, subject, ground);
     let noted = Noted::of(&plan, subject, door.home());
-    let finished = door.run_quietly(plan)?;
+    let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
     let used = smallest(&finished.outcome, &noted, subject, ground);
     if !finished.envelope.success {
         output::note("the run failed, so nothing is noted; until then it used:");
         for permission in &used {
             output::note(&format!("  {permission}"));
         }
-        return door.print(&finished.envelope);
+        if door.is_json() {
+            output::json(&Recorded { used: &used, ..Recorded::of(&finished.envelope) })?;
+            return Ok(ExitCode::from(1));
+        }
+        return door.print(&finished);
     }
     let all = match &subject.folder {
         Some(folder) => note(folder, &tool, &used)?,
         None => used.clone(),
     };
     let lines = declaration(reading, &all);
+    let written = (into == Output::File).then(|| put(reading, &subject.file, &all)).transpose();
     if door.is_json() {
-        output::json(&json!({
-            "envelope": finished.envelope,
-            "used": used,
-            "permissions": all,
-            "declaration": lines,
-        }))?;
+        // A failure is a document of its own.
+        written?;
+        let (permissions, declaration) = (Some(&*all), lines.as_deref());
+        let envelope = &finished.envelope;
+        output::json(&Recorded { envelope, used: &used, permissions, declaration })?;
     } else {
-        door.print(&finished.envelope)?;
+        door.print(&finished)?;
         print(&tool, &used, lines.as_deref());
+        if let Some(folder) = &subject.folder {
+            let path = folder.join(OBSERVED_FILE);
+            let path = path.display();
+            output::note(&format!("noted in {path}; savoir check compares it with the skill"));
+        }
+        // A person who has to paste the lines has seen them by now.
+        written?;
     }
     if into == Output::File {
-        put(reading, &subject.file, &all)?;
         output::note(&format!("written to {}", subject.file.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -109,7 +141,6 @@ fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
             "\nthis dialect has no field for permissions; grant them with savoir approve --allow-…",
         ),
     }
-    output::note(&format!("noted in {OBSERVED_FILE}; savoir check compares it with the skill"));
 }
 
 /// Puts the permissions into the file, if it then says exactly that.

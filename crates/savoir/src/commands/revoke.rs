@@ -11,9 +11,11 @@ use crate::{error::CommandError, output};
 
 /// Take an approval back
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  savoir revoke my-skill\n  savoir revoke skills/my-skill\n  savoir revoke --all"
-)]
+#[command(after_help = "\
+Examples:
+  savoir revoke my-skill
+  savoir revoke skills/my-skill
+  savoir revoke --all")]
 pub(crate) struct Args {
     /// A skill's folder or file, or its name
     #[arg(value_name = "PATH|NAME", required_unless_present = "all", conflicts_with = "all")]

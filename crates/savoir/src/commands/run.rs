@@ -8,10 +8,11 @@ use savoir_engine::{
         Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, decide, matches_short,
         user_name,
     },
-    envelope::Envelope,
+    call,
+    envelope::{Envelope, Stream},
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Plan, plan, refusal_record},
+    run::{Call, Finished, Given, Heard, Plan, plan, refusal_record},
     subject::Subject,
 };
 use savoir_skill::Reading;
@@ -24,7 +25,9 @@ use crate::{
         record::{self, Output},
     },
     error::CommandError,
-    load, output,
+    load,
+    mode::Mode,
+    output,
     target::{self, Target},
     widening::WideningArgs,
 };
@@ -63,8 +66,8 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// The situation, for skills that ask for it
-    #[arg(long, value_name = "MODE", default_value = "Global")]
-    mode: String,
+    #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
+    mode: Mode,
     /// Agree to exactly this run: the digits that a refusal prints
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
@@ -93,8 +96,20 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let result = start(args);
+    // Whoever asked for JSON gets one document, whatever went wrong and however early.
+    if let Err(error) = &result
+        && args.json
+        && let Some(code) = error.code()
+    {
+        output::json(&Envelope::failed(code, error.to_string(), Duration::ZERO))?;
+    }
+    result
+}
+
+fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
-    let early = |code, error| args.tell(code, error);
+    let early = |code: &'static str, error: CommandError| error.named(code);
     let Target { skill, tool } =
         target::find(&args.target, &home).map_err(|error| early("no-skill", error))?;
     let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
@@ -123,18 +138,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
-impl Args {
-    /// Puts an error that comes before everything else into an envelope, too, if one is expected.
-    fn tell(&self, code: &'static str, error: CommandError) -> CommandError {
-        if self.json {
-            let failed = Envelope::failed(code, error.to_string(), Duration::ZERO);
-            // The error itself is told on standard error in any case.
-            let _ = output::json(&failed);
-        }
-        error
-    }
-}
-
 fn only_tool(subject: &Subject) -> Option<String> {
     match subject.skill.tools.as_slice() {
         [only] => Some(only.name.clone()),
@@ -157,6 +160,12 @@ pub(super) struct Door<'a> {
     pub(super) subject: &'a Subject,
 }
 
+/// Whether a plan may run.
+enum Decision {
+    Run(DecisionRecord),
+    Not { verdict: &'static str, error: CommandError },
+}
+
 impl Door<'_> {
     fn run_tool(
         &self,
@@ -170,7 +179,7 @@ impl Door<'_> {
             tool,
             given: self.given(tool)?,
             ground,
-            mode: &self.args.mode,
+            mode: self.args.mode.as_str(),
             extra,
         };
         match plan(&call) {
@@ -179,22 +188,31 @@ impl Door<'_> {
                 record::run(self, plan, ground, reading, output)
             }
             Ok(plan) => self.run(plan),
-            Err(error) => self.turn_away(Some(tool), &error),
+            Err(error) if error.code == "missing-parameter" => {
+                Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
+            }
+            Err(error) => self.turn_away(Some(tool), error),
         }
     }
 
     /// Options that mean nothing for what is run are a mistake.
     fn unused_options(&self, tool: Option<&str>) -> Option<CommandError> {
-        let Args { params, params_json, inputs, exec_fences, record, .. } = self.args;
+        let Args { params, params_json, inputs, exec_fences, record, words, .. } = self.args;
+        let has_params = !params.is_empty() || params_json.is_some();
+        let is_script = tool.is_some_and(|tool| self.is_script(tool));
         let unused = match tool {
             Some(_) if !inputs.is_empty() => "--input is for the prompt of a skill",
             Some(_) if *exec_fences => "--exec-fences is for the prompt of a skill",
-            None if !params.is_empty() || params_json.is_some() => "--param is for a tool",
+            Some(_) if has_params && is_script => "--param is for a tool, and this is a script",
+            Some(_) if !words.is_empty() && !is_script => "words after `--` are for a script",
+            None if has_params => "--param is for a tool",
             None if *record => "--record is for a tool",
+            None if !words.is_empty() => "words after `--` are for a script",
             _ => return None,
         };
         let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
         let hint = match (tool, tools.as_slice()) {
+            (Some(_), _) if is_script => "give words to a script after `--`".to_owned(),
             (Some(_), _) => "give parameters of a tool with --param".to_owned(),
             (None, []) => "give inputs of a prompt with --input".to_owned(),
             (None, tools) => format!("name a tool: {}", tools.join(", ")),
@@ -206,33 +224,38 @@ impl Door<'_> {
     pub(super) fn turn_away(
         &self,
         tool: Option<&str>,
-        error: &RunError,
+        error: RunError,
     ) -> Result<ExitCode, CommandError> {
         if error.fault == Fault::Refused {
-            self.keep(&mut refusal_record(self.subject, tool, error));
+            self.keep(&mut refusal_record(self.subject, tool, &error));
         }
-        self.fail(error)
+        Err(error.into())
+    }
+
+    /// Whether it is a file of the skill and none of its tools.
+    fn is_script(&self, name: &str) -> bool {
+        let folder = self.subject.folder.as_deref();
+        call::tool(&self.subject.skill, name).is_err()
+            && folder.is_some_and(|folder| folder.join(name).is_file())
     }
 
     fn given(&self, tool: &str) -> Result<Given, CommandError> {
         let Args { params, params_json, words, .. } = self.args;
-        let is_tool = self.subject.skill.tools.iter().any(|known| {
-            known.name == tool || format!("{}/{}", self.subject.skill.name, known.name) == tool
-        });
-        let folder = self.subject.folder.as_deref();
-        if !is_tool && folder.is_some_and(|folder| folder.join(tool).is_file()) {
+        if self.is_script(tool) {
             return Ok(Given::Words(words.clone()));
         }
-        if !is_tool && tool.contains('/') {
-            let folder = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-            let error = CommandError::input(format!("there is no file {tool} in {folder}"))
-                .hint("name a script by its path in the skill's folder, or one of its tools");
-            return Err(self.args.tell("unknown-tool", error));
+        if tool.contains('/') && call::tool(&self.subject.skill, tool).is_err() {
+            let folder = self.subject.path().display();
+            return Err(CommandError::input(format!("there is no file {tool} in {folder}"))
+                .named("unknown-tool")
+                .hint("name a script by its path in the skill's folder, or one of its tools"));
         }
         if let Some(text) = params_json {
-            let map: Map<String, Value> = serde_json::from_str(text)
-                .map_err(|error| CommandError::input(format!("--params-json: {error}")))
-                .map_err(|error| self.args.tell("invalid-json", error))?;
+            let map: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+                CommandError::input(format!("--params-json is no JSON object: {error}"))
+                    .named("invalid-json")
+                    .hint(r#"write it as '{"name": "value"}'"#)
+            })?;
             return Ok(Given::Json(map));
         }
         Ok(Given::Pairs(params.clone()))
@@ -240,23 +263,46 @@ impl Door<'_> {
 
     /// Asks if it must, runs, and prints the envelope.
     fn run(&self, plan: Plan) -> Result<ExitCode, CommandError> {
-        let finished = self.run_quietly(plan)?;
-        self.print(&finished.envelope)
+        let empty = plan.starts_empty().then_some(
+            "it started in an empty folder, since nothing of the one that you are in is granted",
+        );
+        let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
+        let Envelope { success, output, .. } = &finished.envelope;
+        if let (Some(empty), true, true, false) =
+            (empty, *success, output.is_empty(), self.args.json)
+        {
+            output::note(&format!("nothing was printed; {empty}"));
+        }
+        self.print(&finished).map_err(|error| {
+            let denials = finished.denials();
+            // Only a guess, so it has to stand back where something is known.
+            let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
+            denials.into_iter().chain(empty).fold(error, CommandError::hint)
+        })
     }
 
     /// Asks if it must, and runs.
-    pub(super) fn run_quietly(&self, plan: Plan) -> Result<Finished, CommandError> {
+    pub(super) fn run_quietly(
+        &self,
+        plan: Plan,
+        mut printed: impl FnMut(Stream, &[u8]),
+    ) -> Result<Finished, CommandError> {
         for warning in &plan.warnings {
             output::note(warning);
         }
-        let decision = match self.decide(&plan.request)? {
-            Ok(decision) => decision,
-            Err(refused) => return Err(self.refuse(&plan, refused)?),
-        };
         let mut record = plan.record(self.subject);
-        record.decision = decision;
-        let mut progress = |line: &str| output::note(line);
-        match plan.run(self.subject, self.home, &mut progress) {
+        record.decision = match self.decide(&plan.request)? {
+            Decision::Run(decision) => decision,
+            Decision::Not { verdict, error } => {
+                self.keep_refusal(record, verdict, &error);
+                return Err(error);
+            }
+        };
+        let mut hear = |heard: Heard<'_>| match heard {
+            Heard::Progress(line) => output::note(line),
+            Heard::Printed(stream, bytes) => printed(stream, bytes),
+        };
+        match plan.run(self.subject, self.home, &mut hear) {
             Ok(mut finished) => {
                 finished.record.decision = record.decision;
                 self.keep(&mut finished.record);
@@ -266,46 +312,43 @@ impl Door<'_> {
                 let (code, message) = (error.code.to_string(), error.message.clone());
                 record.error = Some(ErrorRecord { code, message });
                 self.keep(&mut record);
-                Err(self.failure(&error)?)
+                Err(error.into())
             }
         }
+    }
+
+    pub(super) fn mode(&self) -> &'static str {
+        self.args.mode.as_str()
     }
 
     pub(super) fn is_json(&self) -> bool {
         self.args.json
     }
 
+    /// Passes on what a tool prints, as it comes, to people.
+    pub(super) fn pass_on(&self, stream: Stream, bytes: &[u8]) {
+        if !self.args.json {
+            output::pass_on(stream == Stream::Stderr, bytes);
+        }
+    }
+
     pub(super) fn home(&self) -> &Home {
         self.home
     }
 
-    /// Prints a prompt, or what its code printed.
+    /// Prints a prompt, whole: the half of one would be another prompt.
     pub(super) fn print_prompt(&self, text: &str) -> Result<ExitCode, CommandError> {
         if self.args.json {
-            // All of it: a prompt without its middle is another prompt.
-            let output = text.trim_end().to_owned();
-            let whole = Envelope { output, ..Envelope::returned(Value::Null, Duration::ZERO) };
-            output::json(&whole)?;
+            let empty = Envelope::returned(Value::Null, Duration::ZERO);
+            output::json(&Envelope { output: text.trim_end().to_owned(), ..empty })?;
         } else {
             output::content(text)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Prints an answer in JSON that fits its schema.
-    pub(super) fn print_answer(&self, value: Value) -> Result<ExitCode, CommandError> {
-        if self.args.json {
-            output::json(&Envelope::returned(value, Duration::ZERO))?;
-        } else {
-            output::json(&value)?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn decide(
-        &self,
-        request: &Request,
-    ) -> Result<Result<DecisionRecord, CommandError>, CommandError> {
+    /// Asks whether a plan may run, if it must.
+    fn decide(&self, request: &Request) -> Result<Decision, CommandError> {
         // A recording has nearly every right: no answer holds for the next one.
         let kept = self.approvals.get(&request.path)?.filter(|_| !self.args.record);
         let fingerprint = Fingerprint::of(request);
@@ -314,37 +357,42 @@ impl Door<'_> {
             reason,
             approved_by: (verdict != "run").then(user_name),
         };
+        let refused = |error| Ok(Decision::Not { verdict: "refused", error });
         let (reasons, warnings) = match decide(request, kept.as_ref()) {
-            Verdict::Run { reason } => return Ok(Ok(decided("run", reason))),
+            Verdict::Run { reason } => return Ok(Decision::Run(decided("run", reason))),
             Verdict::Refuse { reason, help } => {
-                return Ok(Err(CommandError::refused(reason).hint(help)));
+                return refused(CommandError::refused(reason).hint(help));
+            }
+            Verdict::Ask { warnings, .. } if self.args.record => {
+                (vec!["a recording has nearly every right".to_owned()], warnings)
             }
             Verdict::Ask { reasons, warnings } => (reasons, warnings),
         };
         if let Some(short) = &self.args.approve {
             if matches_short(&fingerprint, short) {
-                return Ok(Ok(decided("once", reasons.join("; "))));
+                return Ok(Decision::Run(decided("once", reasons.join("; "))));
             }
-            return Ok(Err(CommandError::refused(
-                "--approve is for another run, or for what this skill was before",
-            )
-            .hint(format!("what would run now has the twelve digits {}", fingerprint.short()))));
+            let message = "--approve is for another run, or for what this skill was before";
+            let hint = format!("what would run now has the twelve digits {}", fingerprint.short());
+            return refused(CommandError::refused(message).hint(hint));
         }
         if !ask::can_ask() {
-            return Ok(Err(self.nobody(request, &fingerprint, &reasons)));
+            return refused(self.nobody(request, &fingerprint, &reasons));
         }
         let choices = if self.args.record { Choices::OnlyOnce } else { Choices::OnceOrAlways };
-        match ask::ask(request, &reasons, &warnings, choices)? {
-            Answer::Once => Ok(Ok(decided("once", reasons.join("; ")))),
+        let verdict = match ask::ask(request, &reasons, &warnings, choices)? {
+            Answer::Once => "once",
             Answer::Always => {
                 self.approvals.keep(Approval::new(request, user_name()))?;
-                Ok(Ok(decided("always", reasons.join("; "))))
+                "always"
             }
             Answer::No => {
-                let skill = &request.skill;
-                Ok(Err(CommandError::refused(format!("{skill} was not run: you declined"))))
+                let message = format!("{} was not run: you declined", request.skill);
+                let error = CommandError::refused(message);
+                return Ok(Decision::Not { verdict: "declined", error });
             }
-        }
+        };
+        Ok(Decision::Run(decided(verdict, reasons.join("; "))))
     }
 
     fn nobody(
@@ -361,6 +409,10 @@ impl Door<'_> {
         ));
         let additions = self.args.widening.words();
         let once = format!("to agree to this run alone, add: --approve {}", fingerprint.short());
+        if self.args.record {
+            // What `approve` shows are other, smaller rights.
+            return refused.hint("record on a terminal, where you see what it may do").hint(once);
+        }
         if request.always_ask || request.trust == Trust::Untrusted {
             refused
                 .hint(format!("to see what it may do: savoir approve {path}{additions}"))
@@ -371,26 +423,12 @@ impl Door<'_> {
     }
 
     /// Keeps a record of what was not run.
-    fn refuse(&self, plan: &Plan, error: CommandError) -> Result<CommandError, CommandError> {
-        let mut record = plan.record(self.subject);
-        record.decision = DecisionRecord {
-            verdict: if error.to_string().ends_with("you declined") {
-                "declined"
-            } else {
-                "refused"
-            }
-            .to_owned(),
-            reason: error.to_string(),
-            approved_by: None,
-        };
+    fn keep_refusal(&self, mut record: Record, verdict: &str, error: &CommandError) {
         let message = error.to_string();
+        let (verdict, reason) = (verdict.to_owned(), message.clone());
+        record.decision = DecisionRecord { verdict, reason, approved_by: None };
         record.error = Some(ErrorRecord { code: "not-approved".to_owned(), message });
         self.keep(&mut record);
-        if self.args.json {
-            let failed = Envelope::failed("not-approved", error.to_string(), Duration::ZERO);
-            output::json(&failed)?;
-        }
-        Ok(error)
     }
 
     fn keep(&self, record: &mut Record) {
@@ -399,34 +437,17 @@ impl Door<'_> {
         }
     }
 
-    pub(super) fn fail(&self, error: &RunError) -> Result<ExitCode, CommandError> {
-        Err(self.failure(error)?)
-    }
-
-    fn failure(&self, error: &RunError) -> Result<CommandError, CommandError> {
-        if self.args.json {
-            let code = error.code.to_string();
-            output::json(&Envelope::failed(code, error.message.clone(), Duration::ZERO))?;
-        }
-        let failed = match error.fault {
-            Fault::Call => CommandError::input(&error.message),
-            Fault::Refused => CommandError::refused(&error.message),
-            Fault::Failed => CommandError::findings(&error.message),
-        };
-        Ok(match &error.way_out {
-            Some(way_out) => failed.hint(way_out),
-            None => failed,
-        })
-    }
-
-    pub(super) fn print(&self, envelope: &Envelope) -> Result<ExitCode, CommandError> {
+    /// Prints what a run came to; for people, what it printed was passed on already.
+    pub(super) fn print(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
+        let Finished { envelope, value, .. } = finished;
         if self.args.json {
             output::json(envelope)?;
-        } else {
-            output::content(&envelope.output)?;
-            if !envelope.output.is_empty() && !envelope.output.ends_with('\n') {
-                output::text("\n")?;
-            }
+        } else if let Some(value) = value {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            output::content(&format!("{}\n", text.trim_end_matches('\n')))?;
+        } else if finished.record.command.is_empty() && !envelope.output.is_empty() {
+            // What a module printed before it failed.
+            output::note(&envelope.output);
         }
         match &envelope.error {
             None => Ok(ExitCode::SUCCESS),

@@ -20,7 +20,11 @@ use crate::{error::CommandError, output};
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  savoir runs\n  savoir runs --limit 5 --json\n  savoir runs show 20261115-0601"
+    after_help = "\
+Examples:
+  savoir runs
+  savoir runs --limit 5 --json
+  savoir runs show 20261115-0601"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -16,6 +16,7 @@ use crate::{
     discover::{self, Candidate},
     error::CommandError,
     load::{self, Origin},
+    mode::Mode,
     output,
 };
 
@@ -62,27 +63,6 @@ enum Format {
     Mcp,
     #[value(help = "The prompt of gibb.eri.sh for its model")]
     Functiongemma,
-}
-
-/// Modes as gibb.eri.sh writes them.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-enum Mode {
-    Global,
-    Dev,
-    Meeting,
-    Writer,
-}
-
-impl Mode {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Global => "Global",
-            Self::Dev => "Dev",
-            Self::Meeting => "Meeting",
-            Self::Writer => "Writer",
-        }
-    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {

@@ -10,6 +10,7 @@ mod doctor;
 mod examples;
 mod fences;
 mod limits;
+mod mistakes;
 mod permissions;
 mod python;
 mod records;

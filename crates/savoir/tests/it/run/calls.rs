@@ -70,7 +70,7 @@ fn targets_that_are_not_there() {
     let stage = stage();
     let run = stage.run("demo/serch", &[]);
     run.fails(2, "unknown-tool");
-    run.says(&["Unknown tool 'serch', did you mean 'search'?", "there are search, other"]);
+    run.says(&["Unknown tool 'serch', did you mean 'search'?", "its tools: search, other"]);
     let run = stage.run("demo", &[]);
     run.fails(2, "tool-not-named");
     run.says(&["demo has several tools: search, other", "name one: savoir run"]);
