@@ -21,7 +21,7 @@ mod tests;
 mod words;
 
 pub use decide::{Verdict, decide};
-pub use fingerprint::{Fingerprint, matches_short};
+pub use fingerprint::{Fingerprint, agrees};
 pub use interpreter::is_interpreter;
 pub use kept::{Approval, Approvals, user_name};
 pub use words::{Line, Role, plain, quoted, shown, why, words};
@@ -184,7 +184,7 @@ pub struct Request {
     pub dialect: String,
     /// The tool that would run; none for the skill as a whole.
     pub tool: Option<String>,
-    /// The exact program and arguments, empty if it is no command.
+    /// The exact program or function and its arguments; empty for the skill as a whole.
     pub command: Vec<String>,
     /// What the tools run, for a question about the skill as a whole.
     pub tools: Vec<Preview>,

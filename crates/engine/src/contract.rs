@@ -13,7 +13,7 @@ use savoir_sandbox::{
 use savoir_skill::permission::{Domain, Level, Permission, any_network};
 
 use crate::{
-    grant,
+    grant::{self, Refusal},
     ground::Ground,
     home::Home,
     run::{Plan, start_directory},
@@ -46,20 +46,24 @@ const SYSTEM_FILES: [&str; 13] = [
 const NAMED_FILES: usize = 2;
 
 /// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
-/// is asked about says so, and the answer is never kept.
-pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) {
+/// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
+pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), Refusal> {
     let writable: BTreeSet<PathBuf> = [Some(&ground.directory), ground.repository.as_ref()]
         .into_iter()
         .flatten()
-        .filter(|path| path.parent().is_some() && **path != ground.home)
+        .filter(|path| path.parent().is_some() && !ground.home.starts_with(path))
+        .filter(|path| !grant::is_protected(path, ground))
         .cloned()
         .collect();
+    let roots: Vec<PathBuf> = writable.iter().cloned().collect();
+    let protected = grant::protect(ground, subject.folder.as_deref(), &roots, &[])?;
     let policy = &mut plan.policy;
     policy.paths.retain(|grant| grant.path != ground.home || grant.access != Access::Private);
     policy
         .paths
         .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
     policy.paths.extend(writable.iter().map(PathGrant::write));
+    policy.paths.extend(protected);
     if let Ok(host) = "*".parse::<HostPattern>() {
         let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
             host: host.clone(),
@@ -87,6 +91,7 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) {
         level: Level::Write,
         scope: Some(format!("{}/**", path.display())),
     }));
+    Ok(())
 }
 
 fn top_folders() -> Vec<PathBuf> {

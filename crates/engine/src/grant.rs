@@ -19,9 +19,10 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
+pub(crate) use self::files::{is_protected, protect};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
 pub(crate) use self::variables::visible_secrets;
-use crate::{approval::Widening, ground::Ground};
+use crate::{approval::Widening, ground::Ground, subject::HISTORY};
 
 /// A permission that is not granted, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -117,7 +118,11 @@ impl Grants<'_> {
             watch,
             ..Policy::default()
         };
+        let base = policy.paths.len();
         let missing = files::add(self, &mut policy.paths)?;
+        let granted: Vec<PathBuf> =
+            policy.paths[base..].iter().map(|grant| grant.path.clone()).collect();
+        policy.paths.extend(self.history(&granted));
         uncover(&mut policy.paths);
         policy.programs.extend(programs::granted(self.permissions, self.extra)?);
         let secrets = if network == savoir_sandbox::Network::None {
@@ -131,6 +136,15 @@ impl Grants<'_> {
             policy.environment.insert(name.clone(), Variable::Plain(value.clone()));
         }
         Ok((policy, missing))
+    }
+
+    /// The history of version control in the skill's folder does not count for an approval, so it
+    /// is not shown either, unless the folder is the user's own working ground.
+    fn history(&self, granted: &[PathBuf]) -> Vec<PathGrant> {
+        let own = self.folder.filter(|folder| !granted.iter().any(|path| folder.starts_with(path)));
+        let places = own.into_iter().flat_map(|folder| HISTORY.map(|name| folder.join(name)));
+        let there = places.filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
+        there.map(PathGrant::private).collect()
     }
 
     /// What every run has: its own temporary folder and home, the skill, and what runs it.

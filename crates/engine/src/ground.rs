@@ -26,7 +26,8 @@ pub struct Ground {
 impl Ground {
     /// Where this process is.
     pub fn here() -> std::io::Result<Self> {
-        let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        // As [`Home`] has it, so that what is kept and what is protected are in the same place.
+        let home = env::home_dir().filter(|home| home.is_absolute());
         let home = home.and_then(|home| home.canonicalize().ok());
         let home = home.as_deref().unwrap_or(Path::new("/nonexistent"));
         let variables = env::vars_os()
@@ -38,10 +39,11 @@ impl Ground {
     /// A folder and a home, with an empty environment.
     pub fn at(directory: &Path, home: &Path) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let directory = real(directory);
+        let (directory, home) = (real(directory), real(home));
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
-        let repository = repository.map(Path::to_owned);
-        Self { repository, home: real(home), directory, variables: Vec::new(), kept: Vec::new() }
+        // Whoever keeps the whole home in a repository does not mean to show it to every skill.
+        let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
+        Self { repository, home, directory, variables: Vec::new(), kept: Vec::new() }
     }
 
     /// With the folders of Savoir itself.
@@ -74,5 +76,10 @@ mod tests {
         let ground = Ground::at(&root, &root.join("outer"));
         assert_eq!(ground.repository, None);
         assert_eq!(ground.start(), root.join("outer"));
+        for home in ["outer", "outer/home"] {
+            std::fs::create_dir_all(root.join("outer/home/project")).unwrap();
+            let ground = Ground::at(&root.join("outer/home/project"), &root.join(home));
+            assert_eq!(ground.repository, None, "the home is no working ground");
+        }
     }
 }

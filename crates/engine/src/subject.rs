@@ -17,6 +17,10 @@ use thiserror::Error;
 
 use crate::{approval::Trust, limits, words::hex};
 
+/// Folders in which version control keeps its history. In the root of a skill they do not count, and
+/// a run does not see them.
+pub(crate) const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
+
 /// A skill on disk.
 #[derive(Clone, Debug)]
 pub struct Subject {
@@ -47,6 +51,12 @@ pub enum SubjectError {
         /// What the system said.
         source: io::Error,
     },
+    /// What it says is in a folder that does not count for an approval.
+    #[error("{} is in the history of version control", path.display())]
+    History {
+        /// Its SKILL.md.
+        path: PathBuf,
+    },
     /// It has more than anyone can judge.
     #[error("{} has more than {what}, which is too much to approve", path.display())]
     TooLarge {
@@ -69,6 +79,11 @@ impl Subject {
         let unreadable = |source| SubjectError::Unreadable { path: file.to_owned(), source };
         let file = file.canonicalize().map_err(unreadable)?;
         let folder = folder.map(Path::canonicalize).transpose().map_err(unreadable)?;
+        let in_history =
+            |folder: &Path| HISTORY.iter().any(|name| file.starts_with(folder.join(name)));
+        if folder.as_deref().is_some_and(in_history) {
+            return Err(SubjectError::History { path: file });
+        }
         let digest = digest(folder.as_deref().unwrap_or(&file))?;
         // Nobody has signed it yet: a claim alone is worth nothing.
         let attested = Tier::Experimental;
@@ -132,7 +147,7 @@ fn place(text: &str, offset: usize) -> String {
 }
 
 /// SHA-256 over paths, kinds and contents of everything that a run can see, whether `check` looks
-/// at it or not. Only the history of version control is left out.
+/// at it or not. Only the history of version control is left out, which a run does not see.
 fn digest(path: &Path) -> Result<String, SubjectError> {
     let mut hash = Hash { sha256: Sha256::new(), root: path, files: 0, bytes: 0 };
     if path.is_dir() {
@@ -164,7 +179,7 @@ impl Hash<'_> {
             let kind = entry.file_type().map_err(unreadable)?;
             let relative = [prefix, name.as_encoded_bytes()].concat();
             if kind.is_dir() {
-                if [".git", ".hg", ".svn"].iter().any(|history| name == *history) {
+                if depth == 0 && HISTORY.iter().any(|history| name == *history) {
                     continue;
                 }
                 self.folder(&path, &[&relative, b"/".as_slice()].concat(), depth + 1)?;
@@ -244,5 +259,21 @@ mod tests {
         fs::create_dir(root.join(".git")).unwrap();
         fs::write(root.join(".git/index"), "").unwrap();
         assert_eq!(seen.last(), Some(&digest(root).unwrap()));
+        fs::create_dir_all(root.join("node_modules/x/.git")).unwrap();
+        fs::write(root.join("node_modules/x/.git/run.py"), "").unwrap();
+        assert_ne!(seen.last(), Some(&digest(root).unwrap()), "only the root's own history");
+    }
+
+    #[test]
+    fn a_skill_is_not_in_its_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join(".git/real.md"), "text").unwrap();
+        std::os::unix::fs::symlink(".git/real.md", root.join("SKILL.md")).unwrap();
+        let source = savoir_skill::Source::from_bytes(b"text".to_vec()).unwrap();
+        let reading = savoir_skill::read(source, None);
+        let found = Subject::new(&reading, &root.join("SKILL.md"), Some(root), Trust::User);
+        assert!(matches!(found, Err(SubjectError::History { .. })), "{found:?}");
     }
 }

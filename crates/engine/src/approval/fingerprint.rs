@@ -12,8 +12,11 @@ use super::{Program, Request, Widening};
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
-/// The digits that a person must at least give.
+/// The digits by which a person tells two of them apart.
 const SHORT: usize = 12;
+
+/// The digits that agree to a run: so many that nobody can make two skills with the same ones.
+const AGREEING: usize = 32;
 
 impl Fingerprint {
     /// The fingerprint of a request.
@@ -53,7 +56,12 @@ impl Fingerprint {
         &self.0
     }
 
-    /// As many digits as [`matches_short`] wants.
+    /// As many digits as [`agrees`] wants.
+    pub fn agreeing(&self) -> &str {
+        self.0.get(..AGREEING).unwrap_or(&self.0)
+    }
+
+    /// Enough digits for a person to tell it from others.
     pub fn short(&self) -> &str {
         self.0.get(..SHORT).unwrap_or(&self.0)
     }
@@ -72,8 +80,8 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Whether the digits, twelve of them or more, are the beginning of the fingerprint.
-pub fn matches_short(fingerprint: &Fingerprint, digits: &str) -> bool {
+/// Whether the digits, 32 of them or more, are the beginning of the fingerprint.
+pub fn agrees(fingerprint: &Fingerprint, digits: &str) -> bool {
     let beginning = fingerprint.0.get(..digits.len());
-    digits.len() >= SHORT && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))
+    digits.len() >= AGREEING && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))
 }

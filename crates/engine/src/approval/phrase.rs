@@ -99,9 +99,25 @@ fn hosts(verb: &str, scope: Option<&str>, everything: &str) -> Phrase {
         None => grave(format!("{verb} {everything}")),
         Some(scope) => match scope.strip_prefix("*.") {
             Some(host) => plain(format!("{verb} {} and all hosts below it", look_alike(host))),
+            None if is_own(scope) => {
+                let host = look_alike(scope);
+                grave(format!("{verb} {host}, which may be inside your own network"))
+            }
             None => plain(format!("{verb} {}", look_alike(scope))),
         },
     }
+}
+
+/// Whether a scope names this machine, or an address that may be in the user's own network.
+fn is_own(scope: &str) -> bool {
+    let rest = scope.split_once("://").map_or(scope, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    let bare = |text: &str| text.parse::<std::net::IpAddr>().is_ok();
+    host.eq_ignore_ascii_case("localhost") || bare(host) || bare(authority)
 }
 
 fn variables(scope: Option<&str>) -> Phrase {

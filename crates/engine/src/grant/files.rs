@@ -53,8 +53,8 @@ const PROTECTED_IN_HOME: [&str; 23] = [
 ];
 
 /// What stays as it is in a `.git` that a person opened for writing.
-const PROTECTED_IN_GIT: [&str; 6] =
-    ["hooks", "config", "config.worktree", "info", "modules", "worktrees"];
+const PROTECTED_IN_GIT: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "info", "modules", "worktrees"];
 
 /// Adds what the permissions say about files; gives the folders that must be made before a run.
 pub(super) fn add(
@@ -107,7 +107,12 @@ pub(super) fn add(
             missing.extend(add_tree(grants, scope, tree, paths)?);
         }
     }
-    protect(grants, start, paths)?;
+    let writable: Vec<PathBuf> = paths[start..]
+        .iter()
+        .filter(|grant| grant.access == Access::Write)
+        .map(|grant| grant.path.clone())
+        .collect();
+    paths.extend(protect(grants.ground, grants.folder, &writable, &opened(grants))?);
     Ok(missing)
 }
 
@@ -122,7 +127,8 @@ struct Tree {
 /// A scope that is a path, not the name of a host.
 fn is_database_file(scope: &str) -> bool {
     let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
-    scope.contains('/') || scope.starts_with('~') || ends.iter().any(|end| scope.ends_with(end))
+    let is_path = scope.contains('/') || scope.starts_with('~');
+    !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
 }
 
 fn access(permission: &Permission) -> Option<Access> {
@@ -185,11 +191,16 @@ fn add_tree(
     }
     let mut missing = None;
     if access == Access::Write {
-        if let Some(protected) = protected_above(&path, grants) {
+        if let Some(protected) = protected_above(&path, grants.ground, &opened(grants)) {
             let reason = format!("{} is never written by skills", protected.display());
             return refuse(reason, "write somewhere else");
         }
         if path.symlink_metadata().is_err() {
+            // It would be made wherever the link leads.
+            if let Some(link) = path.ancestors().find(|above| above.is_symlink()) {
+                let reason = format!("{} is a link", link.display());
+                return refuse(reason, "write the path that the link leads to");
+            }
             let own = [&grants.ground.directory, &grants.ground.home];
             if !is_folder || !own.iter().any(|place| path.starts_with(place)) {
                 let reason = format!("{} does not exist", path.display());
@@ -203,17 +214,17 @@ fn add_tree(
 }
 
 /// The protected path that a path is, or lies in.
-fn protected_above(path: &Path, grants: &Grants<'_>) -> Option<PathBuf> {
-    protected_paths(grants).into_iter().find(|protected| path.starts_with(protected))
+fn protected_above(path: &Path, ground: &Ground, opened: &[PathBuf]) -> Option<PathBuf> {
+    protected_paths(ground, opened).into_iter().find(|protected| path.starts_with(protected))
 }
 
-fn protected_paths(grants: &Grants<'_>) -> Vec<PathBuf> {
-    let Grants { ground, extra, .. } = grants;
-    let opened: Vec<PathBuf> = extra
-        .write
-        .iter()
-        .map(|scope| absolute(scope.strip_suffix("/**").unwrap_or(scope), ground))
-        .collect();
+/// What a person opened for writing by name.
+fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
+    let plain = |scope: &String| scope.strip_suffix("/**").unwrap_or(scope).to_owned();
+    grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.ground)).collect()
+}
+
+fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
@@ -230,17 +241,16 @@ fn protected_paths(grants: &Grants<'_>) -> Vec<PathBuf> {
     paths
 }
 
-/// Protects what lies below a writable folder.
-fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
-    let writable: Vec<PathBuf> = paths[start..]
-        .iter()
-        .filter(|grant| grant.access == Access::Write)
-        .map(|grant| grant.path.clone())
-        .collect();
+/// What stays as it is below writable folders: the protected names, and the skill itself.
+pub(crate) fn protect(
+    ground: &Ground,
+    folder: Option<&Path>,
+    writable: &[PathBuf],
+    opened: &[PathBuf],
+) -> Result<Vec<PathGrant>, Refusal> {
     let root_of = |path: &Path| writable.iter().find(|root| path.starts_with(root));
-    let own = grants.folder.map(Path::to_owned);
     let mut protected = Vec::new();
-    for path in protected_paths(grants).into_iter().chain(own) {
+    for path in protected_paths(ground, opened).into_iter().chain(folder.map(Path::to_owned)) {
         let Some(root) = root_of(&path) else { continue };
         let there = path.ancestors().find_map(|step| Some((step, step.symlink_metadata().ok()?)));
         match there {
@@ -259,6 +269,10 @@ fn protect(grants: &Grants<'_>, start: usize, paths: &mut Vec<PathGrant>) -> Res
     }
     protected.sort();
     protected.dedup();
-    paths.extend(protected.into_iter().map(PathGrant::protected));
-    Ok(())
+    Ok(protected.into_iter().map(PathGrant::protected).collect())
+}
+
+/// Whether a folder is, or lies in, something that no skill writes to.
+pub(crate) fn is_protected(path: &Path, ground: &Ground) -> bool {
+    protected_above(path, ground, &[]).is_some()
 }

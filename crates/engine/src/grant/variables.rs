@@ -34,8 +34,19 @@ const NEVER: [&str; 16] = [
 ];
 
 /// Words in a name that tell a secret.
-const SECRET_WORDS: [&str; 7] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+const SECRET_WORDS: [&str; 11] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "SESSION",
+    "DSN",
+    "JWT",
+    "DATABASE_URL",
+];
 
 /// What a program sees of a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -71,14 +71,18 @@ impl Action {
         }
     }
 
-    /// The exact command, for a person; empty if it is no command.
+    /// The exact command, or the function with its arguments, for a person.
     pub fn shown(&self) -> Vec<String> {
         match self {
             Self::Command { program, arguments, .. } => {
                 let name = program.path.to_string_lossy().into_owned();
                 std::iter::once(name).chain(arguments.iter().cloned()).collect()
             }
-            Self::None | Self::Python(_) => Vec::new(),
+            Self::Python(PythonCall { function, arguments, .. }) => {
+                let pairs = arguments.iter().map(|(name, value)| format!("{name}={value}"));
+                std::iter::once(function.clone()).chain(pairs).collect()
+            }
+            Self::None => Vec::new(),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Empty folders that hold the place of protected paths that do not exist, so that a run cannot
+//! Empty folders, and a few files, that hold the place of protected paths that do not exist, so that a run cannot
 //! make them. They are on the host's disk, since a mount needs something to lie on, and are
 //! removed when the last run that needs them is over.
 
 use std::{
     fs::{self, File},
+    io::Write as _,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -36,11 +37,15 @@ impl Placeholders {
         let failed = |source| {
             SandboxError::build(format!("holding the place of {}", path.display()), source)
         };
-        match fs::create_dir(path) {
-            Ok(()) => {
-                let folder = File::open(path).map_err(failed)?;
-                folder.set_modified(mark()).map_err(failed)?;
-            }
+        let made = match content(path) {
+            None => fs::create_dir(path).and_then(|()| File::open(path)),
+            Some(text) => File::create_new(path).and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                Ok(file)
+            }),
+        };
+        match made {
+            Ok(file) => file.set_modified(mark()).map_err(failed)?,
             // Another run was faster.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(error)),
@@ -63,9 +68,24 @@ impl Drop for Placeholders {
         for (path, folder) in &self.held {
             // Whoever still needs it holds a lock, and removes it later.
             if is_placeholder(path) && folder.try_lock().is_ok() {
-                let _ = fs::remove_dir(path);
+                let _ = match content(path) {
+                    None => fs::remove_dir(path),
+                    Some(_) => fs::remove_file(path),
+                };
             }
         }
+    }
+}
+
+/// The text of a placeholder that must be a file. git takes a folder in these places for a broken
+/// repository; this is what it assumes without the file.
+pub(super) fn content(path: &Path) -> Option<&'static str> {
+    if path.ends_with(".git/commondir") {
+        Some(".\n")
+    } else if path.ends_with(".git/config.worktree") {
+        Some("")
+    } else {
+        None
     }
 }
 
@@ -75,10 +95,17 @@ fn mark() -> SystemTime {
 }
 
 fn is_placeholder(path: &Path) -> bool {
-    let marked = path.symlink_metadata().is_ok_and(|metadata| {
-        metadata.is_dir() && metadata.modified().is_ok_and(|time| time == mark())
-    });
-    marked && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    let Ok(metadata) = path.symlink_metadata() else { return false };
+    let is_marked = metadata.modified().is_ok_and(|time| time == mark());
+    is_marked
+        && match content(path) {
+            None => {
+                metadata.is_dir() && fs::read_dir(path).is_ok_and(|mut all| all.next().is_none())
+            }
+            Some(text) => {
+                metadata.is_file() && fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
+            }
+        }
 }
 
 #[cfg(test)]
@@ -97,6 +124,25 @@ mod tests {
         assert!(path.is_dir(), "the second run still needs it");
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn git_reads_on_where_a_file_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        fs::create_dir(&git).unwrap();
+        let paths = ["commondir", "config.worktree"].map(|name| git.join(name));
+        let hold =
+            || Placeholders::hold(paths.iter().map(PathBuf::as_path), std::iter::empty()).unwrap();
+        let first = hold();
+        let second = hold();
+        drop(first);
+        assert_eq!(fs::read_to_string(&paths[0]).unwrap(), ".\n");
+        drop(second);
+        assert!(paths.iter().all(|path| !path.exists()));
+        fs::write(&paths[0], "../other\n").unwrap();
+        drop(Placeholders::hold(std::iter::empty(), [paths[0].as_path()].into_iter()).unwrap());
+        assert!(paths[0].exists(), "what a person made stays");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use libc::{c_char, c_uint, sock_filter};
 
 use super::{
     filter::{self, Sockets},
-    landlock,
+    landlock, placeholder,
     root::{Item, Layout, Mode},
     sys::{self, Handled},
 };
@@ -296,7 +296,8 @@ fn make_parents(
 
 /// What holds the place of something that does not exist yet is a folder, too.
 fn is_folder(path: &Path, layout: &Layout) -> bool {
-    path.is_dir() || layout.placeholders.iter().any(|placeholder| placeholder == path)
+    let held = layout.placeholders.iter().any(|placeholder| placeholder == path);
+    path.is_dir() || (held && placeholder::content(path).is_none())
 }
 
 fn mount_flags(mode: Mode) -> u64 {

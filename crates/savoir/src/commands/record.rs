@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::ExitCode};
 
 use savoir_engine::{
+    RunError,
     contract::{Noted, smallest, widen},
     envelope::Envelope,
     ground::Ground,
@@ -59,7 +60,9 @@ pub(super) fn run(
 ) -> Result<ExitCode, CommandError> {
     let subject = door.subject;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    widen(&mut plan, subject, ground);
+    if let Err(refusal) = widen(&mut plan, subject, ground) {
+        return Err(RunError::from(refusal).into());
+    }
     let noted = Noted::of(&plan, subject, door.home());
     let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
     let used = smallest(&finished.outcome, &noted, subject, ground);
@@ -109,6 +112,12 @@ fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be kept: {error}", path.display()))
     };
+    // The folder is a stranger's: a link in it must not choose what is overwritten.
+    if let Some(link) =
+        [path.parent().unwrap_or(folder), &path].into_iter().find(|p| p.is_symlink())
+    {
+        return Err(failed(&format!("{} is a link", link.display())).hint("remove the link"));
+    }
     let mut notes = match fs::read(&path) {
         Ok(bytes) => Observed::parse(&bytes)
             .map_err(|error| failed(&error).hint("remove the file, and record every tool anew"))?,

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use savoir_engine::{
     Fault, Home, RunError,
     approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, decide, matches_short,
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, agrees, decide, shown,
         user_name,
     },
     call,
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// The situation, for skills that ask for it
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
     mode: Mode,
-    /// Agree to exactly this run: the digits that a refusal prints
+    /// Agree to this skill as it is, once: the digits that a refusal prints
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
     /// Run with nearly every right, watched, and print the smallest permissions that would do
@@ -309,8 +309,9 @@ impl Door<'_> {
                 Ok(finished)
             }
             Err(error) => {
-                let (code, message) = (error.code.to_string(), error.message.clone());
-                record.error = Some(ErrorRecord { code, message });
+                // What follows the first line was printed by the tool, and is not kept.
+                let message = error.message.lines().next().unwrap_or_default().to_owned();
+                record.error = Some(ErrorRecord { code: error.code.to_string(), message });
                 self.keep(&mut record);
                 Err(error.into())
             }
@@ -369,11 +370,11 @@ impl Door<'_> {
             Verdict::Ask { reasons, warnings } => (reasons, warnings),
         };
         if let Some(short) = &self.args.approve {
-            if matches_short(&fingerprint, short) {
+            if agrees(&fingerprint, short) {
                 return Ok(Decision::Run(decided("once", reasons.join("; "))));
             }
             let message = "--approve is for another run, or for what this skill was before";
-            let hint = format!("what would run now has the twelve digits {}", fingerprint.short());
+            let hint = format!("what would run now is --approve {}", fingerprint.agreeing());
             return refused(CommandError::refused(message).hint(hint));
         }
         if !ask::can_ask() {
@@ -408,10 +409,13 @@ impl Door<'_> {
             reasons.join("; ")
         ));
         let additions = self.args.widening.words();
-        let once = format!("to agree to this run alone, add: --approve {}", fingerprint.short());
+        let once = format!("to agree to this run alone, add: --approve {}", fingerprint.agreeing());
         if self.args.record {
-            // What `approve` shows are other, smaller rights.
-            return refused.hint("record on a terminal, where you see what it may do").hint(once);
+            // `savoir approve` shows what the skill declares, not what a recording gets.
+            let rights = request.permissions.iter().map(ToString::to_string);
+            let rights = shown(&rights.collect::<Vec<_>>().join(", "));
+            let hint = format!("a recording may do nearly everything: {rights}");
+            return refused.hint(hint).hint(once);
         }
         if request.always_ask || request.trust == Trust::Untrusted {
             refused

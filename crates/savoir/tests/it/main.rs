@@ -8,6 +8,8 @@ mod documentation;
 mod generated;
 mod other_commands;
 #[cfg(target_os = "linux")]
+mod protected;
+#[cfg(target_os = "linux")]
 mod run;
 mod support;
 mod tools;

@@ -68,10 +68,10 @@ fn a_short_form_has_at_least_twelve_digits() {
     let all = fingerprint.as_str();
     assert_eq!((all.len(), fingerprint.short().len()), (64, 12));
     for length in 0..=64 {
-        assert_eq!(matches_short(&fingerprint, &all[..length]), length >= 12, "{length}");
+        assert_eq!(agrees(&fingerprint, &all[..length]), length >= 32, "{length}");
     }
-    assert!(matches_short(&fingerprint, &all[..20].to_uppercase()));
-    assert!(!matches_short(&fingerprint, &format!("{all}0")));
-    assert!(!matches_short(&fingerprint, &all[1..20]));
-    assert!(!matches_short(&fingerprint, "ééééééééé"));
+    assert!(agrees(&fingerprint, &all[..40].to_uppercase()));
+    assert!(!agrees(&fingerprint, &format!("{all}0")));
+    assert!(!agrees(&fingerprint, &all[1..40]));
+    assert!(!agrees(&fingerprint, "ééééééééé"));
 }
