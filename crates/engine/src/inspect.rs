@@ -10,6 +10,7 @@ use crate::{
     approval::{Preview, Program, Request, Widening},
     grant,
     ground::Ground,
+    limits,
     python::host::is_python_handler,
     structured::fences,
     subject::Subject,
@@ -73,6 +74,8 @@ fn programs(subject: &Subject, extra: &Widening) -> Vec<Program> {
     names.extend(skill.requirements.programs.iter().chain(&extra.programs).cloned());
     if skill.tools.is_empty() {
         names.extend(fences(&skill.body, None).iter().map(|fence| fence.interpreter.to_owned()));
+        // Any of its scripts can be run, each with the interpreter that it names.
+        names.extend(skill.resources.iter().map(|path| format!("./{path}")).take(limits::SCRIPTS));
     }
     names.sort();
     names.dedup();

@@ -19,3 +19,6 @@ pub const SKILL_DEPTH: usize = 32;
 
 /// Secrets below this length are not looked for in texts: too much else looks like them.
 pub const SECRET_BYTES: usize = 6;
+
+/// Files of a skill without tools that are looked at as scripts.
+pub const SCRIPTS: usize = 256;

@@ -121,6 +121,11 @@ impl Process {
 }
 
 impl Killer {
+    /// Ends it when someone wants this process to end.
+    pub fn kill_on_interruption(&self) {
+        match self.0 {}
+    }
+
     /// Ends it at once.
     pub fn kill(&self) {
         match self.0 {}

@@ -85,6 +85,9 @@ impl PythonTools {
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
         let killer = process.killer().map_err(|error| failed(&error))?;
         let guard = process.killer().map_err(|error| failed(&error))?;
+        let on_interruption = process.killer().map_err(|error| failed(&error))?;
+        // Ends with the process.
+        thread::spawn(move || on_interruption.kill_on_interruption());
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(failed(&"the pipes are gone"));

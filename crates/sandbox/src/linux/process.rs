@@ -183,6 +183,7 @@ impl Launch<'_> {
         placeholders: Placeholders,
     ) -> Result<Process, SandboxError> {
         let pipes = Pipes::new()?;
+        let interruptions = Interruptions::hold()?;
         let group = Group::new(&self.policy.limits);
         plan.grouped = group.is_some();
         let started = Instant::now();
@@ -222,6 +223,7 @@ impl Launch<'_> {
                 watched: plan.watched,
             },
             _group: group,
+            interruptions,
         };
         self.wait_until_started(&mut process, plan, settings)?;
         Ok(process)
@@ -324,6 +326,34 @@ fn above_standard(fd: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd, SandboxErr
     fd.try_clone_to_owned().map_err(|source| SandboxError::build("making pipes", source))
 }
 
+/// Holds back the signals that would end this process before it has tidied up. They end the
+/// program instead, and then it is up to the caller.
+struct Interruptions {
+    before: libc::sigset_t,
+    arrivals: OwnedFd,
+}
+
+impl Interruptions {
+    fn hold() -> Result<Self, SandboxError> {
+        let held = sys::hold_interruptions();
+        let (before, arrivals) =
+            held.map_err(|errno| SandboxError::build("holding signals", errno))?;
+        Ok(Self { before, arrivals })
+    }
+}
+
+impl Drop for Interruptions {
+    fn drop(&mut self) {
+        sys::restore_signals(&self.before);
+    }
+}
+
+impl std::fmt::Debug for Interruptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Interruptions").finish()
+    }
+}
+
 /// A program that runs, with its supervisor. When it is dropped, everything that it started ends.
 #[derive(Debug)]
 pub struct Process {
@@ -342,6 +372,7 @@ pub struct Process {
     over: bool,
     enforcement: Enforcement,
     _group: Option<Group>,
+    interruptions: Interruptions,
 }
 
 impl Process {
@@ -367,7 +398,8 @@ impl Process {
 
     /// Gives it the input and passes on its output until it has ended or a limit is reached.
     pub fn drive(mut self, input: &[u8], mut sink: impl FnMut(Stream, &[u8])) -> Outcome {
-        let mut drive = Drive { input, printed: 0, end: None, everyone_is_dead: false };
+        let mut drive =
+            Drive { input, printed: 0, end: None, interrupted: false, everyone_is_dead: false };
         // The program can read its own output and fill its own input: what was ready a moment ago
         // may not be any more, and waiting for it would stop the clock.
         for file in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
@@ -385,6 +417,8 @@ impl Process {
                     drive.end = Some(End::TimedOut);
                 } else if drive.printed > self.output {
                     drive.end = Some(End::TooMuchOutput);
+                } else if drive.interrupted {
+                    drive.end = Some(End::Stopped);
                 }
                 if drive.end.is_some() {
                     self.terminate();
@@ -418,7 +452,8 @@ impl Process {
 
     /// Something that can end it from elsewhere.
     pub fn killer(&self) -> io::Result<Killer> {
-        Ok(Killer { pidfd: self.pidfd.try_clone()? })
+        let arrivals = self.interruptions.arrivals.try_clone()?;
+        Ok(Killer { pidfd: self.pidfd.try_clone()?, arrivals })
     }
 
     /// Waits for whatever comes first; `false` if nothing can come any more.
@@ -439,12 +474,17 @@ impl Process {
             sys::Wait::read(fd(&self.stdout)),
             sys::Wait::read(fd(&self.stderr)),
             sys::Wait::write(fd(&self.stdin)),
+            sys::Wait::read(self.interruptions.arrivals.as_raw_fd()),
         ];
         let milliseconds = until.map(|left| left.as_millis().min(60_000) as i32 + 1);
         if sys::poll(&mut waits, milliseconds).is_err() {
             return false;
         }
-        let [control, stdout, stderr, stdin] = waits.map(|wait| wait.ready);
+        let [control, stdout, stderr, stdin, interrupted] = waits.map(|wait| wait.ready);
+        if interrupted {
+            sys::drain(self.interruptions.arrivals.as_raw_fd());
+            drive.interrupted = true;
+        }
         if stdout {
             drive.read(&mut self.stdout, Stream::Output, sink);
         }
@@ -527,9 +567,25 @@ impl Drop for Process {
 #[derive(Debug)]
 pub struct Killer {
     pidfd: OwnedFd,
+    arrivals: OwnedFd,
 }
 
 impl Killer {
+    /// Ends it when someone wants this process to end; gives up once it has ended by itself.
+    pub fn kill_on_interruption(&self) {
+        let mut waits =
+            [sys::Wait::read(self.arrivals.as_raw_fd()), sys::Wait::read(self.pidfd.as_raw_fd())];
+        while sys::poll(&mut waits, None).is_ok() {
+            if waits[1].ready {
+                return;
+            }
+            if waits[0].ready {
+                sys::drain(self.arrivals.as_raw_fd());
+                return self.kill();
+            }
+        }
+    }
+
     /// Ends it at once; nothing happens if it has ended already.
     pub fn kill(&self) {
         let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
@@ -541,6 +597,8 @@ struct Drive<'a> {
     input: &'a [u8],
     printed: u64,
     end: Option<End>,
+    /// Someone wants this process to end.
+    interrupted: bool,
     /// Nothing can come any more that is not there yet.
     everyone_is_dead: bool,
 }

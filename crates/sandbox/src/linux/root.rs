@@ -15,9 +15,9 @@ use crate::{
 /// Device files that every program may expect.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Where programs look for the certificates that they trust.
-const CERTIFICATES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt"];
+/// Where programs look for the certificates that they trust: a file, and links to it.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+const CERTIFICATE_LINKS: [&str; 2] = ["/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// What lies at a path of the new root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,8 +195,9 @@ impl Layout {
         text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned());
         text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned());
         if let Some(certificate) = certificate {
-            for path in CERTIFICATES {
-                text(path, (*certificate).to_owned());
+            text(CERTIFICATES, (*certificate).to_owned());
+            for path in CERTIFICATE_LINKS {
+                self.items.entry(path.into()).or_insert(Item::Link(CERTIFICATES.into()));
             }
         }
         for device in DEVICES {

@@ -526,6 +526,27 @@ pub(crate) fn block_signals() -> Result<libc::sigset_t> {
     }
 }
 
+/// Signals by which a person or the system ends a program, held back for this thread and those
+/// that it starts, and the descriptor on which they arrive instead.
+pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
+    // SAFETY: both sets are valid places, initialised before they are read; the descriptor is new.
+    unsafe {
+        let mut wanted: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
+        libc::sigemptyset(&raw mut wanted);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&raw mut wanted, signal);
+        }
+        let result = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, &raw mut before);
+        if result != 0 {
+            return Err(Errno(result));
+        }
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        let fd = check_int(libc::signalfd(-1, &raw const wanted, flags))?;
+        Ok((before, OwnedFd::from_raw_fd(fd)))
+    }
+}
+
 pub(crate) fn restore_signals(before: &libc::sigset_t) {
     // SAFETY: before was filled in by `block_signals`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };

@@ -3,6 +3,7 @@
 use std::{
     fs,
     os::unix::fs::MetadataExt as _,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -148,4 +149,33 @@ fn a_process_that_multiplies_is_bounded() {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     assert!(output.starts_with("refused after ") || is_root, "{output}");
     gone(&marker);
+}
+
+#[test]
+fn an_interruption_ends_the_tool_and_tidies_up() {
+    let stage = Stage::with_commands("read_only: false\n", &[("nap", "", "sleep 30")]);
+    stage.repository();
+    let before = names(&stage.path("work"));
+    let tool = stage.skill("demo/nap");
+    let mut run = stage.command(&["run", &tool, "--json"]).spawn().expect("savoir starts");
+    let started = Instant::now();
+    while names(&stage.path("work")) == before {
+        assert!(started.elapsed() < Duration::from_secs(20), "the tool does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let signalled =
+        Command::new("kill").args(["-INT", &run.id().to_string()]).status().expect("kill");
+    assert!(signalled.success());
+    assert_eq!(run.wait().expect("it ends").code(), Some(1));
+    assert!(started.elapsed() < Duration::from_secs(25), "it waited for the tool");
+    assert_eq!(names(&stage.path("work")), before, "nothing is left in the repository");
+    assert_eq!(stage.records()[0]["error"]["code"], "stopped");
+}
+
+fn names(folder: &std::path::Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
