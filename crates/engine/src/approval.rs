@@ -198,6 +198,8 @@ pub struct Request {
     pub unasked: Vec<Permission>,
     /// Python packages that are installed for it, outside its folder.
     pub packages: Vec<String>,
+    /// What it asks of the machine and of the model that calls it, as written.
+    pub needs: Vec<String>,
     /// What the person adds.
     pub extra: Widening,
     /// SHA-256 of the content of the skill's folder in hexadecimal digits.

@@ -3,7 +3,7 @@
 use savoir_sandbox::{Closure, Kind};
 use savoir_skill::{
     permission::{Domain, Level, Permission},
-    skill::{Runner, Tool},
+    skill::{Requirements, Runner, Tool},
 };
 
 use crate::{
@@ -33,6 +33,7 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         permissions: skill.permissions.clone(),
         unasked: unasked(subject, ground),
         packages: skill.requirements.python_packages.clone(),
+        needs: needs(&skill.requirements),
         extra: extra.clone(),
         digest: subject.digest.clone(),
         trust: subject.trust,
@@ -54,6 +55,18 @@ fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
     let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
     let required = required.filter(|one| !declared(one));
     grant::unasked(skill, ground).into_iter().chain(required).collect()
+}
+
+/// What the skill asks of the machine and of the model that calls it.
+fn needs(requirements: &Requirements) -> Vec<String> {
+    let Requirements { python, model, context, hardware, os, .. } = requirements;
+    let mut needs = Vec::new();
+    needs.extend(python.as_ref().map(|range| format!("Python {range}")));
+    needs.extend(model.as_ref().map(|size| format!("a model of {size} parameters")));
+    needs.extend(context.as_ref().map(|size| format!("a context of {size} tokens")));
+    needs.extend(hardware.as_ref().map(|hardware| format!("hardware {hardware}")));
+    needs.extend((!os.is_empty()).then(|| format!("one of these systems: {}", os.join(", "))));
+    needs
 }
 
 fn preview(tool: &Tool) -> Preview {

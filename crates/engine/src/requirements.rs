@@ -4,7 +4,7 @@
 //! context and hardware are advice: a known mismatch is a sentence for the user, and what nobody
 //! knows is no mismatch.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, fs};
 
 use savoir_skill::skill::Requirements;
 use serde_json::Value;
@@ -26,6 +26,24 @@ pub struct Facts {
     pub npu: Option<bool>,
     /// Bytes of memory of the graphics card.
     pub gpu_vram: Option<u64>,
+}
+
+impl Facts {
+    /// What can be found out about this machine; nothing is known about the model.
+    pub fn of_this_machine() -> Self {
+        let accelerators = fs::read_dir("/dev/accel").map(|mut entries| entries.next().is_some());
+        Self { npu: Some(accelerators.unwrap_or(false)), gpu_vram: gpu_memory(), ..Self::default() }
+    }
+}
+
+/// Memory of the largest graphics card that tells; none if there is no card at all.
+fn gpu_memory() -> Option<u64> {
+    let cards = fs::read_dir("/sys/class/drm").ok()?.flatten();
+    let sizes = cards.filter_map(|card| {
+        let total = card.path().join("device/mem_info_vram_total");
+        fs::read_to_string(total).ok()?.trim().parse::<u64>().ok()
+    });
+    sizes.max()
 }
 
 /// Why a tool cannot run here.

@@ -150,7 +150,7 @@ fn warnings(call: &Call<'_>) -> Vec<String> {
     let path = path.map_or("", |(_, path)| path.as_str());
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    warnings.extend(requirements::advice(requirements, &requirements::Facts::default()));
+    warnings.extend(requirements::advice(requirements, &requirements::Facts::of_this_machine()));
     warnings
 }
 

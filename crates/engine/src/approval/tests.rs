@@ -34,6 +34,7 @@ pub(super) fn request() -> Request {
         permissions: permissions(&["shell:execute:git", "filesystem:read:~/data/**"]),
         unasked: Vec::new(),
         packages: Vec::new(),
+        needs: Vec::new(),
         extra: Widening::default(),
         digest: "cd".repeat(32),
         trust: Trust::User,

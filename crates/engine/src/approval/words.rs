@@ -84,6 +84,7 @@ pub fn words(request: &Request) -> Vec<Line> {
         }),
     );
     programs(&mut page, request);
+    page.list("needs", request.needs.iter().map(|need| (Role::Fact, shown(need))));
     page.list(
         "packages",
         request.packages.iter().map(|package| {
