@@ -3,7 +3,7 @@
 //! - `root` lays out what is visible, `plan` works out every step beforehand.
 //! - `child` is what the new process does; `sys` are the system calls that it uses.
 //! - `filter` and `landlock` are the second and third lock.
-//! - `process` starts and watches over it; `watch` notes the files that it opens; `group` holds
+//! - `launch` starts it, `process` watches over it; `watch` notes the files that it opens; `group` holds
 //!   limits for all its processes together.
 
 #![expect(
@@ -16,6 +16,7 @@ mod child;
 mod filter;
 mod group;
 mod landlock;
+mod launch;
 mod placeholder;
 mod plan;
 mod process;
@@ -24,7 +25,8 @@ mod sys;
 mod trial;
 mod watch;
 
-pub use process::{Killer, Process, Sandbox, Stream};
+pub use launch::Sandbox;
+pub use process::{Killer, Process, Stream};
 pub(crate) use trial::examine;
 
 /// The version of Landlock that the kernel has.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{group, process::Sandbox, sys};
+use super::{group, launch::Sandbox, sys};
 use crate::{
     closure::{TRUSTED_PATH, find},
     outcome::{End, Outcome},

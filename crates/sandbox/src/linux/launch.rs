@@ -1,0 +1,316 @@
+//! [`Sandbox`] makes a policy ready and starts programs under it.
+
+use std::{
+    ffi::CString,
+    fs::File,
+    io,
+    net::TcpListener,
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustls_pki_types::CertificateDer;
+
+use super::{
+    child::{self, Descriptors, Message, Stage},
+    group::Group,
+    placeholder::Placeholders,
+    plan::{self, Execution, Plan},
+    process::{Interruptions, Process},
+    root::{Layout, Texts},
+    sys, watch,
+};
+use crate::{
+    closure::Closure,
+    environment,
+    error::SandboxError,
+    outcome::{Enforcement, LimitedBy},
+    policy::{Access, Network, Policy},
+    proxy::{Authority, Proxy, Settings, SystemResolver},
+    support::Missing,
+};
+
+const NAMESPACES: [(&str, libc::c_int); 7] = [
+    ("user", libc::CLONE_NEWUSER),
+    ("mount", libc::CLONE_NEWNS),
+    ("pid", libc::CLONE_NEWPID),
+    ("network", libc::CLONE_NEWNET),
+    ("ipc", libc::CLONE_NEWIPC),
+    ("uts", libc::CLONE_NEWUTS),
+    ("cgroup", libc::CLONE_NEWCGROUP),
+];
+
+/// How long the new process may take until the program runs. Building the root takes
+/// milliseconds; a network file system may take longer.
+const START: Duration = Duration::from_secs(30);
+
+/// A policy that is ready to run programs.
+#[derive(Debug)]
+pub struct Sandbox {
+    policy: Policy,
+    closure: Closure,
+    trust: Vec<CertificateDer<'static>>,
+}
+
+impl Sandbox {
+    /// Makes a policy ready: finds out what its programs need.
+    pub fn new(policy: Policy) -> Result<Self, SandboxError> {
+        let closure = Closure::of(&policy.programs)?;
+        Ok(Self { policy, closure, trust: Vec::new() })
+    }
+
+    /// Certificates of authorities that the proxy trusts beside those of the system.
+    #[must_use]
+    pub fn trusting(mut self, certificates: Vec<CertificateDer<'static>>) -> Self {
+        self.trust = certificates;
+        self
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What the programs of the policy need to start.
+    pub fn closure(&self) -> &Closure {
+        &self.closure
+    }
+
+    /// Starts a program. The first argument is the one after its name.
+    pub fn start(&self, program: &Path, arguments: &[String]) -> Result<Process, SandboxError> {
+        let policy = &self.policy;
+        let proxied = match &policy.network {
+            Network::None => None,
+            Network::Hosts(grants) => {
+                Some((grants.clone(), Authority::new().map_err(proxy_error)?))
+            }
+        };
+        let certificate = proxied.as_ref().map(|(_, authority)| authority.certificate_pem());
+        let built = environment::build(policy, certificate.is_some())?;
+        let (uid, gid) = sys::identity();
+        let variable = |name| built.plain(name).unwrap_or_default();
+        let (user, home) = (variable("USER"), variable("HOME"));
+        let texts = Texts {
+            user: if user.is_empty() { "user" } else { user },
+            home: if home.is_empty() { "/" } else { home },
+            uid,
+            gid,
+            certificate,
+        };
+        let layout = Layout::new(policy, &self.closure, &texts)?;
+        let landlock = sys::landlock_version().ok();
+        let mut plan = Plan::new(
+            policy,
+            &layout,
+            Execution {
+                program: program.to_owned(),
+                arguments: c_arguments(program, arguments)?,
+                environment: built.entries()?,
+            },
+            landlock,
+        )?;
+        let settings = proxied.map(|(grants, authority)| Settings {
+            grants,
+            secrets: built.secrets(),
+            authority,
+            resolver: Box::new(SystemResolver),
+            trust: self.trust.clone(),
+        });
+        let placeholders = Placeholders::hold(
+            layout.placeholders.iter().map(PathBuf::as_path),
+            policy.paths.iter().filter(|grant| grant.access == Access::Protected).map(|g| &*g.path),
+        )?;
+        let launch = Launch { policy, layout: &layout, landlock, program };
+        launch.start(&mut plan, settings, placeholders)
+    }
+}
+
+fn proxy_error(error: impl std::fmt::Display) -> SandboxError {
+    SandboxError::Proxy(error.to_string())
+}
+
+fn c_arguments(program: &Path, arguments: &[String]) -> Result<Vec<CString>, SandboxError> {
+    let texts = arguments.iter().map(|text| plan::c_text(text.as_ref(), "an argument"));
+    std::iter::once(plan::c_path(program)).chain(texts).collect()
+}
+
+/// What is known when the new process is made.
+struct Launch<'a> {
+    policy: &'a Policy,
+    layout: &'a Layout,
+    landlock: Option<u32>,
+    program: &'a Path,
+}
+
+/// Both ends of the three standard streams, and of the control socket.
+struct Pipes {
+    control: (OwnedFd, OwnedFd),
+    stdin: (io::PipeReader, io::PipeWriter),
+    stdout: (io::PipeReader, io::PipeWriter),
+    stderr: (io::PipeReader, io::PipeWriter),
+}
+
+impl Pipes {
+    fn new() -> Result<Self, SandboxError> {
+        let failed = |source| SandboxError::build("making pipes", source);
+        Ok(Self {
+            control: sys::message_pair().map_err(|errno| failed(errno.into()))?,
+            stdin: io::pipe().map_err(failed)?,
+            stdout: io::pipe().map_err(failed)?,
+            stderr: io::pipe().map_err(failed)?,
+        })
+    }
+}
+
+impl Launch<'_> {
+    fn start(
+        &self,
+        plan: &mut Plan,
+        settings: Option<Settings>,
+        placeholders: Placeholders,
+    ) -> Result<Process, SandboxError> {
+        let pipes = Pipes::new()?;
+        let interruptions = Interruptions::hold()?;
+        let group = Group::new(&self.policy.limits);
+        plan.grouped = group.is_some();
+        let started = Instant::now();
+        let pidfd = fork(plan, &pipes)?;
+        // Before it goes on, so that nobody is started outside the group.
+        let group = group.filter(|group| group.add(pidfd.as_fd()));
+        if plan.grouped {
+            let go_on = sys::send(pipes.control.0.as_raw_fd(), child::GO_ON, None);
+            go_on.map_err(|errno| SandboxError::build("starting", errno))?;
+        }
+        let Pipes { control, stdin, stdout, stderr } = pipes;
+        drop((control.1, stdin.0, stdout.1, stderr.1));
+        let mut process = Process {
+            control: control.0,
+            pidfd,
+            stdin: Some(File::from(OwnedFd::from(stdin.1))),
+            stdout: Some(File::from(OwnedFd::from(stdout.0))),
+            stderr: Some(File::from(OwnedFd::from(stderr.0))),
+            proxy: None,
+            watcher: None,
+            placeholders,
+            wall: self.policy.limits.wall,
+            output: self.policy.limits.output,
+            started,
+            status: None,
+            over: false,
+            enforcement: Enforcement {
+                namespaces: NAMESPACES.iter().map(|(name, _)| *name).collect(),
+                landlock: self.landlock,
+                seccomp: true,
+                limits: if group.is_some() {
+                    LimitedBy::ControlGroup
+                } else {
+                    LimitedBy::ResourceLimits
+                },
+                proxy: settings.is_some(),
+                watched: plan.watched,
+            },
+            group,
+            interruptions,
+        };
+        self.wait_until_started(&mut process, plan, settings)?;
+        Ok(process)
+    }
+
+    /// Takes the listeners that the new process sends, until the program runs or has failed.
+    fn wait_until_started(
+        &self,
+        process: &mut Process,
+        plan: &Plan,
+        mut settings: Option<Settings>,
+    ) -> Result<(), SandboxError> {
+        let lost = || SandboxError::build("starting", io::Error::other("the process ended early"));
+        let deadline = Instant::now() + START;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut waits = [sys::Wait::read(process.control.as_raw_fd())];
+            let polled = sys::poll(&mut waits, Some(left.as_millis() as i32));
+            polled.map_err(|errno| SandboxError::build("starting", errno))?;
+            if left.is_zero() {
+                return Err(SandboxError::build("starting", io::ErrorKind::TimedOut));
+            }
+            if !waits[0].ready {
+                continue;
+            }
+            match process.receive() {
+                Some((Message::Listener, Some(fd))) => {
+                    let settings = settings.take().ok_or_else(lost)?;
+                    let proxy =
+                        Proxy::start(TcpListener::from(fd), settings).map_err(proxy_error)?;
+                    process.proxy = Some(proxy);
+                }
+                Some((Message::Notifications, Some(fd))) => {
+                    process.watcher = Some(watch::start(fd, Arc::new(self.sight())));
+                }
+                Some((Message::Started, _)) => return Ok(()),
+                Some((Message::Failed(failure), _)) => {
+                    let source = io::Error::from_raw_os_error(failure.errno);
+                    return Err(match failure.stage {
+                        Stage::Execute => {
+                            SandboxError::Execute { program: self.program.to_owned(), source }
+                        }
+                        Stage::Identity => Missing::namespaces(source).into(),
+                        Stage::Directory => {
+                            SandboxError::HiddenDirectory { path: self.policy.directory.clone() }
+                        }
+                        _ => SandboxError::build(plan.describe(failure), source),
+                    });
+                }
+                _ => return Err(lost()),
+            }
+        }
+    }
+
+    fn sight(&self) -> watch::Sight {
+        watch::Sight {
+            policy: self.policy.clone(),
+            visible: self.layout.iter().map(|(path, _)| path.to_owned()).collect(),
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the child of a fork runs here")]
+fn fork(plan: &mut Plan, pipes: &Pipes) -> Result<OwnedFd, SandboxError> {
+    // Descriptors that the child copies over 0 to 2 must not be among these themselves.
+    let standard = [
+        above_standard(pipes.stdin.0.as_fd())?,
+        above_standard(pipes.stdout.1.as_fd())?,
+        above_standard(pipes.stderr.1.as_fd())?,
+    ];
+    let control = above_standard(pipes.control.1.as_fd())?;
+    let descriptors = Descriptors {
+        control: control.as_raw_fd(),
+        standard: [0, 1, 2].map(|index| standard[index].as_raw_fd()),
+    };
+    let flags = NAMESPACES.iter().fold(0, |flags, (_, flag)| flags | flag);
+    let failed = |errno: sys::Errno| SandboxError::build("blocking signals", errno);
+    let before = sys::block_signals().map_err(failed)?;
+    // SAFETY: the child calls `child::run` at once, which neither allocates nor returns.
+    let forked = unsafe { sys::fork_into(flags) };
+    match forked {
+        Ok(sys::Forked::Child) => child::run(plan, descriptors),
+        Ok(sys::Forked::Parent { pidfd }) => {
+            sys::restore_signals(&before);
+            Ok(pidfd)
+        }
+        Err(errno) => {
+            sys::restore_signals(&before);
+            Err(match errno.0 {
+                libc::EPERM | libc::ENOSPC | libc::EACCES => {
+                    Missing::namespaces(io::Error::from(errno)).into()
+                }
+                _ => SandboxError::build("making a process", errno),
+            })
+        }
+    }
+}
+
+fn above_standard(fd: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd, SandboxError> {
+    fd.try_clone_to_owned().map_err(|source| SandboxError::build("making pipes", source))
+}
