@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use savoir_sandbox::{Access, Counted, Limits, Outcome, Policy, Watch};
+use savoir_sandbox::{Access, Counted, Limits, Outcome, PathGrant, Policy, Watch};
 use savoir_skill::{
     dialect::{About, Place},
-    permission::{Permission, Tier},
+    permission::Tier,
     skill::Tool,
 };
 use serde_json::{Map, Value};
@@ -180,8 +180,6 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
         action.programs().iter().map(|program| program.path.clone()).collect();
     programs.extend(required_programs(subject));
     let own_variables = own_variables(call);
-    // A folder that is not granted is not there: an empty one takes its place.
-    let directory = visible_directory(&directory, &permissions, extra, ground, subject);
     let grants = Grants {
         permissions: &permissions,
         extra,
@@ -195,7 +193,10 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
         directory: &directory,
     };
     let seconds = seconds(subject);
-    let (policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let (mut policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    // A folder that is not granted is not there: the run starts in an empty one.
+    let directory = if is_visible(&policy, &directory) { directory } else { "/tmp".into() };
+    policy.directory.clone_from(&directory);
     let mut request = inspect(subject, ground, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = action.shown();
@@ -241,36 +242,16 @@ fn input_variable(name: &str) -> String {
     format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }
 
-/// Where the run starts: the wanted folder if it can be seen, else the temporary one.
-fn visible_directory(
-    wanted: &Path,
-    permissions: &[Permission],
-    extra: &Widening,
-    ground: &Ground,
-    subject: &Subject,
-) -> PathBuf {
-    use savoir_skill::permission::{Domain, Level};
-    let shown = |scope: &str| {
-        let folder = scope.trim_end_matches("/**").trim_end_matches("**");
-        let folder = match folder.strip_prefix("~/") {
-            Some(rest) => ground.home.join(rest),
-            None if folder == "~" => ground.home.clone(),
-            None => ground.directory.join(folder.trim_start_matches("./")),
-        };
-        // Folders on the way to something visible are there, too.
-        wanted.starts_with(&folder) || folder.starts_with(wanted)
-    };
-    let declared = permissions
-        .iter()
-        .filter(|p| p.domain == Domain::Filesystem && p.level != Level::None)
-        .filter_map(|p| p.scope.as_deref());
-    let added = extra.read.iter().chain(&extra.write).map(String::as_str);
-    let own = subject.folder.as_deref().is_some_and(|folder| folder.starts_with(wanted));
-    if wanted == ground.home || own || declared.chain(added).any(shown) {
-        wanted.to_owned()
-    } else {
-        PathBuf::from("/tmp")
-    }
+/// Whether a run can start in a folder: it is shown, or lies on the way to something that is.
+fn is_visible(policy: &Policy, folder: &Path) -> bool {
+    policy.paths.iter().any(|PathGrant { path, access }| match access {
+        // What is in there outside is not in there inside.
+        Access::Private => path == folder,
+        Access::Protected => false,
+        // A writable folder that is missing is made before the start; anything else is left out.
+        _ if *access != Access::Write && !path.exists() => false,
+        _ => folder.starts_with(path) || path.starts_with(folder),
+    })
 }
 
 fn run_limits(programs: &[Program], seconds: u32) -> Limits {

@@ -1,7 +1,8 @@
 //! skillrt: files, prompts, and what its commands print.
 
-use std::{env, path::Path};
+use std::env;
 
+use savoir_engine::structured::find_program;
 use savoir_skill::{
     Dialect,
     dialect::skillrt::{self, InstallId, Listed, RunRefusal},
@@ -109,18 +110,7 @@ fn unfilled(error: &RenderError) -> Value {
 /// Whether a program would be found.
 fn is_on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    !program.is_empty() && env::split_paths(&path).any(|folder| is_program(&folder.join(program)))
-}
-
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file() || path.with_extension("exe").is_file()
+    find_program(program, &path).is_some()
 }
 
 fn install(text: &str) -> Answer {

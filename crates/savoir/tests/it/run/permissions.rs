@@ -397,3 +397,13 @@ fn a_home_in_a_repository_is_still_a_home() {
     assert!(output.status.success(), "{output:?}");
     assert!(!stage.path("home/spoilt").exists());
 }
+
+#[test]
+fn a_folder_that_is_granted_and_missing_is_no_obstacle() {
+    let stage = Stage::with_probe(&["filesystem:read:./data/**"]);
+    assert!(!stage.path("work/data").exists());
+    let results = try_out(&stage, &["os.getcwd()", "os.path.exists('data')"]);
+    assert_eq!(results, [json!("/tmp"), json!(false)]);
+    fs::create_dir(stage.path("work/data")).expect("a folder");
+    assert_eq!(try_out(&stage, &["os.path.exists('data')"]), [json!(true)]);
+}
