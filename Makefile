@@ -21,11 +21,13 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 
+# Beside the real servers that tests talk to; what cannot be started is named, and its tests are
+# skipped. Plain `cargo test` skips all of them.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --workspace --locked $(if $(CI),--profile ci); \
+		set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked $(if $(CI),--profile ci); \
 	else \
-		set -x; $(CARGO) test --workspace --locked --lib --bins --tests; \
+		set -x; scripts/services.sh $(CARGO) test --workspace --locked --lib --bins --tests; \
 	fi
 	$(CARGO) test --workspace --locked --doc
 

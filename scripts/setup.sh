@@ -11,8 +11,10 @@ done
 # A peer of the sandbox, for tests of what programs need.
 command -v bwrap >/dev/null 2>&1 || missing+=(bubblewrap)
 # Environments for Python tools are made with venv, and answers to questions are typed with script.
-python3 -m venv --help >/dev/null 2>&1 || missing+=(python3-venv)
+python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
 command -v script >/dev/null 2>&1 || missing+=(bsdutils)
+# A server of the other database, for tests that run on both.
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 
 if [ "${#missing[@]}" -gt 0 ]; then
 	if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then

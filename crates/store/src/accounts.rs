@@ -1,0 +1,386 @@
+//! People, their tokens, and their failed attempts to log in.
+
+use std::time::Duration;
+
+use crate::{
+    Database, StoreError, Time,
+    sql::{Row, damaged, new_id, sql},
+};
+
+/// How long failed attempts are kept.
+const FAILURES_ARE_KEPT: Duration = Duration::from_hours(24);
+/// How exactly it is known when a token was last used.
+const USE_IS_NOTED_EVERY: Duration = Duration::from_mins(1);
+
+/// The accounts of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct Accounts<'a>(pub(crate) &'a Database);
+
+/// What a person may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What is their own.
+    User,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// `user` or `admin`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Never given to another person.
+    pub id: i64,
+    /// Trimmed and in lower case.
+    pub email: String,
+    /// What they may do.
+    pub role: Role,
+    /// Whether they may log in.
+    pub active: bool,
+    /// When they came.
+    pub created_at: Time,
+}
+
+impl User {
+    /// Whether they may do everything.
+    pub fn is_admin(&self) -> bool {
+        self.role == Role::Admin
+    }
+}
+
+/// Reads `id, email, role, active, created_at` from a column on.
+fn user(row: &Row, from: usize) -> Result<User, StoreError> {
+    let role = match row.text(from + 2)?.as_str() {
+        "user" => Role::User,
+        "admin" => Role::Admin,
+        other => return Err(damaged("the role of an account", other)),
+    };
+    Ok(User {
+        id: row.number(from)?,
+        email: row.text(from + 1)?,
+        role,
+        active: row.number(from + 3)? != 0,
+        created_at: row.time(from + 4)?,
+    })
+}
+
+/// Reads `id, user_id, name, scopes, created_at, expires_at, last_used_at`.
+fn api_token(row: &Row) -> Result<ApiToken, StoreError> {
+    let scopes = row.text(3)?;
+    Ok(ApiToken {
+        id: row.text(0)?,
+        user_id: row.number(1)?,
+        name: row.text(2)?,
+        scopes: serde_json::from_str(&scopes)
+            .map_err(|_| damaged("the list of what a token may do", &scopes))?,
+        created_at: row.time(4)?,
+        expires_at: row.maybe_time(5)?,
+        last_used_at: row.maybe_time(6)?,
+    })
+}
+
+fn address(email: &str) -> String {
+    email.trim().to_lowercase()
+}
+
+/// A token for a program, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Identifies it to its owner.
+    pub id: String,
+    /// Whose it is.
+    pub user_id: i64,
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it ends, if it does.
+    pub expires_at: Option<Time>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Time>,
+}
+
+/// A token for a program that is to be kept.
+#[derive(Clone, Debug)]
+pub struct NewToken<'a> {
+    /// Whose it is.
+    pub user_id: i64,
+    /// What its owner calls it.
+    pub name: &'a str,
+    /// What it may do.
+    pub scopes: &'a [String],
+    /// SHA-256 of the secret, in hexadecimal digits.
+    pub digest: &'a str,
+    /// When it ends, if it does.
+    pub expires_at: Option<Time>,
+}
+
+impl Accounts<'_> {
+    /// Makes an account; `None` if the address belongs to another one that is not deleted.
+    pub async fn create(
+        &self,
+        email: &str,
+        password_hash: &str,
+        role: Role,
+    ) -> Result<Option<User>, StoreError> {
+        let row =
+            sql("INSERT INTO users (email, password_hash, role, active, created_at, tokens_since)
+             VALUES ($1, $2, $3, 1, $4, 0)
+             ON CONFLICT (email) WHERE deleted_at IS NULL DO NOTHING
+             RETURNING id, email, role, active, created_at")
+            .text(&address(email))
+            .text(password_hash)
+            .text(role.as_str())
+            .time(Time::now())
+            .optional(self.0.writer())
+            .await?;
+        row.map(|row| user(&row, 0)).transpose()
+    }
+
+    /// The account of a number, unless it is deleted.
+    pub async fn by_id(&self, id: i64) -> Result<Option<User>, StoreError> {
+        let row = sql("SELECT id, email, role, active, created_at FROM users
+             WHERE id = $1 AND deleted_at IS NULL")
+        .number(id)
+        .optional(self.0.reader())
+        .await?;
+        row.map(|row| user(&row, 0)).transpose()
+    }
+
+    /// The account of an address with the hash of its password, unless it is deleted.
+    pub async fn by_email(&self, email: &str) -> Result<Option<(User, String)>, StoreError> {
+        let row = sql("SELECT id, email, role, active, created_at, password_hash FROM users
+             WHERE email = $1 AND deleted_at IS NULL")
+        .text(&address(email))
+        .optional(self.0.reader())
+        .await?;
+        row.map(|row| Ok((user(&row, 0)?, row.text(5)?))).transpose()
+    }
+
+    /// All accounts that are not deleted, newest first.
+    pub async fn list(&self) -> Result<Vec<User>, StoreError> {
+        let rows = sql("SELECT id, email, role, active, created_at FROM users
+             WHERE deleted_at IS NULL ORDER BY created_at DESC, id DESC")
+        .all(self.0.reader())
+        .await?;
+        rows.iter().map(|row| user(row, 0)).collect()
+    }
+
+    /// Whether there is an administrator.
+    pub async fn has_admin(&self) -> Result<bool, StoreError> {
+        let row = sql("SELECT id FROM users WHERE role = 'admin' AND deleted_at IS NULL LIMIT 1")
+            .optional(self.0.reader())
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// Lets a person in or not; false if nothing changed.
+    pub async fn set_active(&self, id: i64, active: bool) -> Result<bool, StoreError> {
+        let changed = sql("UPDATE users SET active = $2
+             WHERE id = $1 AND deleted_at IS NULL AND active <> $2")
+        .number(id)
+        .number(i64::from(active))
+        .run(self.0.writer())
+        .await?;
+        Ok(changed == 1)
+    }
+
+    /// Changes what a person may do; false if nothing changed.
+    pub async fn set_role(&self, id: i64, role: Role) -> Result<bool, StoreError> {
+        let changed = sql("UPDATE users SET role = $2
+             WHERE id = $1 AND deleted_at IS NULL AND role <> $2")
+        .number(id)
+        .text(role.as_str())
+        .run(self.0.writer())
+        .await?;
+        Ok(changed == 1)
+    }
+
+    /// Changes a password. Tokens that were given out before end, those of programs included; false
+    /// if there is no such account.
+    pub async fn set_password(&self, id: i64, password_hash: &str) -> Result<bool, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        let changed = sql("UPDATE users SET password_hash = $2, tokens_since = $3
+             WHERE id = $1 AND deleted_at IS NULL")
+        .number(id)
+        .text(password_hash)
+        .time(Time::now())
+        .run(&mut *transaction)
+        .await?;
+        if changed == 1 {
+            sql("DELETE FROM api_tokens WHERE user_id = $1")
+                .number(id)
+                .run(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(changed == 1)
+    }
+
+    /// Marks an account as deleted and ends its tokens; its address is free again.
+    pub async fn delete(&self, id: i64) -> Result<bool, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        let changed = sql("UPDATE users SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL")
+            .number(id)
+            .time(Time::now())
+            .run(&mut *transaction)
+            .await?;
+        sql("DELETE FROM api_tokens WHERE user_id = $1").number(id).run(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(changed == 1)
+    }
+
+    /// The person of a signed token: unless the token is revoked, was issued before the last change
+    /// of the password, or the person is deleted. One question to the database.
+    pub async fn of_token(
+        &self,
+        user_id: i64,
+        token: &str,
+        issued_at: Time,
+    ) -> Result<Option<User>, StoreError> {
+        let row = sql("SELECT id, email, role, active, created_at FROM users
+             WHERE id = $1 AND deleted_at IS NULL AND tokens_since <= $3
+                AND NOT EXISTS (SELECT 1 FROM revoked_tokens WHERE token = $2)")
+        .number(user_id)
+        .text(token)
+        .time(issued_at)
+        .optional(self.0.reader())
+        .await?;
+        row.map(|row| user(&row, 0)).transpose()
+    }
+
+    /// Ends a signed token; false if it had ended. The note is dropped when the token is over anyway.
+    pub async fn revoke(&self, token: &str, expires_at: Time) -> Result<bool, StoreError> {
+        let now = Time::now();
+        sql("DELETE FROM revoked_tokens WHERE expires_at <= $1")
+            .time(now)
+            .run(self.0.writer())
+            .await?;
+        if expires_at <= now {
+            return Ok(false);
+        }
+        let added = sql("INSERT INTO revoked_tokens (token, expires_at) VALUES ($1, $2)
+             ON CONFLICT (token) DO NOTHING")
+        .text(token)
+        .time(expires_at)
+        .run(self.0.writer())
+        .await?;
+        Ok(added == 1)
+    }
+
+    /// Keeps a token for a program.
+    pub async fn add_token(&self, token: NewToken<'_>) -> Result<ApiToken, StoreError> {
+        let row = sql("INSERT INTO api_tokens
+                (id, user_id, name, scopes, digest, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             RETURNING id, user_id, name, scopes, created_at, expires_at, last_used_at")
+        .text(&new_id())
+        .number(token.user_id)
+        .text(token.name)
+        .text(&serde_json::Value::from(token.scopes).to_string())
+        .text(token.digest)
+        .time(Time::now())
+        .maybe_time(token.expires_at)
+        .one(self.0.writer())
+        .await?;
+        api_token(&row)
+    }
+
+    /// The token of a digest and its person, unless it is over or the person is deleted.
+    pub async fn by_token_digest(
+        &self,
+        digest: &str,
+    ) -> Result<Option<(ApiToken, User)>, StoreError> {
+        let now = Time::now();
+        let row = sql("SELECT t.id, t.user_id, t.name, t.scopes, t.created_at, t.expires_at,
+                t.last_used_at, u.id, u.email, u.role, u.active, u.created_at
+             FROM api_tokens t JOIN users u ON u.id = t.user_id
+             WHERE t.digest = $1 AND u.deleted_at IS NULL
+                AND (t.expires_at IS NULL OR t.expires_at > $2)")
+        .text(digest)
+        .time(now)
+        .optional(self.0.reader())
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let (token, user) = (api_token(&row)?, user(&row, 7)?);
+        if token.last_used_at.is_none_or(|used| used <= now.minus(USE_IS_NOTED_EVERY)) {
+            sql("UPDATE api_tokens SET last_used_at = $2 WHERE id = $1")
+                .text(&token.id)
+                .time(now)
+                .run(self.0.writer())
+                .await?;
+        }
+        Ok(Some((token, user)))
+    }
+
+    /// A person's tokens, newest first.
+    pub async fn tokens(&self, user_id: i64) -> Result<Vec<ApiToken>, StoreError> {
+        let rows = sql("SELECT id, user_id, name, scopes, created_at, expires_at, last_used_at
+             FROM api_tokens WHERE user_id = $1 ORDER BY created_at DESC, id DESC")
+        .number(user_id)
+        .all(self.0.reader())
+        .await?;
+        rows.iter().map(api_token).collect()
+    }
+
+    /// Ends a person's token; false if they have none of that id.
+    pub async fn remove_token(&self, user_id: i64, id: &str) -> Result<bool, StoreError> {
+        let removed = sql("DELETE FROM api_tokens WHERE user_id = $1 AND id = $2")
+            .number(user_id)
+            .text(id)
+            .run(self.0.writer())
+            .await?;
+        Ok(removed == 1)
+    }
+
+    /// Notes a failed attempt to log in.
+    pub async fn note_failure(&self, key: &str) -> Result<(), StoreError> {
+        let now = Time::now();
+        sql("DELETE FROM login_failures WHERE failed_at < $1")
+            .time(now.minus(FAILURES_ARE_KEPT))
+            .run(self.0.writer())
+            .await?;
+        sql("INSERT INTO login_failures (id, name, failed_at) VALUES ($1, $2, $3)")
+            .text(&new_id())
+            .text(key)
+            .time(now)
+            .run(self.0.writer())
+            .await
+            .map(drop)
+    }
+
+    /// The failed attempts since a time: how many, and when the first of them was.
+    pub async fn failures(
+        &self,
+        key: &str,
+        since: Time,
+    ) -> Result<(u64, Option<Time>), StoreError> {
+        let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
+             WHERE name = $1 AND failed_at >= $2")
+        .text(key)
+        .time(since)
+        .one(self.0.reader())
+        .await?;
+        Ok((row.count(0)?, row.maybe_time(1)?))
+    }
+
+    /// Forgets failed attempts, after a good one.
+    pub async fn forget_failures(&self, key: &str) -> Result<(), StoreError> {
+        sql("DELETE FROM login_failures WHERE name = $1")
+            .text(key)
+            .run(self.0.writer())
+            .await
+            .map(drop)
+    }
+}

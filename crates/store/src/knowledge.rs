@@ -1,0 +1,338 @@
+//! Documents that can be searched.
+
+mod chunks;
+mod tasks;
+mod vectors;
+mod words;
+
+use sqlx::AnyConnection;
+
+pub(crate) use vectors::{VectorCache, adopt_pgvector};
+
+use crate::{
+    Database, Kind, StoreError, Time,
+    sql::{Row, damaged, new_id, sql},
+};
+
+/// The knowledge of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct Knowledge<'a>(pub(crate) &'a Database);
+
+/// A knowledge base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// A UUID.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Who made it.
+    pub user_id: Option<i64>,
+    /// How many documents it has.
+    pub document_count: u64,
+    /// When it was made.
+    pub created_at: Time,
+    /// Identity of the embedder whose vectors it holds; `None` before the first, or without vectors.
+    pub embedder: Option<String>,
+}
+
+/// How far a document or a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Waits for a worker.
+    Pending,
+    /// A worker is at it.
+    Processing,
+    /// Done.
+    Completed,
+    /// It cannot be done.
+    Failed,
+}
+
+impl Status {
+    /// `pending`, `processing`, `completed` or `failed`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+fn status(word: &str) -> Result<Status, StoreError> {
+    Ok(match word {
+        "pending" => Status::Pending,
+        "processing" => Status::Processing,
+        "completed" => Status::Completed,
+        "failed" => Status::Failed,
+        other => return Err(damaged("the status of a document", other)),
+    })
+}
+
+/// A document of a knowledge base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// A UUID.
+    pub id: String,
+    /// The knowledge base.
+    pub kb_id: String,
+    /// Its name, as it was uploaded.
+    pub filename: String,
+    /// How far it is.
+    pub status: Status,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// In bytes.
+    pub file_size: u64,
+    /// When it was uploaded.
+    pub created_at: Time,
+}
+
+/// A document that is to be kept. Its bytes lie in the storage.
+#[derive(Clone, Debug)]
+pub struct NewDocument<'a> {
+    /// A UUID.
+    pub id: &'a str,
+    /// The knowledge base.
+    pub kb_id: &'a str,
+    /// Its name.
+    pub filename: &'a str,
+    /// In bytes.
+    pub file_size: u64,
+}
+
+/// Work on a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// A UUID.
+    pub id: String,
+    /// The document.
+    pub doc_id: String,
+    /// Its knowledge base.
+    pub kb_id: String,
+    /// How far it is.
+    pub status: Status,
+    /// 0 to 100.
+    pub progress: u8,
+    /// When it was asked for.
+    pub started_at: Time,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// A task that a worker has taken, with its document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// The task.
+    pub task: Task,
+    /// Its document.
+    pub document: Document,
+    /// How often it was taken, this time included. A document that kills its worker stops being
+    /// tried.
+    pub attempt: u32,
+}
+
+/// A part of a document, as it is found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// `<doc>_chunk_<n>`.
+    pub id: String,
+    /// The document.
+    pub doc_id: String,
+    /// Its place in the document, from 0.
+    pub index: u64,
+    /// Its words.
+    pub text: String,
+    /// How many tokens it has.
+    pub size: u64,
+    /// Its vector.
+    pub embedding: Option<Vec<f32>>,
+}
+
+/// Something that was found. Its chunk has no vector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// What was found.
+    pub chunk: Chunk,
+    /// For words: BM25 or the like, higher is better. For vectors: the cosine.
+    pub score: f64,
+}
+
+/// How vectors are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorSearch {
+    /// One after the other.
+    Scan,
+    /// By pgvector, in the database.
+    Pgvector,
+}
+
+/// What [`base`] reads.
+macro_rules! base_columns {
+    () => {
+        "SELECT id, name, user_id, created_at, embedder,
+            (SELECT COUNT(*) FROM documents WHERE kb_id = bases.id)
+         FROM bases "
+    };
+}
+
+fn base(row: &Row) -> Result<Base, StoreError> {
+    Ok(Base {
+        id: row.text(0)?,
+        name: row.text(1)?,
+        user_id: row.maybe_number(2)?,
+        created_at: row.time(3)?,
+        embedder: row.maybe_text(4)?,
+        document_count: row.count(5)?,
+    })
+}
+
+/// Reads `id, kb_id, filename, status, error, file_size, created_at`.
+fn document(row: &Row) -> Result<Document, StoreError> {
+    Ok(Document {
+        id: row.text(0)?,
+        kb_id: row.text(1)?,
+        filename: row.text(2)?,
+        status: status(&row.text(3)?)?,
+        error: row.maybe_text(4)?,
+        file_size: row.count(5)?,
+        created_at: row.time(6)?,
+    })
+}
+
+/// Marks that the chunks of a base change, and keeps others from changing them until the end of the
+/// transaction; false if there is no such base. Transactions lock the base first, then the
+/// document, then the task: two that did it in another order would wait for each other.
+async fn touch(connection: &mut AnyConnection, kb_id: &str) -> Result<bool, StoreError> {
+    let touched = sql("UPDATE bases SET generation = generation + 1 WHERE id = $1")
+        .text(kb_id)
+        .run(connection)
+        .await?;
+    Ok(touched == 1)
+}
+
+/// Forgets whose vectors a base holds if it holds none.
+async fn forget_embedder(connection: &mut AnyConnection, kb_id: &str) -> Result<(), StoreError> {
+    sql("UPDATE bases SET embedder = NULL
+         WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM vectors WHERE kb_id = $1)")
+    .text(kb_id)
+    .run(connection)
+    .await
+    .map(drop)
+}
+
+impl Knowledge<'_> {
+    /// Makes a knowledge base.
+    pub async fn create(&self, name: &str, user_id: Option<i64>) -> Result<Base, StoreError> {
+        let row = sql("INSERT INTO bases (id, name, user_id, created_at, generation)
+             VALUES ($1, $2, $3, $4, 0)
+             RETURNING id, name, user_id, created_at, embedder, 0")
+        .text(&new_id())
+        .text(name)
+        .maybe_number(user_id)
+        .time(Time::now())
+        .one(self.0.writer())
+        .await?;
+        base(&row)
+    }
+
+    /// All knowledge bases, newest first.
+    pub async fn list(&self) -> Result<Vec<Base>, StoreError> {
+        let rows = sql(concat!(base_columns!(), "ORDER BY created_at DESC, id DESC"))
+            .all(self.0.reader())
+            .await?;
+        rows.iter().map(base).collect()
+    }
+
+    /// The knowledge base of an id.
+    pub async fn get(&self, id: &str) -> Result<Option<Base>, StoreError> {
+        let row = sql(concat!(base_columns!(), "WHERE id = $1"))
+            .text(id)
+            .optional(self.0.reader())
+            .await?;
+        row.as_ref().map(base).transpose()
+    }
+
+    /// The knowledge base of an id or else of a name: the one of `user_id` first, then the oldest.
+    pub async fn resolve(
+        &self,
+        id_or_name: &str,
+        user_id: Option<i64>,
+    ) -> Result<Option<Base>, StoreError> {
+        let row = sql(concat!(
+            base_columns!(),
+            "WHERE id = $1 OR name = $1
+             ORDER BY CASE WHEN id = $1 THEN 0 WHEN user_id = $2 THEN 1 ELSE 2 END,
+                created_at, id
+             LIMIT 1"
+        ))
+        .text(id_or_name)
+        .maybe_number(user_id)
+        .optional(self.0.reader())
+        .await?;
+        row.as_ref().map(base).transpose()
+    }
+
+    /// Removes a knowledge base with all that is in it; gives the ids of its documents, whose bytes
+    /// are to be removed from the storage.
+    pub async fn delete(&self, id: &str) -> Result<Option<Vec<String>>, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        if self.0.kind() == Kind::Postgres {
+            // No document is added behind the back of the list below.
+            sql("SELECT id FROM bases WHERE id = $1 FOR UPDATE")
+                .text(id)
+                .run(&mut *transaction)
+                .await?;
+        }
+        let rows = sql("SELECT id FROM documents WHERE kb_id = $1")
+            .text(id)
+            .all(&mut *transaction)
+            .await?;
+        let removed =
+            sql("DELETE FROM bases WHERE id = $1").text(id).run(&mut *transaction).await?;
+        transaction.commit().await?;
+        self.0.cache().forget(id);
+        if removed == 0 {
+            return Ok(None);
+        }
+        rows.iter().map(|row| row.text(0)).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The documents of a knowledge base, newest first.
+    pub async fn documents(&self, kb_id: &str) -> Result<Vec<Document>, StoreError> {
+        let rows = sql("SELECT id, kb_id, filename, status, error, file_size, created_at
+             FROM documents WHERE kb_id = $1 ORDER BY created_at DESC, id DESC")
+        .text(kb_id)
+        .all(self.0.reader())
+        .await?;
+        rows.iter().map(document).collect()
+    }
+
+    /// A document.
+    pub async fn document(&self, kb_id: &str, id: &str) -> Result<Option<Document>, StoreError> {
+        let row = sql("SELECT id, kb_id, filename, status, error, file_size, created_at
+             FROM documents WHERE kb_id = $1 AND id = $2")
+        .text(kb_id)
+        .text(id)
+        .optional(self.0.reader())
+        .await?;
+        row.as_ref().map(document).transpose()
+    }
+
+    /// Removes a document with its chunks, from every index; false if there is none.
+    pub async fn delete_document(&self, kb_id: &str, id: &str) -> Result<bool, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        if !touch(&mut transaction, kb_id).await? {
+            return Ok(false);
+        }
+        let removed = sql("DELETE FROM documents WHERE kb_id = $1 AND id = $2")
+            .text(kb_id)
+            .text(id)
+            .run(&mut *transaction)
+            .await?;
+        forget_embedder(&mut transaction, kb_id).await?;
+        transaction.commit().await?;
+        Ok(removed == 1)
+    }
+}

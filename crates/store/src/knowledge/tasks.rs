@@ -1,0 +1,293 @@
+//! Work on documents, which survives the worker.
+
+use std::time::Duration;
+
+use sqlx::AnyConnection;
+
+use super::{
+    Chunk, Claimed, Document, Knowledge, NewDocument, Status, Task, chunks, document,
+    forget_embedder, status, touch,
+};
+use crate::{
+    StoreError, Time,
+    sql::{Row, new_id, sql},
+};
+
+/// Reads `id, doc_id, kb_id, status, progress, started_at, error`.
+fn task(row: &Row) -> Result<Task, StoreError> {
+    Ok(Task {
+        id: row.text(0)?,
+        doc_id: row.text(1)?,
+        kb_id: row.text(2)?,
+        status: status(&row.text(3)?)?,
+        progress: u8::try_from(row.number(4)?).unwrap_or(100),
+        started_at: row.time(5)?,
+        error: row.maybe_text(6)?,
+    })
+}
+
+async fn insert_task(
+    connection: &mut AnyConnection,
+    kb_id: &str,
+    doc_id: &str,
+) -> Result<Task, StoreError> {
+    let row = sql("INSERT INTO tasks (id, doc_id, kb_id, status, progress, started_at, attempts)
+         VALUES ($1, $2, $3, 'pending', 0, $4, 0)
+         RETURNING id, doc_id, kb_id, status, progress, started_at, error")
+    .text(&new_id())
+    .text(doc_id)
+    .text(kb_id)
+    .time(Time::now())
+    .one(connection)
+    .await?;
+    task(&row)
+}
+
+async fn set_document(
+    connection: &mut AnyConnection,
+    id: &str,
+    status: Status,
+    error: Option<&str>,
+) -> Result<Option<Document>, StoreError> {
+    let row = sql("UPDATE documents SET status = $2, error = $3 WHERE id = $1
+         RETURNING id, kb_id, filename, status, error, file_size, created_at")
+    .text(id)
+    .text(status.as_str())
+    .maybe_text(error)
+    .optional(connection)
+    .await?;
+    row.as_ref().map(document).transpose()
+}
+
+/// Ends a task that a worker holds; false if it holds it no more.
+async fn end_task(
+    connection: &mut AnyConnection,
+    id: &str,
+    worker: &str,
+    status: Status,
+    error: Option<&str>,
+) -> Result<bool, StoreError> {
+    let ended = sql("UPDATE tasks SET status = $3, error = $4, ended_at = $5, worker = NULL,
+            lease_ends_at = NULL, progress = CASE WHEN $3 = 'completed' THEN 100 ELSE progress END
+         WHERE id = $1 AND worker = $2 AND status = 'processing'")
+    .text(id)
+    .text(worker)
+    .text(status.as_str())
+    .maybe_text(error)
+    .time(Time::now())
+    .run(connection)
+    .await?;
+    Ok(ended == 1)
+}
+
+/// Notes whose vectors a base holds.
+async fn note_embedder(
+    connection: &mut AnyConnection,
+    kb_id: &str,
+    embedder: &str,
+) -> Result<(), StoreError> {
+    let noted = sql("UPDATE bases SET embedder = $2
+         WHERE id = $1 AND (embedder IS NULL OR embedder = $2)")
+    .text(kb_id)
+    .text(embedder)
+    .run(connection)
+    .await?;
+    if noted == 1 {
+        return Ok(());
+    }
+    Err(StoreError::Setting(format!(
+        "the knowledge base holds vectors of another embedder than {embedder}"
+    )))
+}
+
+impl Knowledge<'_> {
+    /// Keeps a document, and a task to read it; both pending.
+    pub async fn add_document(
+        &self,
+        document: NewDocument<'_>,
+    ) -> Result<(Document, Task), StoreError> {
+        let NewDocument { id, kb_id, filename, file_size } = document;
+        let mut transaction = self.0.begin().await?;
+        let row = sql("INSERT INTO documents (id, kb_id, filename, status, file_size, created_at)
+             VALUES ($1, $2, $3, 'pending', $4, $5)
+             RETURNING id, kb_id, filename, status, error, file_size, created_at")
+        .text(id)
+        .text(kb_id)
+        .text(filename)
+        .count(file_size)
+        .time(Time::now())
+        .one(&mut *transaction)
+        .await?;
+        let task = insert_task(&mut transaction, kb_id, id).await?;
+        transaction.commit().await?;
+        Ok((super::document(&row)?, task))
+    }
+
+    /// A new task for a document that is not being worked on; the document is pending again. If it
+    /// is being worked on after all, the task of that work.
+    pub async fn add_task(&self, kb_id: &str, doc_id: &str) -> Result<Task, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        // Changes nothing, but locks the document.
+        let found = sql("UPDATE documents SET error = error WHERE kb_id = $1 AND id = $2")
+            .text(kb_id)
+            .text(doc_id)
+            .run(&mut *transaction)
+            .await?;
+        if found == 0 {
+            return Err(sqlx::Error::RowNotFound.into());
+        }
+        let open = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error FROM tasks
+             WHERE doc_id = $1 AND status IN ('pending', 'processing')
+             ORDER BY started_at DESC LIMIT 1")
+        .text(doc_id)
+        .optional(&mut *transaction)
+        .await?;
+        if let Some(row) = open {
+            return task(&row);
+        }
+        set_document(&mut transaction, doc_id, Status::Pending, None).await?;
+        let task = insert_task(&mut transaction, kb_id, doc_id).await?;
+        transaction.commit().await?;
+        Ok(task)
+    }
+
+    /// A task.
+    pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        let row = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error
+             FROM tasks WHERE id = $1")
+        .text(id)
+        .optional(self.0.reader())
+        .await?;
+        row.as_ref().map(task).transpose()
+    }
+
+    /// Takes the oldest task that waits, or whose worker died; for `lease`, unless it is renewed.
+    pub async fn claim_task(
+        &self,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        loop {
+            let candidate = sql("SELECT id, doc_id FROM tasks
+                 WHERE status = 'pending' OR (status = 'processing' AND lease_ends_at <= $1)
+                 ORDER BY started_at, id LIMIT 1")
+            .time(Time::now())
+            .optional(self.0.reader())
+            .await?;
+            let Some(candidate) = candidate else { return Ok(None) };
+            let claimed =
+                self.claim(&candidate.text(0)?, &candidate.text(1)?, worker, lease).await?;
+            // Without one, another worker was quicker: there may be more.
+            if claimed.is_some() {
+                return Ok(claimed);
+            }
+        }
+    }
+
+    async fn claim(
+        &self,
+        id: &str,
+        doc_id: &str,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        let document = set_document(&mut transaction, doc_id, Status::Processing, None).await?;
+        let Some(document) = document else { return Ok(None) };
+        let now = Time::now();
+        let row = sql("UPDATE tasks SET status = 'processing', worker = $2, lease_ends_at = $3,
+                progress = 0, attempts = attempts + 1
+             WHERE id = $1
+                AND (status = 'pending' OR (status = 'processing' AND lease_ends_at <= $4))
+             RETURNING id, doc_id, kb_id, status, progress, started_at, error, attempts")
+        .text(id)
+        .text(worker)
+        .time(now.plus(lease))
+        .time(now)
+        .optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        transaction.commit().await?;
+        let attempt = u32::try_from(row.number(7)?).unwrap_or(u32::MAX);
+        Ok(Some(Claimed { task: task(&row)?, document, attempt }))
+    }
+
+    /// Tells how far a claimed task is and renews the lease; false if another worker has it now.
+    pub async fn report_progress(
+        &self,
+        task_id: &str,
+        worker: &str,
+        progress: u8,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
+        let renewed = sql("UPDATE tasks SET progress = $3, lease_ends_at = $4
+             WHERE id = $1 AND worker = $2 AND status = 'processing'")
+        .text(task_id)
+        .text(worker)
+        .number(i64::from(progress.min(100)))
+        .time(Time::now().plus(lease))
+        .run(self.0.writer())
+        .await?;
+        Ok(renewed == 1)
+    }
+
+    /// Ends a claimed task: its chunks replace those that the document had, and the document is
+    /// completed, in one transaction. False if another worker has it now, or the document is gone.
+    /// Vectors of another embedder than the one whose vectors the base holds are refused.
+    pub async fn complete_task(
+        &self,
+        task_id: &str,
+        worker: &str,
+        chunks: &[Chunk],
+        embedder: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let Some(task) = self.task(task_id).await? else { return Ok(false) };
+        let mut transaction = self.0.begin().await?;
+        let connection = &mut *transaction;
+        if !touch(connection, &task.kb_id).await?
+            || set_document(connection, &task.doc_id, Status::Completed, None).await?.is_none()
+            || !end_task(connection, task_id, worker, Status::Completed, None).await?
+        {
+            return Ok(false);
+        }
+        sql("DELETE FROM chunks WHERE doc_id = $1")
+            .text(&task.doc_id)
+            .run(&mut *connection)
+            .await?;
+        forget_embedder(connection, &task.kb_id).await?;
+        if let Some(embedder) = embedder
+            && chunks.iter().any(|chunk| chunk.embedding.is_some())
+        {
+            note_embedder(connection, &task.kb_id, embedder).await?;
+        }
+        for chunk in chunks {
+            chunks::insert(self.0, connection, &task, chunk).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Ends a claimed task that cannot be done; its document is failed with the reason.
+    pub async fn fail_task(
+        &self,
+        task_id: &str,
+        worker: &str,
+        error: &str,
+    ) -> Result<bool, StoreError> {
+        let Some(task) = self.task(task_id).await? else { return Ok(false) };
+        let mut transaction = self.0.begin().await?;
+        let connection = &mut *transaction;
+        if set_document(connection, &task.doc_id, Status::Failed, Some(error)).await?.is_none()
+            || !end_task(connection, task_id, worker, Status::Failed, Some(error)).await?
+        {
+            return Ok(false);
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Drops tasks that ended before a time.
+    pub async fn sweep_tasks(&self, before: Time) -> Result<u64, StoreError> {
+        sql("DELETE FROM tasks WHERE ended_at < $1").time(before).run(self.0.writer()).await
+    }
+}

@@ -1,0 +1,46 @@
+//! The memory: what Savoir keeps, in SQLite or PostgreSQL and in local files or S3.
+//!
+//! - [`Database`] is one or the other database behind the same functions. It opens with its
+//!   migrations done. Its rooms: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`],
+//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`].
+//! - [`Storage`] keeps bytes under keys, in a folder or a bucket.
+//! - [`SkillFiles`] keeps skills as plain files, `skills/{name}/SKILL.md`.
+//!
+//! No state that matters lives in a process: several can share a database and a bucket.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod database;
+mod error;
+mod knowledge;
+mod leases;
+mod migrations;
+mod password;
+mod rate;
+mod sessions;
+mod settings;
+mod skills;
+mod sql;
+mod storage;
+mod time;
+mod usage;
+mod workflows;
+
+pub use accounts::{Accounts, ApiToken, NewToken, Role, User};
+pub use database::{Database, Kind};
+pub use error::StoreError;
+pub use knowledge::{
+    Base, Chunk, Claimed, Document, Hit, Knowledge, NewDocument, Status, Task, VectorSearch,
+};
+pub use leases::{Lease, Leases};
+pub use password::{PasswordHash, hash_password, verify_password};
+pub use rate::{Hits, RateLimits};
+pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
+pub use settings::{Settings, SigningKey};
+pub use skills::{SkillFile, SkillFiles, WriteError};
+pub use storage::Storage;
+pub use time::Time;
+pub use usage::{Spent, Tokens, Usage, UsageSummary};
+pub use workflows::{Checkpoint, Execution, ExecutionStatus, NewWorkflow, Workflow, Workflows};

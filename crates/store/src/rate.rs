@@ -1,0 +1,46 @@
+//! Who asked how often.
+
+use std::time::Duration;
+
+use crate::{Database, StoreError, Time, sql::sql};
+
+/// The counters of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct RateLimits<'a>(pub(crate) &'a Database);
+
+/// How often it was, in the window that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hits {
+    /// This one included.
+    pub count: u64,
+    /// When the window closes.
+    pub resets_at: Time,
+}
+
+impl RateLimits<'_> {
+    /// Counts one more. A window opens with the first and closes after `window`. One statement, so
+    /// that all processes count together.
+    pub async fn hit(&self, key: &str, window: Duration) -> Result<Hits, StoreError> {
+        let now = Time::now();
+        let row = sql("INSERT INTO rate_limits (name, hits, resets_at) VALUES ($1, 1, $2)
+             ON CONFLICT (name) DO UPDATE SET
+                hits = CASE WHEN rate_limits.resets_at <= $3 THEN 1 ELSE rate_limits.hits + 1 END,
+                resets_at = CASE WHEN rate_limits.resets_at <= $3 THEN excluded.resets_at
+                    ELSE rate_limits.resets_at END
+             RETURNING hits, resets_at")
+        .text(key)
+        .time(now.plus(window))
+        .time(now)
+        .one(self.0.writer())
+        .await?;
+        Ok(Hits { count: row.count(0)?, resets_at: row.time(1)? })
+    }
+
+    /// Drops counters whose windows are closed.
+    pub async fn sweep(&self) -> Result<u64, StoreError> {
+        sql("DELETE FROM rate_limits WHERE resets_at <= $1")
+            .time(Time::now())
+            .run(self.0.writer())
+            .await
+    }
+}

@@ -1,0 +1,208 @@
+//! Conversations.
+
+use crate::{
+    Database, StoreError, Time,
+    sql::{Row, damaged, sql},
+};
+
+/// The conversations of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct Sessions<'a>(pub(crate) &'a Database);
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// A person.
+    User,
+    /// A model.
+    Assistant,
+}
+
+impl Speaker {
+    /// `user` or `assistant`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// A conversation without its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Chosen by the client.
+    pub id: String,
+    /// Whose it is.
+    pub user_id: Option<i64>,
+    /// The knowledge base that was last asked.
+    pub kb_id: Option<String>,
+    /// The workflow that was last run.
+    pub workflow_id: Option<String>,
+    /// When it began.
+    pub created_at: Time,
+    /// When something was last said.
+    pub updated_at: Time,
+    /// How much was said.
+    pub message_count: u64,
+}
+
+/// Reads `id, user_id, kb_id, workflow_id, created_at, updated_at, message_count`.
+fn session(row: &Row) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: row.text(0)?,
+        user_id: row.maybe_number(1)?,
+        kb_id: row.maybe_text(2)?,
+        workflow_id: row.maybe_text(3)?,
+        created_at: row.time(4)?,
+        updated_at: row.time(5)?,
+        message_count: row.count(6)?,
+    })
+}
+
+/// A conversation in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// The conversation.
+    pub session: Session,
+    /// What a person said first, at most 200 characters of it.
+    pub title: Option<String>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionMessage {
+    /// Who said it.
+    pub speaker: Speaker,
+    /// The words.
+    pub content: String,
+    /// When.
+    pub at: Time,
+}
+
+impl Sessions<'_> {
+    /// A conversation.
+    pub async fn get(&self, id: &str) -> Result<Option<Session>, StoreError> {
+        let row =
+            sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count
+             FROM sessions WHERE id = $1")
+            .text(id)
+            .optional(self.0.reader())
+            .await?;
+        row.as_ref().map(session).transpose()
+    }
+
+    /// A conversation, begun for `user_id` if there is none. Whose it is does not change.
+    pub async fn ensure(&self, id: &str, user_id: i64) -> Result<Session, StoreError> {
+        let row = sql("INSERT INTO sessions (id, user_id, created_at, updated_at, message_count)
+             VALUES ($1, $2, $3, $3, 0)
+             ON CONFLICT (id) DO UPDATE SET updated_at = sessions.updated_at
+             RETURNING id, user_id, kb_id, workflow_id, created_at, updated_at, message_count")
+        .text(id)
+        .number(user_id)
+        .time(Time::now())
+        .one(self.0.writer())
+        .await?;
+        session(&row)
+    }
+
+    /// Notes which knowledge base and workflow were used. What is not given stays as it is.
+    pub async fn set_context(
+        &self,
+        id: &str,
+        kb_id: Option<&str>,
+        workflow_id: Option<&str>,
+    ) -> Result<(), StoreError> {
+        sql("UPDATE sessions
+             SET kb_id = COALESCE($2, kb_id), workflow_id = COALESCE($3, workflow_id)
+             WHERE id = $1")
+        .text(id)
+        .maybe_text(kb_id)
+        .maybe_text(workflow_id)
+        .run(self.0.writer())
+        .await
+        .map(drop)
+    }
+
+    /// Adds a message; order is kept when two are added at once. Nothing is added to a conversation
+    /// that was removed in the meantime.
+    pub async fn append(
+        &self,
+        id: &str,
+        speaker: Speaker,
+        content: &str,
+    ) -> Result<(), StoreError> {
+        let now = Time::now();
+        let mut transaction = self.0.begin().await?;
+        // The row is locked from here on, so that the next one gets the next number.
+        let row = sql("UPDATE sessions SET message_count = message_count + 1, updated_at = $2
+             WHERE id = $1 RETURNING message_count")
+        .text(id)
+        .time(now)
+        .optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else {
+            tracing::debug!("a message came after its conversation was removed");
+            return Ok(());
+        };
+        sql("INSERT INTO session_messages (session_id, number, speaker, content, said_at)
+             VALUES ($1, $2, $3, $4, $5)")
+        .text(id)
+        .number(row.number(0)?)
+        .text(speaker.as_str())
+        .text(content)
+        .time(now)
+        .run(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// The newest messages, at most `limit`, oldest of them first.
+    pub async fn messages(
+        &self,
+        id: &str,
+        limit: Option<u32>,
+    ) -> Result<Vec<SessionMessage>, StoreError> {
+        let rows = sql("SELECT speaker, content, said_at FROM session_messages
+             WHERE session_id = $1 ORDER BY number DESC LIMIT $2")
+        .text(id)
+        .number(limit.map_or(i64::MAX, i64::from))
+        .all(self.0.reader())
+        .await?;
+        rows.iter()
+            .rev()
+            .map(|row| {
+                let speaker = match row.text(0)?.as_str() {
+                    "user" => Speaker::User,
+                    "assistant" => Speaker::Assistant,
+                    other => return Err(damaged("the speaker of a message", other)),
+                };
+                Ok(SessionMessage { speaker, content: row.text(1)?, at: row.time(2)? })
+            })
+            .collect()
+    }
+
+    /// Conversations of one person or of all, newest first.
+    pub async fn list(&self, user_id: Option<i64>) -> Result<Vec<SessionSummary>, StoreError> {
+        let rows =
+            sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count,
+                (SELECT substr(content, 1, 200) FROM session_messages
+                 WHERE session_id = sessions.id AND speaker = 'user' ORDER BY number LIMIT 1)
+             FROM sessions WHERE (user_id = $1 OR $2 = 1) ORDER BY updated_at DESC, id DESC")
+            .number(user_id.unwrap_or_default())
+            .number(i64::from(user_id.is_none()))
+            .all(self.0.reader())
+            .await?;
+        rows.iter()
+            .map(|row| Ok(SessionSummary { session: session(row)?, title: row.maybe_text(7)? }))
+            .collect()
+    }
+
+    /// Removes a conversation with its messages; false if there is none.
+    pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
+        let removed =
+            sql("DELETE FROM sessions WHERE id = $1").text(id).run(self.0.writer()).await?;
+        Ok(removed == 1)
+    }
+}

@@ -1,0 +1,184 @@
+//! Skills as plain files: `skills/{name}/SKILL.md`.
+//!
+//! A person may edit them, and keep them in git; what was changed by hand is seen at once. Beside
+//! each file lies `SKILL.md.lock`, which writers hold.
+
+mod bucket;
+mod folder;
+
+use std::{path::Path, sync::Arc};
+
+use thiserror::Error;
+
+use crate::{
+    StoreError, Time,
+    storage::{Bucket, on_a_thread},
+};
+use bucket::BucketSkills;
+use folder::FolderSkills;
+
+/// In bytes. What is larger is no skill.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// The skills of a storage. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct SkillFiles(Place);
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(Arc<FolderSkills>),
+    Bucket(Arc<BucketSkills>),
+}
+
+/// The file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillFile {
+    /// The name of its folder.
+    pub name: String,
+    /// The text. Shared: a file that did not change is not read again.
+    pub text: Arc<str>,
+    /// When the skill was made.
+    pub created_at: Time,
+    /// When the file was last written.
+    pub updated_at: Time,
+    /// Changes with every write.
+    pub version: String,
+}
+
+/// Why a skill was not written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// A skill of this name is there; case does not matter.
+    #[error("the skill `{existing}` is there already")]
+    Exists {
+        /// Its name.
+        existing: String,
+        /// Whether it has a `SKILL.md`, or is an empty folder.
+        has_file: bool,
+    },
+    /// There is no such skill.
+    #[error("there is no such skill")]
+    Missing,
+    /// It was changed by someone else after it was read.
+    #[error("the skill was changed in the meantime")]
+    Changed,
+    /// The storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Names are checked before they come here; this is the second door, which no path passes.
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+fn damaged(name: &str, message: &str) -> StoreError {
+    StoreError::Damaged { what: format!("the skill `{name}`"), message: message.to_owned() }
+}
+
+fn no_name(name: &str) -> WriteError {
+    WriteError::Store(StoreError::Setting(format!("`{name}` cannot be the name of a skill")))
+}
+
+impl SkillFiles {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self(Place::Folder(Arc::new(FolderSkills::new(folder.join("skills")))))
+    }
+
+    pub(crate) fn in_bucket(bucket: Arc<Bucket>) -> Self {
+        Self(Place::Bucket(Arc::new(BucketSkills::new(bucket))))
+    }
+
+    /// The names of all folders that have a `SKILL.md`, sorted. Folders whose names no skill can have
+    /// are left out.
+    pub async fn names(&self) -> Result<Vec<String>, StoreError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.names().await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                on_a_thread(move || skills.names()).await
+            }
+        }
+    }
+
+    /// All files that can be read as text, sorted by name. Unreadable ones are left out.
+    pub async fn list(&self) -> Result<Vec<SkillFile>, StoreError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.list().await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                on_a_thread(move || skills.list()).await
+            }
+        }
+    }
+
+    /// The file of a skill. `name` is one that was checked: letters, digits and hyphens.
+    pub async fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.read(name).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                on_a_thread(move || skills.read(&name)).await
+            }
+        }
+    }
+
+    /// Whether a skill of this name can be made: [`WriteError::Exists`] if something has it, written
+    /// in whatever case.
+    pub async fn check_free(&self, name: &str) -> Result<(), WriteError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.check_free(name).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                on_a_thread(move || skills.check_free(&name, &skills.entries()?)).await
+            }
+        }
+    }
+
+    /// Makes a skill. Of two callers at once, in whatever processes, one succeeds.
+    pub async fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.create(name, text).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                let text = text.to_owned();
+                on_a_thread(move || skills.create(&name, &text)).await
+            }
+        }
+    }
+
+    /// Replaces the text of a skill that still has the version that was read.
+    pub async fn replace(
+        &self,
+        name: &str,
+        text: &str,
+        version: &str,
+    ) -> Result<SkillFile, WriteError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.replace(name, text, version).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                let text = text.to_owned();
+                let version = version.to_owned();
+                on_a_thread(move || skills.replace(&name, &text, &version)).await
+            }
+        }
+    }
+
+    /// Removes the folder of a skill with all that is in it. If a version is named, only that one.
+    pub async fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.delete(name, version).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let (name, version) = (name.to_owned(), version.map(str::to_owned));
+                on_a_thread(move || skills.delete(&name, version.as_deref())).await
+            }
+        }
+    }
+}

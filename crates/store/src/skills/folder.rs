@@ -1,0 +1,346 @@
+//! Skills as files in a folder.
+//!
+//! A skill appears and disappears as a whole: its folder is made under another name and renamed.
+//! Who makes or removes skills holds `.lock` in the folder of all skills, who replaces a file holds
+//! the `SKILL.md.lock` beside it. Both locks end with the process that holds them.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{LARGEST_FILE, SkillFile, WriteError, damaged, is_name, no_name};
+use crate::{
+    StoreError, Time,
+    storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
+};
+
+/// Two changes within this time may leave the same times at a file.
+const CLOCK_IS_COARSE: Duration = Duration::from_millis(100);
+/// What is older was left by a process that died.
+const LEFT_BEHIND: Duration = Duration::from_hours(1);
+
+#[derive(Debug)]
+pub(super) struct FolderSkills {
+    root: PathBuf,
+    cache: Mutex<HashMap<String, Cached>>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    stamp: Stamp,
+    /// Whether the file was quiet when it was read. If not, it could change again unseen.
+    settled: bool,
+    /// The file, or why it cannot be read.
+    file: Result<SkillFile, &'static str>,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    fn version(&self, text: &str) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{self:?}"));
+        hash.update(text);
+        hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        })
+    }
+
+    fn is_settled(&self) -> bool {
+        let (seconds, nanos) = self.changed.max(self.modified);
+        let changed = u64::try_from(seconds).unwrap_or(0);
+        let changed =
+            SystemTime::UNIX_EPOCH + Duration::new(changed, u32::try_from(nanos).unwrap_or(0));
+        changed.elapsed().is_ok_and(|since| since > CLOCK_IS_COARSE)
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn if_there<T>(result: io::Result<T>, path: &Path) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(file_error(path, &error)),
+    }
+}
+
+impl FolderSkills {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root, cache: Mutex::default() }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name).join("SKILL.md")
+    }
+
+    /// The true place of a path, unless links lead out of the folder of all skills.
+    fn inside(&self, path: &Path) -> Result<Option<PathBuf>, StoreError> {
+        let Some(place) = if_there(path.canonicalize(), path)? else { return Ok(None) };
+        let Some(root) = if_there(self.root.canonicalize(), &self.root)? else { return Ok(None) };
+        Ok((place.starts_with(&root) && place != root).then_some(place))
+    }
+
+    /// The names of all that lies in the folder of all skills.
+    pub(super) fn entries(&self) -> Result<Vec<String>, StoreError> {
+        let Some(entries) = if_there(fs::read_dir(&self.root), &self.root)? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| file_error(&self.root, &error))?;
+            names.extend(entry.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = self.entries()?;
+        names.retain(|name| is_name(name) && self.has_file(name));
+        Ok(names)
+    }
+
+    fn has_file(&self, name: &str) -> bool {
+        self.inside(&self.path(name)).ok().flatten().is_some_and(|place| place.is_file())
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<SkillFile>, StoreError> {
+        let mut files = Vec::new();
+        let names = self.entries()?;
+        self.cache().retain(|name, _| names.binary_search(name).is_ok());
+        for name in names {
+            match self.read(&name) {
+                Ok(file) => files.extend(file),
+                Err(error) => tracing::debug!("left out: {error}"),
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let path = self.path(name);
+        let metadata = if_there(fs::metadata(&path), &path)?.filter(Metadata::is_file);
+        let Some(metadata) = metadata else {
+            self.cache().remove(name);
+            return Ok(None);
+        };
+        let stamp = Stamp::of(&metadata);
+        if let Some(cached) = self.cache().get(name)
+            && cached.settled
+            && cached.stamp == stamp
+        {
+            return cached.file.clone().map(Some).map_err(|message| damaged(name, message));
+        }
+        self.load(name)
+    }
+
+    /// Reads a file, whatever is known about it.
+    fn load(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
+        let path = self.path(name);
+        let Some(place) = self.inside(&path)? else { return Ok(None) };
+        let Some(mut file) = if_there(File::open(&place), &place)? else { return Ok(None) };
+        let fail = |error: io::Error| file_error(&path, &error);
+        let metadata = file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        (&mut file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
+        let (before, after) = (Stamp::of(&metadata), Stamp::of(&file.metadata().map_err(fail)?));
+        let text = if bytes.len() as u64 > LARGEST_FILE {
+            Err("its file is larger than one mebibyte")
+        } else {
+            String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
+        };
+        let file = text.map(|text| SkillFile {
+            name: name.to_owned(),
+            version: before.version(&text),
+            text: text.into(),
+            created_at: self.created_at(name).unwrap_or_else(|| modified_at(&metadata)),
+            updated_at: modified_at(&metadata),
+        });
+        let settled = before == after && before.is_settled();
+        let cached = Cached { stamp: before, settled, file: file.clone() };
+        self.cache().insert(name.to_owned(), cached);
+        file.map(Some).map_err(|message| damaged(name, message))
+    }
+
+    fn created_at(&self, name: &str) -> Option<Time> {
+        fs::metadata(self.root.join(name)).ok()?.created().ok().map(Time::from)
+    }
+
+    pub(super) fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
+        if !is_name(name) {
+            return Err(no_name(name));
+        }
+        let fail = |error: io::Error| file_error(&self.root.join(name), &error);
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.root).map_err(fail)?;
+        let _lock = lock(&self.root.join(".lock")).map_err(fail)?;
+        let entries = self.entries()?;
+        self.check_free(name, &entries)?;
+        self.sweep(&entries);
+        self.publish(name, text).map_err(fail)?;
+        self.load(name)?.ok_or(WriteError::Missing)
+    }
+
+    pub(super) fn check_free(&self, name: &str, entries: &[String]) -> Result<(), WriteError> {
+        match entries.iter().find(|entry| entry.eq_ignore_ascii_case(name)) {
+            None => Ok(()),
+            Some(existing) => {
+                let has_file = self.has_file(existing);
+                Err(WriteError::Exists { existing: existing.clone(), has_file })
+            }
+        }
+    }
+
+    fn publish(&self, name: &str, text: &str) -> io::Result<()> {
+        let fresh = tempfile::Builder::new().prefix(WORK_PREFIX).tempdir_in(&self.root)?;
+        File::create(fresh.path().join("SKILL.md.lock"))?;
+        write_whole(&fresh.path().join("SKILL.md"), text.as_bytes(), None)?;
+        fs::rename(fresh.path(), self.root.join(name))?;
+        // Nothing is there any more that would have to be removed.
+        let _ = fresh.keep();
+        sync_folder(&self.root)
+    }
+
+    /// Removes what processes left that died.
+    fn sweep(&self, entries: &[String]) {
+        for entry in entries.iter().filter(|entry| entry.starts_with(WORK_PREFIX)) {
+            let path = self.root.join(entry);
+            let is_old = fs::symlink_metadata(&path)
+                .and_then(|metadata| metadata.modified())
+                .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > LEFT_BEHIND));
+            if is_old {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+    }
+
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        text: &str,
+        version: &str,
+    ) -> Result<SkillFile, WriteError> {
+        if !is_name(name) {
+            return Err(WriteError::Missing);
+        }
+        let folder = self.inside(&self.root.join(name))?.ok_or(WriteError::Missing)?;
+        let path = folder.join("SKILL.md");
+        let _lock = lock_skill(&folder)?.ok_or(WriteError::Missing)?;
+        let current = self.load(name)?.ok_or(WriteError::Missing)?;
+        if current.version != version {
+            return Err(WriteError::Changed);
+        }
+        remove_unfinished(&folder);
+        let permissions = fs::metadata(&path).ok().map(|metadata| metadata.permissions());
+        write_whole(&path, text.as_bytes(), permissions)
+            .map_err(|error| file_error(&path, &error))?;
+        self.load(name)?.ok_or(WriteError::Missing)
+    }
+
+    pub(super) fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
+        if !is_name(name) {
+            return Err(WriteError::Missing);
+        }
+        let path = self.root.join(name);
+        let fail = |error: io::Error| file_error(&path, &error);
+        self.inside(&path)?.ok_or(WriteError::Missing)?;
+        let _lock = lock(&self.root.join(".lock")).map_err(fail)?;
+        let metadata = if_there(fs::symlink_metadata(&path), &path)?.ok_or(WriteError::Missing)?;
+        if let Some(version) = version
+            && self.load(name)?.is_some_and(|file| file.version != version)
+        {
+            return Err(WriteError::Changed);
+        }
+        self.cache().remove(name);
+        if !metadata.is_dir() {
+            // A link to another skill, or a file in the place of a folder.
+            return fs::remove_file(&path).map_err(|error| fail(error).into());
+        }
+        let _skill_lock = lock_skill(&path)?.ok_or(WriteError::Missing)?;
+        let away = tempfile::Builder::new().prefix(WORK_PREFIX).tempdir_in(&self.root);
+        let away = away.map_err(fail)?;
+        fs::rename(&path, away.path().join(name)).map_err(fail)?;
+        sync_folder(&self.root).map_err(fail)?;
+        away.close().map_err(|error| fail(error).into())
+    }
+}
+
+fn modified_at(metadata: &Metadata) -> Time {
+    metadata.modified().map_or_else(|_| Time::now(), Time::from)
+}
+
+/// Waits for a lock; it ends when the file is dropped.
+fn lock(path: &Path) -> io::Result<File> {
+    // A link could lead anywhere, and the file would be made there.
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        return Err(io::Error::other("the lock is a link"));
+    }
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// The lock of a skill; none if its folder is gone.
+fn lock_skill(folder: &Path) -> Result<Option<File>, StoreError> {
+    let path = folder.join("SKILL.md.lock");
+    loop {
+        let Some(file) = if_there(lock(&path), &path)? else { return Ok(None) };
+        let held = file.metadata().map_err(|error| file_error(&path, &error))?;
+        // The folder may have gone while we waited, and another one of the same name come.
+        if let Some(there) = if_there(fs::metadata(&path), &path)?
+            && (held.dev(), held.ino()) == (there.dev(), there.ino())
+        {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Removes what a writer left that died. The lock is held, so no other one is at work.
+fn remove_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(WORK_PREFIX) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Bytes under keys, in a folder or a bucket.
+
+mod bucket;
+mod folder;
+
+use std::{path::Path, sync::Arc};
+
+use bytes::Bytes;
+
+pub(crate) use bucket::Bucket;
+pub(crate) use folder::{WORK_PREFIX, file_error, on_a_thread, sync_folder, write_whole};
+
+use crate::{SkillFiles, StoreError};
+use folder::Folder;
+
+/// A place for bytes. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    place: Place,
+    skills: SkillFiles,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(Arc<Folder>),
+    Bucket(Arc<Bucket>),
+}
+
+/// Keys are names with slashes between them. What could leave the folder is refused, and so are the
+/// names of files that are at work.
+fn check(key: &str) -> Result<(), StoreError> {
+    let good = |name: &str| {
+        !matches!(name, "" | "." | ".." | ".lock")
+            && !name.starts_with(WORK_PREFIX)
+            && name.len() <= 200
+            && !name.chars().any(|c| c.is_control() || c == '\\')
+    };
+    if key.len() <= 1000 && key.split('/').all(good) {
+        return Ok(());
+    }
+    Err(StoreError::File { path: key.to_owned(), message: "this is no key".to_owned() })
+}
+
+impl Storage {
+    /// A folder, made if it is not there, for its owner alone.
+    pub fn folder(path: &Path) -> Result<Self, StoreError> {
+        let folder = Folder::open(path)?;
+        let skills = SkillFiles::in_folder(folder.path());
+        Ok(Self { place: Place::Folder(Arc::new(folder)), skills })
+    }
+
+    /// `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
+    /// (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, …).
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let settings: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(key, _)| key.starts_with("AWS_"))
+            .collect();
+        Self::open_with(url, settings.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// As [`Self::open`], with settings of the same names in place of the environment.
+    pub fn open_with<'a>(
+        url: &str,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, StoreError> {
+        let bucket = Arc::new(Bucket::open(url, settings)?);
+        let skills = SkillFiles::in_bucket(Arc::clone(&bucket));
+        Ok(Self { place: Place::Bucket(bucket), skills })
+    }
+
+    /// Whether it answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.ping().await,
+            Place::Bucket(bucket) => bucket.ping().await,
+        }
+    }
+
+    /// Keeps bytes, in place of what was there. Whole or not at all.
+    pub async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.put(key, bytes).await,
+            Place::Bucket(bucket) => bucket.put(key, bytes).await,
+        }
+    }
+
+    /// The bytes of a key.
+    pub async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.get(key).await,
+            Place::Bucket(bucket) => bucket.get(key).await,
+        }
+    }
+
+    /// Removes a key; nothing happens if there is none.
+    pub async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.delete(key).await,
+            Place::Bucket(bucket) => bucket.delete(key).await,
+        }
+    }
+
+    /// The keys below a prefix, sorted. A prefix is whole names: `a/b` has `a/b/c` below it, but
+    /// not `a/bc`. The empty one has all.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let prefix = prefix.trim_end_matches('/');
+        if !prefix.is_empty() {
+            check(prefix)?;
+        }
+        let mut keys = match &self.place {
+            Place::Folder(folder) => folder.list(prefix).await?,
+            Place::Bucket(bucket) => bucket.list(prefix).await?,
+        };
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// The skills that lie here.
+    pub fn skills(&self) -> SkillFiles {
+        self.skills.clone()
+    }
+}

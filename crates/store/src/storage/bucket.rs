@@ -1,0 +1,136 @@
+//! Bytes as objects in a bucket.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use object_store::{
+    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut},
+    path::Path,
+};
+use url::Url;
+
+use crate::StoreError;
+
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    store: AmazonS3,
+    /// Empty, or names without a slash at the end.
+    prefix: String,
+    /// For messages.
+    url: String,
+}
+
+impl Bucket {
+    pub(crate) fn open<'a>(
+        url: &str,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, StoreError> {
+        let wrong = |message: &str| StoreError::Setting(format!("the storage {url}: {message}"));
+        let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
+        let bucket = parsed.host_str().filter(|_| parsed.scheme() == "s3");
+        let bucket = bucket.ok_or_else(|| wrong("use s3://bucket or s3://bucket/prefix"))?;
+        let mut client = ClientOptions::new()
+            .with_timeout(Duration::from_mins(1))
+            .with_connect_timeout(Duration::from_secs(10));
+        let mut builder = AmazonS3Builder::new();
+        for (key, value) in settings {
+            if key.starts_with("AWS_ENDPOINT") && value.starts_with("http://") {
+                client = client.with_allow_http(true);
+            }
+            if let Ok(key) = key.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store = builder
+            .with_bucket_name(bucket)
+            .with_client_options(client)
+            .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_retry(RetryConfig {
+                max_retries: 4,
+                retry_timeout: Duration::from_secs(30),
+                ..RetryConfig::default()
+            })
+            .build()
+            .map_err(|error| wrong(&error.to_string()))?;
+        let prefix = parsed.path().trim_matches('/').to_owned();
+        Ok(Self { store, prefix, url: url.trim_end_matches('/').to_owned() })
+    }
+
+    pub(crate) fn store(&self) -> &AmazonS3 {
+        &self.store
+    }
+
+    pub(crate) fn path(&self, key: &str) -> Result<Path, StoreError> {
+        let whole = match (self.prefix.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, key) => format!("{prefix}/{key}"),
+        };
+        Path::parse(whole).map_err(|error| self.failed(key, &error))
+    }
+
+    /// The key of a path that was listed.
+    pub(crate) fn key<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        let path = path.as_ref();
+        if self.prefix.is_empty() {
+            return Some(path);
+        }
+        path.strip_prefix(&self.prefix)?.strip_prefix('/')
+    }
+
+    pub(crate) fn failed(&self, key: &str, error: &dyn std::error::Error) -> StoreError {
+        StoreError::File { path: format!("{}/{key}", self.url), message: error.to_string() }
+    }
+
+    /// All objects below a prefix.
+    pub(crate) async fn objects(&self, prefix: &str) -> Result<Vec<ObjectMeta>, StoreError> {
+        let path = self.path(prefix)?;
+        let path = (!path.as_ref().is_empty()).then_some(&path);
+        self.store.list(path).try_collect().await.map_err(|error| self.failed(prefix, &error))
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        let path = self.path(".ping")?;
+        self.store
+            .list(Some(&path))
+            .try_next()
+            .await
+            .map(drop)
+            .map_err(|error| self.failed("", &error))
+    }
+
+    pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.store
+            .put(&self.path(key)?, bytes.into())
+            .await
+            .map(drop)
+            .map_err(|error| self.failed(key, &error))
+    }
+
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let found = match self.store.get(&self.path(key)?).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(self.failed(key, &error)),
+        };
+        found.bytes().await.map(Some).map_err(|error| self.failed(key, &error))
+    }
+
+    pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        match self.store.delete(&self.path(key)?).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed(key, &error)),
+        }
+    }
+
+    pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let objects = self.objects(prefix).await?;
+        Ok(objects
+            .iter()
+            .filter_map(|object| self.key(&object.location))
+            .map(ToOwned::to_owned)
+            .collect())
+    }
+}

@@ -1,0 +1,172 @@
+//! Bytes as files in a folder.
+
+use std::{
+    fs, io,
+    io::Write as _,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+
+use crate::StoreError;
+
+/// How the names of files begin that are still being written.
+pub(crate) const WORK_PREFIX: &str = ".tmp-";
+
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        make_private(path).map_err(|error| file_error(path, &error))?;
+        let path = path.canonicalize().map_err(|error| file_error(path, &error))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        let path = self.0.clone();
+        on_a_thread(move || {
+            fs::read_dir(&path).map(drop).map_err(|error| file_error(&path, &error))
+        })
+        .await
+    }
+
+    pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || put(&path, &bytes).map_err(|error| file_error(&path, &error))).await
+    }
+
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(file_error(&path, &error)),
+        })
+        .await
+    }
+
+    pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        let (path, root) = (self.0.join(key), self.0.clone());
+        on_a_thread(move || match fs::remove_file(&path) {
+            Ok(()) => {
+                remove_empty_parents(&path, &root);
+                Ok(())
+            }
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(file_error(&path, &error)),
+        })
+        .await
+    }
+
+    pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let (root, prefix) = (self.0.clone(), prefix.to_owned());
+        on_a_thread(move || {
+            let mut keys = Vec::new();
+            let from = root.join(&prefix);
+            walk(&from, &prefix, &mut keys).map_err(|error| file_error(&from, &error))?;
+            Ok(keys)
+        })
+        .await
+    }
+}
+
+/// Runs what waits for the disk beside the threads that must not wait.
+pub(crate) async fn on_a_thread<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(StoreError::Setting(error.to_string()).into()),
+    }
+}
+
+pub(crate) fn file_error(path: &Path, error: &dyn std::error::Error) -> StoreError {
+    StoreError::File { path: path.display().to_string(), message: error.to_string() }
+}
+
+/// Writes a file that is there whole or not at all, also after a power cut.
+pub(crate) fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    permissions: Option<fs::Permissions>,
+) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    sync_folder(folder)
+}
+
+/// Makes sure that names of a folder are kept.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    fs::File::open(folder)?.sync_all()
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut tries = 0;
+    loop {
+        if let Some(folder) = path.parent() {
+            make_private(folder)?;
+        }
+        match write_whole(path, bytes, None) {
+            // Someone removed the empty folder in between.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 10 => tries += 1,
+            result => return result,
+        }
+    }
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
+    )
+}
+
+fn remove_empty_parents(path: &Path, root: &Path) {
+    let mut folder = path.parent();
+    while let Some(path) = folder.filter(|path| *path != root) {
+        if fs::remove_dir(path).is_err() {
+            return;
+        }
+        folder = path.parent();
+    }
+}
+
+/// Finds files, but follows no links.
+fn walk(folder: &Path, prefix: &str, keys: &mut Vec<String>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if is_absent(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with(WORK_PREFIX) || name == ".lock" {
+            continue;
+        }
+        let key = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&entry.path(), &key, keys)?;
+        } else if kind.is_file() {
+            keys.push(key);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Points in time.
+
+use std::{fmt, time::Duration};
+
+use jiff::{Timestamp, Unit};
+
+/// A point in time: microseconds since 1970, UTC. Shown as RFC 3339 with six digits and `Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+impl Time {
+    /// This moment.
+    pub fn now() -> Self {
+        Self(Timestamp::now().as_microsecond())
+    }
+
+    /// From microseconds since 1970.
+    pub fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970.
+    pub fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// Later by a duration.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Earlier by a duration.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<std::time::SystemTime> for Time {
+    fn from(time: std::time::SystemTime) -> Self {
+        let micros = match time.duration_since(std::time::UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+        };
+        Self(micros)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
+        let time = time.round(Unit::Microsecond).unwrap_or(time);
+        write!(f, "{time:.6}")
+    }
+}
+
+impl serde::Serialize for Time {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits_and_a_z() {
+        assert_eq!(Time::from_micros(0).to_string(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(
+            Time::from_micros(1_763_197_200_000_001).to_string(),
+            "2025-11-15T09:00:00.000001Z"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! What models were asked for.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Database, StoreError, Time,
+    sql::{new_id, sql},
+};
+
+/// The usage notes of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage<'a>(pub(crate) &'a Database);
+
+/// One request to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent<'a> {
+    /// Who asked.
+    pub user_id: Option<i64>,
+    /// The provider.
+    pub provider: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// Tokens of the question.
+    pub input_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+}
+
+/// Sums of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tokens {
+    /// Tokens of the questions.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// How many there were.
+    pub requests: u64,
+}
+
+impl Tokens {
+    fn add(&mut self, more: Self) {
+        self.input_tokens += more.input_tokens;
+        self.output_tokens += more.output_tokens;
+        self.requests += more.requests;
+    }
+}
+
+/// Sums over a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageSummary {
+    /// Of all.
+    pub total: Tokens,
+    /// By provider.
+    pub by_provider: BTreeMap<String, Tokens>,
+    /// By model.
+    pub by_model: BTreeMap<String, Tokens>,
+}
+
+impl Usage<'_> {
+    /// Notes a request.
+    pub async fn record(&self, spent: Spent<'_>) -> Result<(), StoreError> {
+        sql("INSERT INTO model_requests
+                (id, user_id, provider, model, input_tokens, output_tokens, asked_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)")
+        .text(&new_id())
+        .maybe_number(spent.user_id)
+        .text(spent.provider)
+        .text(spent.model)
+        .count(spent.input_tokens)
+        .count(spent.output_tokens)
+        .time(Time::now())
+        .run(self.0.writer())
+        .await
+        .map(drop)
+    }
+
+    /// Sums of the requests since a time, of one person or of all.
+    pub async fn summary(
+        &self,
+        since: Time,
+        user_id: Option<i64>,
+    ) -> Result<UsageSummary, StoreError> {
+        // A sum of BIGINT is NUMERIC in PostgreSQL, which is no type that both have.
+        let rows = sql("SELECT provider, model, CAST(SUM(input_tokens) AS BIGINT),
+                CAST(SUM(output_tokens) AS BIGINT), COUNT(*)
+             FROM model_requests
+             WHERE asked_at >= $1 AND (user_id = $2 OR $3 = 1)
+             GROUP BY provider, model")
+        .time(since)
+        .number(user_id.unwrap_or_default())
+        .number(i64::from(user_id.is_none()))
+        .all(self.0.reader())
+        .await?;
+        let mut summary = UsageSummary::default();
+        for row in rows {
+            let tokens = Tokens {
+                input_tokens: row.count(2)?,
+                output_tokens: row.count(3)?,
+                requests: row.count(4)?,
+            };
+            summary.total.add(tokens);
+            summary.by_provider.entry(row.text(0)?).or_default().add(tokens);
+            summary.by_model.entry(row.text(1)?).or_default().add(tokens);
+        }
+        Ok(summary)
+    }
+}

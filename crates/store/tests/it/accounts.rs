@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use savoir_store::{NewToken, Role, Time};
+
+use crate::harness::for_each_database;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_from_its_beginning_to_its_end() {
+    for_each_database(async |place| {
+        let accounts = place.database.accounts();
+        assert!(!accounts.has_admin().await.unwrap());
+        let ada = accounts.create(" Ada@Example.ORG ", "hash", Role::Admin).await.unwrap().unwrap();
+        assert_eq!((ada.email.as_str(), ada.active), ("ada@example.org", true));
+        assert!(ada.is_admin() && accounts.has_admin().await.unwrap());
+        assert!(accounts.create("ada@example.org", "x", Role::User).await.unwrap().is_none());
+        let bob = accounts.create("bob@example.org", "b", Role::User).await.unwrap().unwrap();
+        assert!(bob.id > ada.id);
+        let list = accounts.list().await.unwrap();
+        assert_eq!(list, [bob.clone(), ada.clone()]);
+        assert_eq!(
+            accounts.by_email("ADA@example.org").await.unwrap(),
+            Some((ada.clone(), "hash".to_owned()))
+        );
+
+        assert!(accounts.set_active(bob.id, false).await.unwrap());
+        assert!(!accounts.set_active(bob.id, false).await.unwrap());
+        assert!(!accounts.by_id(bob.id).await.unwrap().unwrap().active);
+        assert!(accounts.set_role(bob.id, Role::Admin).await.unwrap());
+        assert!(accounts.by_id(bob.id).await.unwrap().unwrap().is_admin());
+
+        assert!(accounts.delete(bob.id).await.unwrap());
+        assert!(!accounts.delete(bob.id).await.unwrap());
+        assert_eq!(accounts.by_id(bob.id).await.unwrap(), None);
+        assert_eq!(accounts.by_email("bob@example.org").await.unwrap(), None);
+        let other = accounts.create("bob@example.org", "c", Role::User).await.unwrap().unwrap();
+        assert!(other.id > bob.id, "numbers are never given again");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_is_one_account() {
+    for_each_database(async |place| {
+        let other = place.again().await;
+        let mut tasks = Vec::new();
+        for n in 0..16 {
+            let database = if n % 2 == 0 { place.database.clone() } else { other.clone() };
+            tasks.push(tokio::spawn(async move {
+                database.accounts().create("same@example.org", "h", Role::User).await.unwrap()
+            }));
+        }
+        let mut made = 0;
+        for task in tasks {
+            made += usize::from(task.await.unwrap().is_some());
+        }
+        assert_eq!(made, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signed_tokens_end() {
+    for_each_database(async |place| {
+        let accounts = place.database.accounts();
+        let user = accounts.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
+        let issued = Time::now();
+        let until = issued.plus(HOUR);
+        assert_eq!(accounts.of_token(user.id, "t1", issued).await.unwrap(), Some(user.clone()));
+        assert_eq!(accounts.of_token(user.id + 1, "t1", issued).await.unwrap(), None);
+
+        assert!(accounts.revoke("t1", until).await.unwrap());
+        assert!(!accounts.revoke("t1", until).await.unwrap());
+        assert!(!accounts.revoke("over", issued.minus(HOUR)).await.unwrap());
+        assert_eq!(accounts.of_token(user.id, "t1", issued).await.unwrap(), None);
+        assert!(accounts.of_token(user.id, "t2", issued).await.unwrap().is_some());
+
+        assert!(accounts.set_active(user.id, false).await.unwrap());
+        assert!(!accounts.of_token(user.id, "t2", issued).await.unwrap().unwrap().active);
+        assert!(accounts.set_password(user.id, "h2").await.unwrap());
+        assert_eq!(accounts.of_token(user.id, "t2", issued).await.unwrap(), None);
+        assert!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap().is_some());
+        assert!(accounts.delete(user.id).await.unwrap());
+        assert_eq!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap(), None);
+        assert!(!accounts.set_password(user.id, "h3").await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_programs() {
+    for_each_database(async |place| {
+        let accounts = place.database.accounts();
+        let user = accounts.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
+        let scopes = ["run".to_owned(), "read".to_owned()];
+        let new = |digest, expires_at| NewToken {
+            user_id: user.id,
+            name: "laptop",
+            scopes: &scopes,
+            digest,
+            expires_at,
+        };
+        let token = accounts.add_token(new("d1", None)).await.unwrap();
+        let second = accounts.add_token(new("d2", Some(Time::now().minus(HOUR)))).await.unwrap();
+        assert!(accounts.add_token(new("d1", None)).await.is_err(), "a secret is used once");
+        assert_eq!(accounts.by_token_digest("d2").await.unwrap(), None, "it is over");
+        assert_eq!(accounts.by_token_digest("d3").await.unwrap(), None);
+        let (found, owner) = accounts.by_token_digest("d1").await.unwrap().unwrap();
+        assert_eq!((found, owner), (token.clone(), user.clone()));
+        let list = accounts.tokens(user.id).await.unwrap();
+        assert_eq!(list.iter().map(|t| &t.id).collect::<Vec<_>>(), [&second.id, &token.id]);
+        assert!(list[1].last_used_at.is_some() && list[0].last_used_at.is_none());
+        assert_eq!(list[1].scopes, scopes);
+
+        assert!(!accounts.remove_token(user.id + 1, &token.id).await.unwrap());
+        assert!(accounts.remove_token(user.id, &token.id).await.unwrap());
+        assert_eq!(accounts.by_token_digest("d1").await.unwrap(), None);
+        accounts.add_token(new("d4", None)).await.unwrap();
+        accounts.delete(user.id).await.unwrap();
+        assert_eq!(accounts.by_token_digest("d4").await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_attempts_are_counted() {
+    for_each_database(async |place| {
+        let accounts = place.database.accounts();
+        let start = Time::now();
+        for _ in 0..3 {
+            accounts.note_failure("a").await.unwrap();
+        }
+        accounts.note_failure("b").await.unwrap();
+        let (count, first) = accounts.failures("a", start).await.unwrap();
+        assert!(count == 3 && first.unwrap() >= start);
+        assert_eq!(accounts.failures("a", Time::now().plus(HOUR)).await.unwrap(), (0, None));
+        accounts.forget_failures("a").await.unwrap();
+        assert_eq!(accounts.failures("a", start).await.unwrap(), (0, None));
+        assert_eq!(accounts.failures("b", start).await.unwrap().0, 1);
+    })
+    .await;
+}

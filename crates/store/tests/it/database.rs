@@ -1,0 +1,95 @@
+use savoir_store::{Database, Kind, StoreError, Time};
+
+use crate::harness::{for_each_database, for_each_url};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_start_at_once() {
+    for_each_url(async |url, _| {
+        let openers: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                tokio::spawn(async move { Database::open(&url).await })
+            })
+            .collect();
+        for opener in openers {
+            let database = opener.await.unwrap().unwrap();
+            database.ping().await.unwrap();
+            database.close().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_database_is_left_alone() {
+    for_each_database(async |place| {
+        place.raw("INSERT INTO schema_versions VALUES (4711, 'x', 0)").await;
+        match Database::open(&place.url).await.unwrap_err() {
+            StoreError::FromTheFuture { found: 4711, known } => assert!(known > 0),
+            other => panic!("{other}"),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_statements_are_noticed() {
+    for_each_database(async |place| {
+        place.raw("UPDATE schema_versions SET checksum = 'x' WHERE version = 2").await;
+        let error = Database::open(&place.url).await.unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_kept_is_there_after_opening_again() {
+    for_each_database(async |place| {
+        place.database.settings().put("k", "v\0w").await.unwrap();
+        let again = place.again().await;
+        assert_eq!(again.kind(), place.database.kind());
+        assert_eq!(again.settings().get("k").await.unwrap().unwrap(), "v\u{fffd}w");
+        again.close().await;
+        assert!(again.ping().await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::TempDir::new().unwrap();
+    // Signs that mean something in a URL.
+    let inner = folder.path().join("ä b%20c?d#e");
+    std::fs::create_dir(&inner).unwrap();
+    let database = Database::open_folder(&inner).await.unwrap();
+    assert_eq!(database.kind(), Kind::Sqlite);
+    database.settings().put("k", "v").await.unwrap();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&inner).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 3, "the file and its journal");
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened() {
+    let error = Database::open("postgres://me:secret@127.0.0.1:1/x?password=hidden").await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1") && !error.contains("secret") && !error.contains("hidden"));
+    let error = Database::open("mysql://me:secret@127.0.0.1/x").await.unwrap_err().to_string();
+    assert!(error.contains("sqlite://") && !error.contains("secret"), "{error}");
+    assert!(Database::open("sqlite://:memory:").await.is_err());
+    let folder = tempfile::TempDir::new().unwrap();
+    assert!(Database::open_folder(&folder.path().join("none").join("file\0")).await.is_err());
+}
+
+#[test]
+fn times_are_text_with_six_digits() {
+    let time = Time::from_micros(1_700_000_000_123_456);
+    assert_eq!(time.to_string(), "2023-11-14T22:13:20.123456Z");
+    assert_eq!(Time::from_micros(-1).seconds(), -1);
+    assert_eq!(Time::from_micros(0).plus(std::time::Duration::MAX).micros(), i64::MAX);
+}

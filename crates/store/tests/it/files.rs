@@ -1,0 +1,88 @@
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::harness::{for_each_storage, s3};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_under_keys() {
+    for_each_storage(async |files| {
+        let storage = &files.storage;
+        storage.ping().await.unwrap();
+        assert_eq!(storage.get("a/b.txt").await.unwrap(), None);
+        storage.delete("a/b.txt").await.unwrap();
+        storage.put("a/b.txt", Bytes::from_static(b"one")).await.unwrap();
+        storage.put("a/b.txt", Bytes::from_static(b"\0two")).await.unwrap();
+        storage.put("a/c/d", Bytes::new()).await.unwrap();
+        storage.put("ab", Bytes::from_static(b"x")).await.unwrap();
+        let again = files.again();
+        assert_eq!(again.get("a/b.txt").await.unwrap().unwrap(), b"\0two".as_slice());
+        assert_eq!(again.get("a/c/d").await.unwrap().unwrap(), Bytes::new());
+        assert_eq!(again.get("a").await.unwrap(), None, "a folder has no bytes");
+        assert_eq!(again.list("a").await.unwrap(), ["a/b.txt", "a/c/d"]);
+        assert_eq!(again.list("a/c/").await.unwrap(), ["a/c/d"]);
+        assert_eq!(again.list("").await.unwrap(), ["a/b.txt", "a/c/d", "ab"]);
+        assert!(again.list("none").await.unwrap().is_empty());
+        storage.delete("a/c/d").await.unwrap();
+        assert_eq!(storage.list("a").await.unwrap(), ["a/b.txt"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_do_not_leave() {
+    for_each_storage(async |files| {
+        let long = "x".repeat(300);
+        for key in ["", "/", "..", "a/../b", "/etc/passwd", "a//b", "a/", "a\\b", "a\0b", &long] {
+            assert!(files.storage.get(key).await.is_err(), "{key:?}");
+            assert!(files.storage.put(key, Bytes::new()).await.is_err(), "{key:?}");
+        }
+        assert!(files.storage.list("../x").await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_or_not_at_all() {
+    for_each_storage(async |files| {
+        let tasks: Vec<_> = (0..8_u8)
+            .map(|n| {
+                let storage = files.again();
+                tokio::spawn(async move {
+                    let bytes = Bytes::from(vec![n; 50_000]);
+                    storage.put("x/y", bytes).await.unwrap();
+                    let found = storage.get("x/y").await.unwrap().unwrap();
+                    assert_eq!(found.len(), 50_000);
+                    assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 1);
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(files.storage.list("").await.unwrap(), ["x/y"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_folder_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let temp = tempfile::TempDir::new().unwrap();
+    let path = temp.path().join("a/b");
+    let storage = savoir_store::Storage::folder(&path).unwrap();
+    storage.put("k", Bytes::from_static(b"v")).await.unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    assert_eq!(mode(&path.join("k")), 0o600);
+}
+
+#[tokio::test]
+async fn what_is_no_storage() {
+    for url in ["http://bucket", "bucket", "s3://"] {
+        assert!(savoir_store::Storage::open(url).is_err(), "{url}");
+    }
+    if let Ok(server) = std::env::var("SAVOIR_TEST_S3") {
+        assert!(s3("s3://there-is-no-such-bucket", &server).ping().await.is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! Every test of the database runs on SQLite, on PostgreSQL and on PostgreSQL with pgvector; every
+//! test of files runs on a folder and on S3. `scripts/services.sh` starts the servers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod accounts;
+mod database;
+mod files;
+mod harness;
+mod knowledge;
+mod password;
+mod search;
+mod sessions;
+mod shared;
+mod skills;
+mod workflows;

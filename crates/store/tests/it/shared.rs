@@ -1,0 +1,165 @@
+//! Settings, rate limits, leases and usage: what all processes share.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use savoir_store::{SigningKey, Spent, Time, Tokens};
+
+use crate::harness::for_each_database;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_shared() {
+    for_each_database(async |place| {
+        let settings = place.database.settings();
+        assert_eq!(settings.get("a").await.unwrap(), None);
+        assert_eq!(settings.put_if_absent("a", "1").await.unwrap(), "1");
+        assert_eq!(settings.put_if_absent("a", "2").await.unwrap(), "1");
+        settings.put("a", "3").await.unwrap();
+        assert_eq!(settings.get("a").await.unwrap().as_deref(), Some("3"));
+        assert!(!settings.take("a", "1").await.unwrap());
+        let other = place.again().await;
+        let (one, two) = (settings, other.settings());
+        let (one, two) = tokio::join!(one.take("a", "3"), two.take("a", "3"));
+        assert!(one.unwrap() ^ two.unwrap(), "true for exactly one");
+        assert_eq!(settings.get("a").await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_agree_on_a_key() {
+    for_each_database(async |place| {
+        let other = place.again().await;
+        let tasks: Vec<_> = (0..8_i64)
+            .map(|n| {
+                let database = if n % 2 == 0 { place.database.clone() } else { other.clone() };
+                tokio::spawn(async move {
+                    let key = SigningKey {
+                        id: format!("k{n}"),
+                        pkcs8: vec![0, 255, 7],
+                        created_at: Time::from_micros(n),
+                    };
+                    database.settings().add_signing_key(&key, true).await.unwrap();
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let settings = place.database.settings();
+        let first = settings.signing_keys().await.unwrap();
+        assert_eq!((first.len(), first[0].pkcs8.as_slice()), (1, [0_u8, 255, 7].as_slice()));
+        let newest =
+            SigningKey { id: "new".into(), pkcs8: vec![1], created_at: Time::from_micros(100) };
+        settings.add_signing_key(&newest, false).await.unwrap();
+        assert_eq!(settings.signing_keys().await.unwrap()[0], newest);
+        assert_eq!(settings.remove_signing_keys_before(Time::now()).await.unwrap(), 1);
+        assert_eq!(settings.signing_keys().await.unwrap(), [newest], "never the newest");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hits_are_counted_together() {
+    for_each_database(async |place| {
+        let other = place.again().await;
+        let tasks: Vec<_> = (0..20)
+            .map(|n| {
+                let database = if n % 2 == 0 { place.database.clone() } else { other.clone() };
+                tokio::spawn(async move {
+                    let mut counts = Vec::new();
+                    for _ in 0..10 {
+                        counts.push(database.rate_limits().hit("k", MINUTE).await.unwrap().count);
+                    }
+                    counts
+                })
+            })
+            .collect();
+        let mut counts = Vec::new();
+        for task in tasks {
+            counts.extend(task.await.unwrap());
+        }
+        counts.sort_unstable();
+        assert_eq!(counts, (1..=200).collect::<Vec<u64>>());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_opens_with_the_first_hit() {
+    for_each_database(async |place| {
+        let limits = place.database.rate_limits();
+        let window = Duration::from_millis(300);
+        let first = limits.hit("k", window).await.unwrap();
+        let second = limits.hit("k", window).await.unwrap();
+        assert_eq!((first.count, second.count), (1, 2));
+        assert_eq!(first.resets_at, second.resets_at);
+        assert_eq!(limits.sweep().await.unwrap(), 0);
+        tokio::time::sleep(window).await;
+        assert_eq!(limits.hit("k", window).await.unwrap().count, 1);
+        tokio::time::sleep(window).await;
+        assert_eq!(limits.sweep().await.unwrap(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_has_one_holder() {
+    for_each_database(async |place| {
+        let leases = place.database.leases();
+        let short = Duration::from_millis(200);
+        let lease = leases.acquire("l", "a", MINUTE).await.unwrap().unwrap();
+        assert_eq!(leases.acquire("l", "b", MINUTE).await.unwrap(), None);
+        let renewed = leases.acquire("l", "a", short).await.unwrap().unwrap();
+        assert!(renewed.until < lease.until);
+        tokio::time::sleep(short).await;
+        let taken = leases.acquire("l", "b", MINUTE).await.unwrap().unwrap();
+        leases.release(&lease).await.unwrap();
+        assert_eq!(leases.acquire("l", "a", MINUTE).await.unwrap(), None, "it was not a's");
+        leases.release(&taken).await.unwrap();
+        assert!(leases.acquire("l", "a", MINUTE).await.unwrap().is_some());
+
+        let tasks: Vec<_> = (0..12)
+            .map(|n| {
+                let database = place.database.clone();
+                tokio::spawn(async move {
+                    database.leases().acquire("m", &n.to_string(), MINUTE).await.unwrap()
+                })
+            })
+            .collect();
+        let mut holders = 0;
+        for task in tasks {
+            holders += usize::from(task.await.unwrap().is_some());
+        }
+        assert_eq!(holders, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_summed() {
+    for_each_database(async |place| {
+        let usage = place.database.usage();
+        let start = Time::now();
+        for (user_id, provider, model) in
+            [(Some(1), "p", "m"), (Some(1), "p", "n"), (Some(2), "q", "m"), (None, "q", "m")]
+        {
+            let spent = Spent { user_id, provider, model, input_tokens: 10, output_tokens: 3 };
+            usage.record(spent).await.unwrap();
+        }
+        let tokens = |n: u64| Tokens { input_tokens: 10 * n, output_tokens: 3 * n, requests: n };
+        let all = usage.summary(start, None).await.unwrap();
+        assert_eq!(all.total, tokens(4));
+        assert_eq!(
+            all.by_model,
+            BTreeMap::from([("m".into(), tokens(3)), ("n".into(), tokens(1))])
+        );
+        let one = usage.summary(start, Some(1)).await.unwrap();
+        assert_eq!(one.total, tokens(2));
+        assert_eq!(one.by_provider, BTreeMap::from([("p".into(), tokens(2))]));
+        let later = usage.summary(Time::now().plus(MINUTE), None).await.unwrap();
+        assert_eq!(later.total, Tokens::default());
+    })
+    .await;
+}

@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow};
+use serde_json::json;
+
+use crate::harness::for_each_database;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn named(name: &str) -> NewWorkflow {
+    NewWorkflow { name: Some(name.to_owned()), ..NewWorkflow::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_is_kept_and_changed() {
+    for_each_database(async |place| {
+        let workflows = place.database.workflows();
+        assert!(workflows.create(NewWorkflow::default(), None).await.is_err());
+        let mine = workflows.create(named("mine"), Some(1)).await.unwrap();
+        assert_eq!(mine.graph, json!({"nodes": [], "edges": []}));
+        let ours = workflows.create(named("ours"), None).await.unwrap();
+        let theirs = workflows.create(named("theirs"), Some(2)).await.unwrap();
+        let ids = async |user| -> Vec<String> {
+            workflows.list(user).await.unwrap().into_iter().map(|w| w.name).collect()
+        };
+        assert_eq!(ids(Some(1)).await, ["ours", "mine"]);
+        assert_eq!(ids(None).await, ["theirs", "ours", "mine"]);
+
+        let graph = json!({"nodes": [{"z": 1, "a": "\u{0}"}], "edges": []});
+        let change = NewWorkflow { graph: Some(graph.clone()), ..NewWorkflow::default() };
+        let changed = workflows.update(&mine.id, change).await.unwrap().unwrap();
+        assert_eq!((changed.name.as_str(), &changed.graph), ("mine", &graph));
+        assert!(changed.updated_at > mine.updated_at);
+        assert_eq!(workflows.get(&mine.id).await.unwrap(), Some(changed));
+        assert_eq!(workflows.update("none", named("x")).await.unwrap(), None);
+
+        let run = workflows.begin(&theirs.id, None, "in", None, "w", MINUTE).await.unwrap();
+        assert!(workflows.delete(&theirs.id).await.unwrap());
+        assert!(!workflows.delete(&theirs.id).await.unwrap());
+        assert_eq!(workflows.execution(&run.id).await.unwrap(), None);
+        assert!(workflows.get(&ours.id).await.unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_has_one_worker() {
+    for_each_database(async |place| {
+        let workflows = place.database.workflows();
+        let workflow = workflows.create(named("w"), None).await.unwrap();
+        let short = Duration::from_millis(200);
+        let run =
+            workflows.begin(&workflow.id, Some(7), "in", Some("m"), "a", short).await.unwrap();
+        assert_eq!((run.status, run.user_id), (ExecutionStatus::Running, Some(7)));
+        assert!(!workflows.claim(&run.id, "b", MINUTE).await.unwrap());
+        assert!(!workflows.claim(&run.id, "a", MINUTE).await.unwrap(), "it runs already");
+        tokio::time::sleep(short).await;
+
+        let other = place.again().await;
+        let tasks: Vec<_> = (0..10)
+            .map(|n| {
+                let database = if n % 2 == 0 { place.database.clone() } else { other.clone() };
+                let id = run.id.clone();
+                tokio::spawn(async move {
+                    let worker = format!("w{n}");
+                    let claimed = database.workflows().claim(&id, &worker, MINUTE).await.unwrap();
+                    claimed.then_some(worker)
+                })
+            })
+            .collect();
+        let mut holders = Vec::new();
+        for task in tasks {
+            holders.extend(task.await.unwrap());
+        }
+        assert_eq!(holders.len(), 1);
+        let holder = holders.remove(0);
+
+        let checkpoint = Checkpoint {
+            executed_nodes: vec!["n1".into()],
+            queue: vec!["n2".into()],
+            history: vec![json!({"role": "user", "content": "hello"})],
+            ..Checkpoint::default()
+        };
+        let save = async |worker: &str, status| {
+            workflows.save(&run.id, worker, status, &checkpoint).await.unwrap()
+        };
+        assert!(!save("a", ExecutionStatus::Running).await, "its lease is over");
+        assert!(!workflows.renew(&run.id, "a", MINUTE).await.unwrap());
+        assert!(workflows.renew(&run.id, &holder, MINUTE).await.unwrap());
+        assert!(save(&holder, ExecutionStatus::Running).await);
+        assert!(save(&holder, ExecutionStatus::Failed).await);
+        assert!(!save(&holder, ExecutionStatus::Running).await, "it was given back");
+        let kept = workflows.execution(&run.id).await.unwrap().unwrap();
+        assert_eq!((kept.status, &kept.checkpoint), (ExecutionStatus::Failed, &checkpoint));
+
+        assert!(workflows.claim(&run.id, "c", MINUTE).await.unwrap());
+        assert!(save("c", ExecutionStatus::Completed).await);
+        assert!(!workflows.claim(&run.id, "d", MINUTE).await.unwrap(), "it is done");
+        assert!(!workflows.claim("none", "d", MINUTE).await.unwrap());
+    })
+    .await;
+}
