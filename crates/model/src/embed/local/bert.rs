@@ -1,0 +1,206 @@
+//! A BERT encoder, as far as it is needed for one text at a time.
+
+#![expect(clippy::cast_precision_loss, reason = "widths are a few thousand")]
+
+use ndarray::{Array1, Array2, ArrayView1, Axis, Slice, Zip};
+
+use super::{folder::Config, weights::Weights};
+
+/// An encoder.
+#[derive(Debug)]
+pub(super) struct Bert {
+    words: Array2<f32>,
+    positions: Array2<f32>,
+    kind: Array1<f32>,
+    norm: Norm,
+    layers: Vec<Layer>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    attended: Linear,
+    attended_norm: Norm,
+    inner: Linear,
+    outer: Linear,
+    outer_norm: Norm,
+    heads: usize,
+}
+
+#[derive(Debug)]
+struct Linear {
+    weight: Array2<f32>,
+    bias: Array1<f32>,
+}
+
+#[derive(Debug)]
+struct Norm {
+    weight: Array1<f32>,
+    bias: Array1<f32>,
+    epsilon: f32,
+}
+
+impl Bert {
+    pub(super) fn load(config: &Config, bytes: &[u8]) -> Result<Self, String> {
+        let weights = &Weights::read(bytes)?;
+        let width = config.hidden_size;
+        let table = |name: &str, rows| {
+            weights.matrix(&format!("embeddings.{name}_embeddings.weight"), rows, width)
+        };
+        let kinds = table("token_type", config.type_vocab_size)?;
+        Ok(Self {
+            words: table("word", config.vocab_size)?,
+            positions: table("position", config.max_position_embeddings)?,
+            // All of a text is of the first kind.
+            kind: kinds.outer_iter().next().ok_or("there are no token types")?.to_owned(),
+            norm: Norm::load(weights, "embeddings.LayerNorm", config)?,
+            layers: (0..config.num_hidden_layers)
+                .map(|number| Layer::load(weights, number, config))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// A row for each token.
+    pub(super) fn forward(&self, tokens: &[u32]) -> Result<Array2<f32>, String> {
+        let mut states = Array2::zeros((tokens.len(), self.words.ncols()));
+        if tokens.len() > self.positions.nrows() {
+            return Err(format!("{} tokens are too many", tokens.len()));
+        }
+        for ((token, position), mut row) in
+            tokens.iter().zip(self.positions.outer_iter()).zip(states.outer_iter_mut())
+        {
+            let word = self.word(*token)?;
+            row += &word;
+            row += &position;
+            row += &self.kind;
+        }
+        self.norm.apply(&mut states);
+        Ok(self.layers.iter().fold(states, |states, layer| layer.forward(&states)))
+    }
+
+    fn word(&self, token: u32) -> Result<ArrayView1<'_, f32>, String> {
+        let row = token as usize;
+        if row >= self.words.nrows() {
+            return Err(format!("token {token} is not in the vocabulary of the weights"));
+        }
+        Ok(self.words.row(row))
+    }
+}
+
+impl Layer {
+    fn load(weights: &Weights<'_>, number: usize, config: &Config) -> Result<Self, String> {
+        let (width, wide) = (config.hidden_size, config.intermediate_size);
+        let linear = |name: &str, input, output| {
+            Linear::load(weights, &format!("encoder.layer.{number}.{name}"), input, output)
+        };
+        let norm = |name: &str| {
+            Norm::load(weights, &format!("encoder.layer.{number}.{name}.LayerNorm"), config)
+        };
+        Ok(Self {
+            query: linear("attention.self.query", width, width)?,
+            key: linear("attention.self.key", width, width)?,
+            value: linear("attention.self.value", width, width)?,
+            attended: linear("attention.output.dense", width, width)?,
+            attended_norm: norm("attention.output")?,
+            inner: linear("intermediate.dense", width, wide)?,
+            outer: linear("output.dense", wide, width)?,
+            outer_norm: norm("output")?,
+            heads: config.num_attention_heads,
+        })
+    }
+
+    fn forward(&self, states: &Array2<f32>) -> Array2<f32> {
+        let mut attended = self.attended.apply(&self.attention(states));
+        attended += states;
+        self.attended_norm.apply(&mut attended);
+        let mut inner = self.inner.apply(&attended);
+        inner.mapv_inplace(gelu);
+        let mut outer = self.outer.apply(&inner);
+        outer += &attended;
+        self.outer_norm.apply(&mut outer);
+        outer
+    }
+
+    fn attention(&self, states: &Array2<f32>) -> Array2<f32> {
+        let (query, key) = (self.query.apply(states), self.key.apply(states));
+        let value = self.value.apply(states);
+        let width = states.ncols() / self.heads;
+        let scale = (width as f32).sqrt().recip();
+        let mut attended = Array2::zeros(states.dim());
+        for head in 0..self.heads {
+            let part = Slice::from(head * width..(head + 1) * width);
+            let mut scores =
+                query.slice_axis(Axis(1), part).dot(&key.slice_axis(Axis(1), part).t());
+            scores *= scale;
+            softmax(&mut scores);
+            let seen = scores.dot(&value.slice_axis(Axis(1), part));
+            attended.slice_axis_mut(Axis(1), part).assign(&seen);
+        }
+        attended
+    }
+}
+
+impl Linear {
+    fn load(
+        weights: &Weights<'_>,
+        name: &str,
+        input: usize,
+        output: usize,
+    ) -> Result<Self, String> {
+        let weight = weights.matrix(&format!("{name}.weight"), output, input)?;
+        Ok(Self { weight, bias: weights.vector(&format!("{name}.bias"), output)? })
+    }
+
+    fn apply(&self, states: &Array2<f32>) -> Array2<f32> {
+        let mut result = states.dot(&self.weight.t());
+        result += &self.bias;
+        result
+    }
+}
+
+impl Norm {
+    fn load(weights: &Weights<'_>, name: &str, config: &Config) -> Result<Self, String> {
+        Ok(Self {
+            weight: weights.vector(&format!("{name}.weight"), config.hidden_size)?,
+            bias: weights.vector(&format!("{name}.bias"), config.hidden_size)?,
+            epsilon: config.layer_norm_eps,
+        })
+    }
+
+    fn apply(&self, states: &mut Array2<f32>) {
+        for mut row in states.axis_iter_mut(Axis(0)) {
+            let length = row.len() as f32;
+            let mean = row.sum() / length;
+            row -= mean;
+            let variance = row.fold(0.0, |sum, x| sum + x * x) / length;
+            let scale = (variance + self.epsilon).sqrt().recip();
+            Zip::from(&mut row)
+                .and(&self.weight)
+                .and(&self.bias)
+                .for_each(|x, weight, bias| *x = *x * scale * weight + bias);
+        }
+    }
+}
+
+fn softmax(scores: &mut Array2<f32>) {
+    for mut row in scores.axis_iter_mut(Axis(0)) {
+        let most = row.fold(f32::NEG_INFINITY, |most, x| most.max(*x));
+        row.mapv_inplace(|x| (x - most).exp());
+        let sum = row.sum();
+        row /= sum;
+    }
+}
+
+fn gelu(x: f32) -> f32 {
+    x * 0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// Abramowitz and Stegun 7.1.26; wrong by less than one part in a million.
+fn erf(x: f32) -> f32 {
+    const FACTORS: [f32; 5] = [1.061_405_4, -1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6];
+    let t = (1.0 + 0.327_591_1 * x.abs()).recip();
+    let series = FACTORS.iter().fold(0.0, |sum, factor| (sum + factor) * t);
+    (1.0 - series * (-x * x).exp()).copysign(x)
+}

@@ -1,0 +1,206 @@
+//! What stands in the folder of a model.
+
+use std::{
+    fmt::Display,
+    fs::{self, File},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{ModelError, limits};
+
+/// What can be read.
+const SUPPORTED: &str = "supported are models of the BERT class, such as all-MiniLM-L6-v2, in the \
+                         layout of sentence-transformers: config.json, tokenizer.json and \
+                         model.safetensors";
+
+/// How the states of a text's tokens become one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pooling {
+    /// Their mean.
+    Mean,
+    /// The first one.
+    First,
+}
+
+/// The shape of a model.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    #[serde(default = "gelu")]
+    hidden_act: String,
+    #[serde(default = "absolute")]
+    position_embedding_type: String,
+    pub(super) hidden_size: usize,
+    pub(super) num_hidden_layers: usize,
+    pub(super) num_attention_heads: usize,
+    pub(super) intermediate_size: usize,
+    pub(super) max_position_embeddings: usize,
+    pub(super) vocab_size: usize,
+    pub(super) type_vocab_size: usize,
+    pub(super) layer_norm_eps: f32,
+}
+
+fn gelu() -> String {
+    "gelu".to_owned()
+}
+
+fn absolute() -> String {
+    "absolute".to_owned()
+}
+
+#[derive(Default, Deserialize)]
+struct Sentences {
+    max_seq_length: Option<usize>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PoolingConfig {
+    pooling_mode_cls_token: bool,
+    pooling_mode_mean_tokens: bool,
+}
+
+/// The folder of a model.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    config: Config,
+    pooling: Pooling,
+    max_tokens: usize,
+}
+
+impl Folder {
+    /// Reads all that describes the model. It may be in a folder `model` below.
+    pub(super) fn open(path: &Path) -> Result<Self, ModelError> {
+        let below = path.join("model");
+        let path = if below.join("config.json").is_file() { &below } else { path };
+        for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+            if !path.join(name).is_file() {
+                let path = path.display();
+                let message = format!("there is no embedding model in {path}: {name} is missing");
+                return Err(ModelError::Setting(format!("{message}; {SUPPORTED}")));
+            }
+        }
+        let config = architecture(path)?;
+        let sentences: Sentences = optional(path, "sentence_bert_config.json")?;
+        let max_tokens = sentences.max_seq_length.unwrap_or(config.max_position_embeddings);
+        let max_tokens = max_tokens.min(config.max_position_embeddings);
+        Ok(Self { pooling: pooling(path)?, path: path.to_owned(), config, max_tokens })
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) fn pooling(&self) -> Pooling {
+        self.pooling
+    }
+
+    pub(super) fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    pub(super) fn tokenizer(&self) -> Result<Vec<u8>, ModelError> {
+        self.bytes("tokenizer.json", limits::DESCRIPTION_BYTES)
+    }
+
+    pub(super) fn weights(&self) -> Result<Vec<u8>, ModelError> {
+        self.bytes("model.safetensors", limits::WEIGHTS_BYTES)
+    }
+
+    fn bytes(&self, name: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
+        read(&self.path.join(name), limit).map_err(|error| self.wrong(name, &error))
+    }
+
+    pub(super) fn wrong(&self, name: &str, error: &dyn Display) -> ModelError {
+        wrong(&self.path.join(name), error)
+    }
+
+    /// Names the model by its folder and by samples of its weights: vectors of another model in a
+    /// folder of that name must not be taken for its own.
+    pub(super) fn identity(&self) -> Result<String, ModelError> {
+        let weights = self.path.join("model.safetensors");
+        let print = fingerprint(&weights).map_err(|error| wrong(&weights, &error))?;
+        let whole = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let names = whole.iter().rev().filter_map(|name| name.to_str());
+        let name = names.into_iter().find(|name| *name != "model").unwrap_or("model");
+        Ok(format!("local:{name}-{print:016x}"))
+    }
+}
+
+fn architecture(path: &Path) -> Result<Config, ModelError> {
+    let file = path.join("config.json");
+    let kind: serde_json::Value = json(&file)?;
+    let kind = kind.get("model_type").and_then(|kind| kind.as_str()).unwrap_or("unknown");
+    if kind != "bert" {
+        return Err(wrong(&file, &format!("a model of the type `{kind}`; {SUPPORTED}")));
+    }
+    let config: Config = json(&file)?;
+    let heads = config.num_attention_heads;
+    let reason = if config.hidden_act != "gelu" {
+        format!("the activation `{}` is not supported, only `gelu`", config.hidden_act)
+    } else if config.position_embedding_type != "absolute" {
+        format!("positions of the type `{}` are not supported", config.position_embedding_type)
+    } else if heads == 0 || !config.hidden_size.is_multiple_of(heads) {
+        format!("{} numbers cannot be shared by {heads} heads", config.hidden_size)
+    } else {
+        return Ok(config);
+    };
+    Err(wrong(&file, &format!("{reason}; {SUPPORTED}")))
+}
+
+fn pooling(path: &Path) -> Result<Pooling, ModelError> {
+    let file = "1_Pooling/config.json";
+    if !path.join(file).exists() {
+        return Ok(Pooling::Mean);
+    }
+    let config: PoolingConfig = optional(path, file)?;
+    match (config.pooling_mode_mean_tokens, config.pooling_mode_cls_token) {
+        (true, false) => Ok(Pooling::Mean),
+        (false, true) => Ok(Pooling::First),
+        _ => Err(wrong(&path.join(file), &"only the mean or the first token can be taken")),
+    }
+}
+
+fn optional<T: Default + DeserializeOwned>(path: &Path, name: &str) -> Result<T, ModelError> {
+    let file = path.join(name);
+    if file.is_file() { json(&file) } else { Ok(T::default()) }
+}
+
+fn json<T: DeserializeOwned>(file: &Path) -> Result<T, ModelError> {
+    let bytes = read(file, limits::DESCRIPTION_BYTES).map_err(|error| wrong(file, &error))?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(file, &error))
+}
+
+fn read(file: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(file)?;
+    let length = file.metadata()?.len();
+    if length > limit {
+        return Err(io::Error::other(format!("{length} bytes are more than {limit}")));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn wrong(file: &Path, error: &dyn Display) -> ModelError {
+    ModelError::Setting(format!("the embedding model cannot be read: {}: {error}", file.display()))
+}
+
+/// FNV-1a over a file's length and 64 pieces of it: reading all of it would take too long.
+fn fingerprint(path: &Path) -> io::Result<u64> {
+    const PIECES: u64 = 64;
+    const PIECE: u64 = 4096;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = length.to_le_bytes().to_vec();
+    for piece in 0..PIECES {
+        file.seek(SeekFrom::Start(length / PIECES * piece))?;
+        file.by_ref().take(PIECE).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
+}

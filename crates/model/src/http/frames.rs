@@ -1,0 +1,118 @@
+//! An answer cut into pieces: lines of JSON, or server-sent events.
+
+use super::body::Body;
+use crate::{ModelError, limits};
+
+/// How an answer is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Each line is a document.
+    Lines,
+    /// Server-sent events; what counts is their data.
+    Events,
+}
+
+/// The pieces of an answer.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    body: Body,
+    framing: Framing,
+    /// What was read, where the part that was not yet taken starts, and up to where it was searched.
+    buffer: Vec<u8>,
+    start: usize,
+    searched: usize,
+    ended: bool,
+}
+
+impl Frames {
+    pub(super) fn new(body: Body, framing: Framing) -> Self {
+        Self { body, framing, buffer: Vec::new(), start: 0, searched: 0, ended: false }
+    }
+
+    /// The next piece; nothing at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<String>, ModelError> {
+        match self.framing {
+            Framing::Lines => self.filled_line().await,
+            Framing::Events => self.event().await,
+        }
+    }
+
+    async fn filled_line(&mut self) -> Result<Option<String>, ModelError> {
+        loop {
+            match self.line().await? {
+                Some(line) if line.trim().is_empty() => {}
+                line => return Ok(line),
+            }
+        }
+    }
+
+    /// The data of the next event that has any. The last one may lack its empty line.
+    async fn event(&mut self) -> Result<Option<String>, ModelError> {
+        let mut data: Option<String> = None;
+        while let Some(line) = self.line().await? {
+            if line.is_empty() {
+                if data.is_some() {
+                    break;
+                }
+                continue;
+            }
+            let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+            match field {
+                "data" => self.append(&mut data, value.strip_prefix(' ').unwrap_or(value))?,
+                "" | "event" | "id" | "retry" => {}
+                _ => return Err(self.body.http().garbled(format!("no event: {line}"))),
+            }
+        }
+        Ok(data)
+    }
+
+    fn append(&self, data: &mut Option<String>, value: &str) -> Result<(), ModelError> {
+        match data {
+            None => *data = Some(value.to_owned()),
+            Some(data) if data.len() + value.len() < limits::EVENT_BYTES => {
+                data.push('\n');
+                data.push_str(value);
+            }
+            Some(_) => return Err(self.body.http().garbled("an event is too long")),
+        }
+        Ok(())
+    }
+
+    /// The next line without its end; nothing after the last one.
+    async fn line(&mut self) -> Result<Option<String>, ModelError> {
+        loop {
+            let fresh = &self.buffer[self.searched..];
+            if let Some(length) = fresh.iter().position(|byte| *byte == b'\n') {
+                return self.take(self.searched + length + 1).map(Some);
+            }
+            self.searched = self.buffer.len();
+            if self.searched - self.start > limits::EVENT_BYTES {
+                return Err(self.body.http().garbled("a line is too long"));
+            }
+            if self.ended && self.start == self.searched {
+                return Ok(None);
+            }
+            if self.ended {
+                return self.take(self.searched).map(Some);
+            }
+            self.buffer.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+            match self.body.next().await? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => self.ended = true,
+            }
+        }
+    }
+
+    /// Takes what stands before `end`, as text.
+    fn take(&mut self, end: usize) -> Result<String, ModelError> {
+        let line = &self.buffer[self.start..end];
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let text = str::from_utf8(line).map(str::to_owned);
+        self.start = end;
+        self.searched = end;
+        text.map_err(|_| self.body.http().garbled("it is not UTF-8"))
+    }
+}

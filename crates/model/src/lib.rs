@@ -1,0 +1,32 @@
+//! The voice: language models and embeddings behind two small traits.
+//!
+//! - [`LanguageModel`] answers a [`ChatRequest`] with a stream of [`Chunk`]s. Dropping the stream
+//!   ends the request.
+//! - [`Embedder`] turns texts into vectors.
+//! - [`Models`] is what was configured: it finds the provider for a name such as `openai:gpt-4o`.
+//! - [`Settings`] are what a person wrote into files and variables; [`Models::from_settings`] makes
+//!   them work.
+//!
+//! This crate knows nothing of skills.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod chat;
+mod embed;
+mod error;
+mod http;
+mod limits;
+mod models;
+mod provider;
+mod secret;
+mod settings;
+
+pub use chat::{
+    ChatRequest, Chunk, Finish, LanguageModel, Message, ToolCall, ToolDefinition, Usage,
+};
+pub use embed::Embedder;
+pub use error::ModelError;
+pub use models::{Choice, Listed, Models};
+pub use secret::Secret;
+pub use settings::{EmbeddingSettings, ProviderKind, ProviderSettings, Settings};

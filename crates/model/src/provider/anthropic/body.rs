@@ -1,0 +1,71 @@
+//! A request as the Messages API wants it: the system apart, roles that alternate.
+
+use serde_json::{Value, json};
+
+use crate::{ChatRequest, Message, ToolDefinition, limits};
+
+pub(super) fn body(request: &ChatRequest) -> Value {
+    let mut body = json!({
+        "model": request.model,
+        "max_tokens": request.max_tokens.unwrap_or(limits::ANSWER_TOKENS),
+        "messages": messages(&request.messages),
+        "stream": true,
+    });
+    let system: Vec<_> = request.messages.iter().filter_map(system).collect();
+    if !system.is_empty() {
+        body["system"] = json!(system.join("\n\n"));
+    }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+fn system(message: &Message) -> Option<&str> {
+    match message {
+        Message::System(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// What was said, with neighbours of one role made one: results of several calls belong together.
+fn messages(messages: &[Message]) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (role, blocks) in messages.iter().filter_map(blocks) {
+        match turns.last_mut() {
+            Some((last, known)) if *last == role => known.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+}
+
+fn blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
+    match message {
+        Message::System(_) => None,
+        Message::User(text) => Some(("user", vec![json!({ "type": "text", "text": text })])),
+        Message::Assistant { text, tool_calls } => {
+            // Empty texts are refused.
+            let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+            let calls = tool_calls.iter().map(|call| {
+                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments })
+            });
+            let blocks: Vec<_> = said.into_iter().chain(calls).collect();
+            (!blocks.is_empty()).then_some(("assistant", blocks))
+        }
+        Message::Tool { call_id, content } => {
+            let result = json!({
+                "type": "tool_result", "tool_use_id": call_id, "content": content,
+            });
+            Some(("user", vec![result]))
+        }
+    }
+}
+
+fn tool(tool: &ToolDefinition) -> Value {
+    let ToolDefinition { name, description, parameters } = tool;
+    json!({ "name": name, "description": description, "input_schema": parameters })
+}

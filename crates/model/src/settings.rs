@@ -1,0 +1,215 @@
+//! What a person configured: in files, in the environment, or both.
+
+mod address;
+mod connect;
+mod environment;
+mod key;
+mod seconds;
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Secret;
+
+/// The wire format of a provider.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Chat completions, as `OpenAI` and many others speak them.
+    OpenAi,
+    /// The Messages API of Anthropic.
+    Anthropic,
+    /// The native interface of Ollama.
+    Ollama,
+}
+
+/// One provider: a table `[models.NAME]` of a file, or some variables.
+///
+/// A file that came with someone else's project must not say where a key goes: read tables only from
+/// files of the person who owns the keys.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ProviderSettings {
+    /// Its name. In files it is the name of the table.
+    #[serde(skip)]
+    pub name: String,
+    /// How to talk to it.
+    pub kind: ProviderKind,
+    /// Where it is; the provider's own address if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The key itself. It cannot stand in a file of settings.
+    #[serde(skip)]
+    pub key: Option<Secret>,
+    /// The variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The file that holds the key. Nobody but its owner may be able to read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// The model that is taken when none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How long to wait for the first byte of an answer, in seconds.
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
+    pub first_byte_timeout: Option<Duration>,
+    /// How long an answer may pause, in seconds.
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Duration>,
+    #[serde(skip)]
+    origin: Origin,
+}
+
+/// Where settings came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Origin {
+    #[default]
+    File,
+    Environment,
+}
+
+/// What makes vectors.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "EmbeddingTable", into = "EmbeddingTable")]
+pub enum EmbeddingSettings {
+    /// A model of a provider.
+    Provider {
+        /// The provider's name.
+        provider: String,
+        /// The model, as the provider names it.
+        model: String,
+    },
+    /// A model in a folder, in the layout of sentence-transformers.
+    Folder(PathBuf),
+}
+
+/// [`EmbeddingSettings`] as they are written.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct EmbeddingTable {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<PathBuf>,
+}
+
+/// All that was configured.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The providers. Names are unique.
+    pub providers: Vec<ProviderSettings>,
+    /// What makes vectors.
+    pub embedding: Option<EmbeddingSettings>,
+    /// `provider:model`, a provider or a model that is taken when none is named. Without it the
+    /// first provider is the default.
+    pub default: Option<String>,
+}
+
+impl ProviderSettings {
+    /// A provider with nothing but its name and kind.
+    pub fn new(name: &str, kind: ProviderKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            base_url: None,
+            key: None,
+            key_env: None,
+            key_file: None,
+            model: None,
+            first_byte_timeout: None,
+            idle_timeout: None,
+            origin: Origin::File,
+        }
+    }
+
+    /// The place of a setting, for messages.
+    fn place(&self, field: &str) -> String {
+        match self.origin {
+            Origin::File => format!("`{field}` of [models.{}]", self.name),
+            Origin::Environment => self.kind.variable(field).to_owned(),
+        }
+    }
+}
+
+impl ProviderKind {
+    /// All of them. Each is also the name of the provider that variables configure.
+    pub const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Ollama];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// The variable that holds a setting.
+    fn variable(self, field: &str) -> &'static str {
+        match (self, field) {
+            (Self::OpenAi, "base-url") => "OPENAI_BASE_URL",
+            (Self::OpenAi, "model") => "OPENAI_MODEL",
+            (Self::OpenAi, _) => "OPENAI_API_KEY",
+            (Self::Anthropic, "base-url") => "ANTHROPIC_BASE_URL",
+            (Self::Anthropic, "model") => "ANTHROPIC_MODEL",
+            (Self::Anthropic, _) => "ANTHROPIC_API_KEY",
+            (Self::Ollama, "model") => "OLLAMA_MODEL",
+            (Self::Ollama, _) => "OLLAMA_HOST",
+        }
+    }
+}
+
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl TryFrom<EmbeddingTable> for EmbeddingSettings {
+    type Error = &'static str;
+
+    fn try_from(table: EmbeddingTable) -> Result<Self, Self::Error> {
+        match (table.provider, table.model, table.folder) {
+            (Some(provider), Some(model), None) => Ok(Self::Provider { provider, model }),
+            (None, None, Some(folder)) => Ok(Self::Folder(folder)),
+            _ => Err("an embedding is either `folder` alone or `provider` and `model`"),
+        }
+    }
+}
+
+impl From<EmbeddingSettings> for EmbeddingTable {
+    fn from(settings: EmbeddingSettings) -> Self {
+        match settings {
+            EmbeddingSettings::Provider { provider, model } => {
+                Self { provider: Some(provider), model: Some(model), folder: None }
+            }
+            EmbeddingSettings::Folder(folder) => {
+                Self { provider: None, model: None, folder: Some(folder) }
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// Settings of a file: its tables `[models.NAME]` and what else it says.
+    pub fn from_tables(
+        tables: impl IntoIterator<Item = (String, ProviderSettings)>,
+        embedding: Option<EmbeddingSettings>,
+        default: Option<String>,
+    ) -> Self {
+        let named = |(name, settings)| ProviderSettings { name, ..settings };
+        Self { providers: tables.into_iter().map(named).collect(), embedding, default }
+    }
+
+    fn find(&self, name: &str) -> Option<&ProviderSettings> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// Whether a name is that of a provider which is known but not configured.
+    fn lacks(&self, name: &str) -> bool {
+        self.find(name).is_none() && ProviderKind::ALL.iter().any(|kind| kind.name() == name)
+    }
+}
