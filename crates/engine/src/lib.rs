@@ -11,6 +11,11 @@
 //! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be held.
 //! - [`approval`] decides whether a person must be asked, finds the words, and keeps the answers.
 //! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
+//! - [`event`] is what happens in a run, told as it happens; [`services`] are the models and the
+//!   knowledge that a run may ask, and [`shelf`] is where it finds skills.
+//! - [`prompt`] runs a skill that is a prompt, [`chat`] answers in a conversation, [`workflow`] goes
+//!   through a graph of models, skills, searches, requests and code.
+//! - [`knowledge`] makes documents into passages that can be found.
 //! - [`contract`] finds out which permissions a tool really needs.
 //! - [`envelope`] wraps up what a tool printed; [`record`] keeps what was run and how it ended;
 //!   [`home`] knows where.
@@ -22,23 +27,31 @@
 
 pub mod approval;
 pub mod call;
+pub mod chat;
 pub mod contract;
 pub mod envelope;
+pub mod event;
 pub mod grant;
 pub mod ground;
 pub mod home;
+pub mod knowledge;
 pub mod limits;
 pub mod manifest;
+pub mod prompt;
 pub mod python;
 pub mod record;
 pub mod requirements;
 pub mod run;
+pub mod services;
+pub mod shelf;
 pub mod structured;
 pub mod subject;
+pub mod workflow;
 
 mod clock;
 mod error;
 mod inspect;
+mod retrieval;
 mod store;
 #[cfg(test)]
 mod testing;

@@ -18,7 +18,7 @@ use idna::{
 };
 use serde::{Serialize, Serializer};
 
-pub(crate) use address::is_public;
+pub use address::is_public;
 
 /// The longest name that DNS can carry.
 const NAME: usize = 253;

@@ -85,7 +85,7 @@ mod support;
 
 pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
 pub use error::SandboxError;
-pub use host::{Host, HostError, HostPattern};
+pub use host::{Host, HostError, HostPattern, is_public};
 pub use linux::{Killer, Process, Sandbox, Stream};
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
 pub use policy::{

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address belongs to the public internet. In doubt it does not: behind a private
 /// address stand routers, databases and the credentials of cloud machines.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_four(address),
         IpAddr::V6(address) => is_public_six(address),

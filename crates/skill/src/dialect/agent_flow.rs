@@ -1,6 +1,7 @@
 //! Agent Flow Lite: prompts with inputs, a knowledge base and model settings.
 
 mod contract;
+mod stored;
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +28,7 @@ pub use contract::{
     Content, ModelSettings, Refusal, check_inputs, check_name, check_placeholders, check_size,
     missing_input, model_settings, parse, substitute,
 };
+pub use stored::{Purpose, Stored, with_owner};
 
 /// Most bytes of a skill file, in UTF-8.
 pub const MAX_CONTENT_BYTES: usize = 51_200;

@@ -27,7 +27,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(field: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
         Self { field, message: message.into() }
     }
 }
@@ -80,6 +80,17 @@ pub fn check_size(bytes: u64) -> Result<(), Refusal> {
 /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
 /// ```
 pub fn parse(text: &str) -> Result<Content, Refusal> {
+    let document = document(text)?;
+    let fields = document.fields().filter(|_| document.state() == State::Clean);
+    let frontmatter = match fields.map(|fields| fields.to_value(AgentFlow.yaml())) {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    Ok(Content { frontmatter, body: document.body().trim().to_owned() })
+}
+
+/// The parts of a file, or why it is refused.
+pub(super) fn document(text: &str) -> Result<Document, Refusal> {
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(Refusal::new("content", "Skill content is empty"));
     }
@@ -90,18 +101,13 @@ pub fn parse(text: &str) -> Result<Content, Refusal> {
     // Nothing is mended here: what the original does not see as frontmatter is prompt.
     let fences = Fences { optional: true, ..AgentFlow.fences() };
     let document = Document::parse_with(source, fences);
-    if let Some(problem) = document.problems().iter().find(|problem| problem.is_error()) {
-        return Err(match problem.code {
+    match document.problems().iter().find(|problem| problem.is_error()) {
+        None => Ok(document),
+        Some(problem) => Err(match problem.code {
             "frontmatter-not-map" => Refusal::new("frontmatter", "frontmatter must be a mapping"),
             _ => invalid(&problem.message),
-        });
+        }),
     }
-    let fields = document.fields().filter(|_| document.state() == State::Clean);
-    let frontmatter = match fields.map(|fields| fields.to_value(AgentFlow.yaml())) {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    Ok(Content { frontmatter, body: document.body().trim().to_owned() })
 }
 
 /// Checks that every placeholder of a prompt is a declared input.

@@ -1,0 +1,208 @@
+//! Text becomes chunks that fit an embedder, cut where the text itself has a joint.
+//!
+//! The text is taken apart into words, each with the strength of the joint before it. Chunks are
+//! then filled as far as they go, and cut at the strongest joint of their second half.
+
+mod joints;
+
+use self::joints::{Joint, Word, words};
+use crate::limits;
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its place, from 0.
+    pub index: u64,
+    /// Its words.
+    pub text: String,
+    /// How many tokens it has.
+    pub tokens: u64,
+}
+
+/// How large chunks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Most tokens of a chunk.
+    pub tokens: usize,
+    /// Most tokens that a chunk repeats from the one before.
+    pub overlap: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP }
+    }
+}
+
+/// About how many tokens a text has for the models in use: no tokenizer is asked.
+///
+/// Five letters of the English alphabet are a token, or three of another; digits, too; each
+/// ideograph is one, and so is each sign. Blanks are free. The estimate of two words together is
+/// the sum of theirs.
+///
+/// Chunks are cut by this count. A model that reads 256 tokens sees the first half of a chunk of
+/// 512: its vector stands for that half, and words find the other.
+pub fn estimate_tokens(text: &str) -> usize {
+    let mut tokens = 0;
+    let (mut run, mut length) = (Run::Blank, 0_usize);
+    for c in text.chars() {
+        let next = Run::of(c);
+        if next == run && !matches!(next, Run::Single) {
+            length += 1;
+        } else {
+            tokens += run.tokens(length);
+            (run, length) = (next, 1);
+        }
+    }
+    tokens + run.tokens(length)
+}
+
+/// Characters that make tokens together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Blank,
+    English,
+    Letters,
+    Digits,
+    Sign(char),
+    Single,
+}
+
+impl Run {
+    fn of(c: char) -> Self {
+        match c {
+            _ if c.is_whitespace() => Self::Blank,
+            'a'..='z' | 'A'..='Z' => Self::English,
+            '0'..='9' => Self::Digits,
+            _ if joints::is_ideograph(c) => Self::Single,
+            _ if c.is_alphanumeric() => Self::Letters,
+            _ if c.is_ascii() => Self::Sign(c),
+            _ => Self::Single,
+        }
+    }
+
+    fn tokens(self, length: usize) -> usize {
+        match self {
+            Self::Blank => 0,
+            Self::English => length.div_ceil(5),
+            Self::Letters | Self::Digits => length.div_ceil(3),
+            // A line of dashes is no sentence.
+            Self::Sign(_) => length.div_ceil(4),
+            Self::Single => length,
+        }
+    }
+}
+
+/// Takes a text apart. `count` tells the tokens of a word with the blanks after it; chunks are as
+/// large as the sum of these allows.
+pub fn split(text: &str, size: Size, count: impl Fn(&str) -> usize) -> Vec<Part> {
+    let splitter = Splitter::new(text, size, count);
+    let pieces = splitter.pieces();
+    let texts = pieces.iter().map(|piece| (piece, splitter.text(piece)));
+    let whole = texts.filter(|(_, text)| !text.trim().is_empty());
+    let part = |(index, (piece, text)): (u64, (&Piece, &str))| {
+        let tokens = (splitter.sums[piece.end] - splitter.sums[piece.start]) as u64;
+        Part { index, text: text.to_owned(), tokens }
+    };
+    (0..).zip(whole).map(part).collect()
+}
+
+/// The words of a chunk, from `start` to before `end`; those before `fresh` are repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    start: usize,
+    fresh: usize,
+    end: usize,
+}
+
+struct Splitter<'a> {
+    text: &'a str,
+    words: Vec<Word>,
+    /// Tokens before each word, and of all.
+    sums: Vec<usize>,
+    size: Size,
+}
+
+impl<'a> Splitter<'a> {
+    fn new(text: &'a str, size: Size, count: impl Fn(&str) -> usize) -> Self {
+        let words = words(text);
+        let mut sums = Vec::with_capacity(words.len() + 1);
+        let mut sum = 0;
+        sums.push(sum);
+        for word in &words {
+            sum += count(&text[word.range.clone()]);
+            sums.push(sum);
+        }
+        Self { text, words, sums, size }
+    }
+
+    fn text(&self, piece: &Piece) -> &'a str {
+        let range = self.words[piece.start].range.start..self.words[piece.end - 1].range.end;
+        self.text[range].trim_start_matches(['\n', '\r']).trim_end()
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let (mut start, mut fresh) = (0, 0);
+        while fresh < self.words.len() {
+            let mut end = self.cut(start, fresh);
+            // The overlap must not be the reason for a cut through a table or a code block.
+            if start < fresh && self.joint(end) < Joint::Word {
+                let alone = self.cut(fresh, fresh);
+                if self.joint(alone) >= Joint::Word {
+                    (start, end) = (fresh, alone);
+                }
+            }
+            pieces.push(Piece { start, fresh, end });
+            (start, fresh) = (self.overlap(end, fresh), end);
+        }
+        pieces
+    }
+
+    /// The strength of the joint before a word; the end is the strongest.
+    fn joint(&self, word: usize) -> Joint {
+        self.words.get(word).map_or(Joint::END, |word| word.joint)
+    }
+
+    /// Where a chunk ends that starts with the word `start` and must get past the word `fresh`.
+    fn cut(&self, start: usize, fresh: usize) -> usize {
+        let most = self.sums[start] + self.size.tokens;
+        // The last sum that is not above; one word is taken however long it is.
+        let fits = self.sums.partition_point(|sum| *sum <= most) - 1;
+        let end = fits.max(fresh + 1);
+        if end == self.words.len() {
+            return end;
+        }
+        let half = self.sums[start] + self.size.tokens / 2;
+        let middle = self.sums.partition_point(|sum| *sum < half).clamp(fresh + 1, end);
+        let late = self.strongest(middle, end);
+        if self.joint(late) >= Joint::Word || middle == fresh + 1 {
+            return late;
+        }
+        let early = self.strongest(fresh + 1, middle - 1);
+        if self.joint(early) >= Joint::Sentence { early } else { late }
+    }
+
+    /// The last of the strongest joints from `first` to `last`.
+    fn strongest(&self, first: usize, last: usize) -> usize {
+        (first..=last).max_by_key(|word| self.joint(*word)).unwrap_or(last)
+    }
+
+    /// Where the chunk after a cut starts: some words before it, at a sentence if there is one.
+    /// What another heading says is not repeated.
+    fn overlap(&self, cut: usize, fresh: usize) -> usize {
+        if cut >= self.words.len() || self.joint(cut) >= Joint::heading(6) {
+            return cut;
+        }
+        let least = self.sums[cut].saturating_sub(self.size.overlap);
+        let first = self.sums.partition_point(|sum| *sum < least).clamp(fresh + 1, cut);
+        let at = |joint: Joint| (first..cut).find(|word| self.joint(*word) >= joint);
+        let start = at(Joint::Sentence).or_else(|| at(Joint::Word)).unwrap_or(cut);
+        // Something new must fit, too.
+        let fits = self.sums[cut + 1] - self.sums[start] <= self.size.tokens;
+        if fits { start } else { cut }
+    }
+}
+
+#[cfg(test)]
+mod tests;

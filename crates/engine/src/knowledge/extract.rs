@@ -1,0 +1,222 @@
+//! The text of a document, in Markdown as far as it has a structure.
+
+pub mod pdf;
+
+mod docx;
+mod html;
+mod isolated;
+
+use std::str;
+
+use bytes::Bytes;
+use thiserror::Error;
+
+pub use self::{
+    isolated::Isolated,
+    pdf::{PdfFault, child_main},
+};
+use crate::limits;
+
+/// What a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `.txt`
+    Text,
+    /// `.md`
+    Markdown,
+    /// `.html` or `.htm`
+    Html,
+    /// `.docx`
+    Docx,
+    /// `.pdf`
+    Pdf,
+}
+
+impl Format {
+    /// The format that the end of a file's name stands for.
+    pub fn of(filename: &str) -> Option<Self> {
+        let (_, extension) = filename.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
+            "txt" => Some(Self::Text),
+            "md" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            "docx" => Some(Self::Docx),
+            "pdf" => Some(Self::Pdf),
+            _ => None,
+        }
+    }
+}
+
+/// Why a document has no text. The words are for the person who uploaded it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ExtractError {
+    /// Nobody knows how to read it.
+    #[error("files of this type cannot be read")]
+    UnknownFormat,
+    /// It is no text in UTF-8.
+    #[error(
+        "this is not UTF-8: the byte 0x{byte:02x} at position {at} does not fit; save it as UTF-8"
+    )]
+    NotUtf8 {
+        /// The first byte that does not fit.
+        byte: u8,
+        /// Where it is, from 0.
+        at: usize,
+    },
+    /// It says that it is UTF-16, and is not.
+    #[error("this is not UTF-16: the bytes at position {at} do not fit; save it as UTF-8")]
+    NotUtf16 {
+        /// Where they are, from 0.
+        at: usize,
+    },
+    /// It is empty, or has pictures alone.
+    #[error("no text was found in it")]
+    Empty,
+    /// Reading it broke what reads it.
+    #[error("it is damaged: reading it broke off")]
+    BrokeOff,
+    /// There is too much of it.
+    #[error("it has more than {} MiB of text", limits::DOCUMENT_TEXT >> 20)]
+    TooMuchText,
+    /// It is no Word document, or a broken one.
+    #[error("this Word document cannot be read: {0}")]
+    Docx(String),
+    /// It is a broken PDF, or one that does not want to be read.
+    #[error(transparent)]
+    Pdf(#[from] PdfFault),
+    /// PDFs are not read here.
+    #[error("PDFs are not read on this machine: {0}")]
+    PdfUnsupported(String),
+}
+
+/// Reads documents.
+#[derive(Clone, Debug)]
+pub struct Extractor {
+    pdf: Option<Isolated>,
+}
+
+impl Extractor {
+    /// Reads PDFs with a program of their own; without one, they are refused.
+    pub fn new(pdf: Option<Isolated>) -> Self {
+        Self { pdf }
+    }
+
+    /// The text of a document.
+    pub async fn extract(&self, filename: &str, bytes: Bytes) -> Result<String, ExtractError> {
+        let format = Format::of(filename).ok_or(ExtractError::UnknownFormat)?;
+        let text = match (format, &self.pdf) {
+            (Format::Pdf, Some(isolated)) => isolated.extract(bytes).await?,
+            (Format::Pdf, None) => {
+                let reason = "no program for it was set up".to_owned();
+                return Err(ExtractError::PdfUnsupported(reason));
+            }
+            _ => {
+                let read = tokio::task::spawn_blocking(move || extract(format, &bytes));
+                read.await.unwrap_or(Err(ExtractError::BrokeOff))?
+            }
+        };
+        finish(text, format)
+    }
+}
+
+/// The text of a document in any format but PDF, which needs a program of its own.
+pub fn extract(format: Format, bytes: &[u8]) -> Result<String, ExtractError> {
+    match format {
+        Format::Text | Format::Markdown => decode(bytes),
+        Format::Html => Ok(html::to_markdown(&decode(bytes)?)),
+        Format::Docx => docx::to_markdown(bytes),
+        Format::Pdf => Err(ExtractError::UnknownFormat),
+    }
+}
+
+/// A text that is worth keeping. Databases take no NUL.
+fn finish(text: String, format: Format) -> Result<String, ExtractError> {
+    if text.len() > limits::DOCUMENT_TEXT {
+        return Err(ExtractError::TooMuchText);
+    }
+    if text.trim().is_empty() {
+        return Err(match format {
+            Format::Pdf => PdfFault::Empty.into(),
+            _ => ExtractError::Empty,
+        });
+    }
+    Ok(if text.contains('\0') { text.replace('\0', " ") } else { text })
+}
+
+/// Bytes as text: UTF-8, or UTF-16 if it begins with the mark of it.
+fn decode(bytes: &[u8]) -> Result<String, ExtractError> {
+    match bytes {
+        [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest, 3),
+        [0xFF, 0xFE, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
+        _ => decode_utf8(bytes, 0),
+    }
+}
+
+fn decode_utf8(bytes: &[u8], before: usize) -> Result<String, ExtractError> {
+    str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
+        let at = error.valid_up_to();
+        ExtractError::NotUtf8 { byte: bytes.get(at).copied().unwrap_or_default(), at: before + at }
+    })
+}
+
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, ExtractError> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let bad = |at: usize| ExtractError::NotUtf16 { at: 2 + at };
+    if !rest.is_empty() {
+        return Err(bad(bytes.len() - 1));
+    }
+    let mut text = String::with_capacity(bytes.len());
+    let mut at = 0;
+    for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+        let c = c.map_err(|_| bad(at))?;
+        at += c.len_utf16() * 2;
+        text.push(c);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_formats() {
+        assert_eq!(Format::of("a.b.TXT"), Some(Format::Text));
+        assert_eq!(Format::of("a.htm"), Some(Format::Html));
+        assert_eq!(Format::of(".md"), Some(Format::Markdown));
+        assert_eq!(Format::of("pdf"), None);
+        assert_eq!(Format::of("a.doc"), None);
+    }
+
+    #[test]
+    fn marks_of_the_encoding_are_dropped() {
+        assert_eq!(decode("\u{feff}ä".as_bytes()).unwrap(), "ä");
+        assert_eq!(decode(&[0xFF, 0xFE, 0xE4, 0x00]).unwrap(), "ä");
+        assert_eq!(decode(&[0xFE, 0xFF, 0x00, 0xE4]).unwrap(), "ä");
+        assert_eq!(decode(&[0xFE, 0xFF, 0xD8, 0x3D, 0xDE, 0x00]).unwrap(), "😀");
+    }
+
+    #[test]
+    fn errors_name_the_byte() {
+        let error = decode(b"caf\xe9 noir").unwrap_err();
+        assert_eq!(error, ExtractError::NotUtf8 { byte: 0xE9, at: 3 });
+        assert!(error.to_string().contains("0xe9 at position 3"));
+        assert_eq!(decode(&[0xFF, 0xFE, 0x41]), Err(ExtractError::NotUtf16 { at: 2 }));
+        assert_eq!(decode(&[0xFF, 0xFE, 0, 0xD8]), Err(ExtractError::NotUtf16 { at: 2 }));
+    }
+
+    #[tokio::test]
+    async fn what_has_no_text_is_an_error() {
+        let extractor = Extractor::new(None);
+        let extract = async |name: &str, bytes: &'static [u8]| {
+            extractor.extract(name, Bytes::from_static(bytes)).await
+        };
+        assert_eq!(extract("a.txt", b" \n").await, Err(ExtractError::Empty));
+        assert_eq!(extract("a.md", b"a\0b").await.unwrap(), "a b");
+        assert_eq!(extract("a.html", b"<h1>x</h1>").await.unwrap(), "# x");
+        assert_eq!(extract("a.exe", b"x").await, Err(ExtractError::UnknownFormat));
+        let refused = extract("a.pdf", b"%PDF-1.7").await.unwrap_err();
+        assert!(refused.to_string().starts_with("PDFs are not read on this machine"), "{refused}");
+    }
+}

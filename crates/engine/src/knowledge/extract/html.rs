@@ -1,0 +1,220 @@
+//! HTML becomes Markdown: a scanner that takes whatever comes, in one pass.
+
+mod entities;
+mod writer;
+
+use self::{entities::decode, writer::Writer};
+
+/// Elements whose contents nobody reads as text.
+const DROPPED: [&str; 12] = [
+    "script", "style", "head", "nav", "template", "noscript", "svg", "iframe", "object", "canvas",
+    "select", "button",
+];
+
+/// Elements whose contents are no markup.
+const RAW: [&str; 2] = ["script", "style"];
+
+/// Elements that belong into a head. Any other ends it, with or without its end tag.
+const IN_HEAD: [&str; 8] =
+    ["meta", "link", "title", "style", "script", "base", "noscript", "template"];
+
+/// The Markdown of a page.
+pub(super) fn to_markdown(page: &str) -> String {
+    let mut scanner = Scanner { page, at: 0, ends: last_ends(page), dropping: None };
+    let mut writer = Writer::default();
+    while let Some(piece) = scanner.next_piece() {
+        match piece {
+            Piece::Text(text) => writer.text(&decode(text)),
+            Piece::Tag(tag) if tag.closing => writer.close(&tag.name),
+            Piece::Tag(tag) => writer.open(&tag.name, || tag.attribute("alt").map(decode)),
+        }
+    }
+    writer.finish()
+}
+
+/// What is found next.
+enum Piece<'a> {
+    Text(&'a str),
+    Tag(Tag<'a>),
+}
+
+struct Tag<'a> {
+    name: String,
+    closing: bool,
+    /// What stands between the name and `>`.
+    attributes: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    /// The value of a quoted attribute.
+    fn attribute(&self, name: &str) -> Option<&'a str> {
+        let mut rest = self.attributes;
+        while let Some((before, after)) = rest.split_once('=') {
+            let (value, next) = match after.trim_start() {
+                quoted if quoted.starts_with(['"', '\'']) => {
+                    quoted[1..].split_once(&quoted[..1]).unwrap_or((&quoted[1..], ""))
+                }
+                plain => plain.split_once(char::is_whitespace).unwrap_or((plain, "")),
+            };
+            let key = before.split_whitespace().next_back().unwrap_or_default();
+            if key.eq_ignore_ascii_case(name) {
+                return Some(value);
+            }
+            rest = next;
+        }
+        None
+    }
+}
+
+/// An element whose contents are not wanted.
+struct Dropping {
+    name: &'static str,
+    depth: usize,
+}
+
+struct Scanner<'a> {
+    page: &'a str,
+    at: usize,
+    /// Where the last end tag of each dropped element is. Without one, nothing is dropped: it
+    /// would be the rest of the page.
+    ends: [Option<usize>; DROPPED.len()],
+    dropping: Option<Dropping>,
+}
+
+impl<'a> Scanner<'a> {
+    /// The next piece that is wanted.
+    fn next_piece(&mut self) -> Option<Piece<'a>> {
+        loop {
+            match self.any_piece()? {
+                Piece::Tag(tag) => {
+                    if let Some(tag) = self.wanted(tag) {
+                        return Some(Piece::Tag(tag));
+                    }
+                }
+                Piece::Text(text) if self.dropping.is_none() => return Some(Piece::Text(text)),
+                Piece::Text(_) => {}
+            }
+        }
+    }
+
+    fn any_piece(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let rest = &self.page[self.at..];
+            if rest.is_empty() {
+                return None;
+            }
+            let Some(after) = rest.strip_prefix('<') else {
+                let end = rest.find('<').unwrap_or(rest.len());
+                self.at += end;
+                return Some(Piece::Text(&rest[..end]));
+            };
+            let (closing, named) = after.strip_prefix('/').map_or((false, after), |n| (true, n));
+            if named.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                return self.tag(named, closing).map(Piece::Tag);
+            }
+            if let Some(comment) = after.strip_prefix("!--") {
+                self.skip(comment, "-->");
+            } else if after.starts_with(['!', '?']) || closing {
+                self.skip(after, ">");
+            } else {
+                self.at += 1;
+                return Some(Piece::Text("<"));
+            }
+        }
+    }
+
+    /// Goes on behind the first `end` of what is left, or to the end of the page.
+    fn skip(&mut self, rest: &str, end: &str) {
+        self.at = match rest.find(end) {
+            Some(found) => self.page.len() - rest.len() + found + end.len(),
+            None => self.page.len(),
+        };
+    }
+
+    /// A tag, from its name on; a tag that does not end is the end of the page.
+    fn tag(&mut self, named: &'a str, closing: bool) -> Option<Tag<'a>> {
+        let length = named
+            .find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'))
+            .unwrap_or(named.len());
+        let name = named[..length].to_ascii_lowercase();
+        let mut quote = None;
+        let mut before = b' ';
+        let end = named.bytes().enumerate().skip(length).find(|(_, byte)| {
+            let was = std::mem::replace(&mut before, *byte);
+            match quote {
+                Some(open) if *byte == open => quote = None,
+                // A quote elsewhere is a mistake, not the start of a value.
+                None if matches!(byte, b'"' | b'\'') && matches!(was, b'=' | b' ') => {
+                    quote = Some(*byte);
+                }
+                None => return *byte == b'>',
+                Some(_) => {}
+            }
+            false
+        });
+        let Some((end, _)) = end else {
+            self.at = self.page.len();
+            return None;
+        };
+        self.at = self.page.len() - named.len() + end + 1;
+        if !closing && RAW.contains(&name.as_str()) {
+            self.skip_raw(&name);
+        }
+        Some(Tag { name, closing, attributes: &named[length..end] })
+    }
+
+    /// Goes on at the end tag of a script, whatever is in it.
+    fn skip_raw(&mut self, name: &str) {
+        let rest = &self.page.as_bytes()[self.at..];
+        let end = rest.windows(2 + name.len()).position(|part| {
+            part.starts_with(b"</") && part[2..].eq_ignore_ascii_case(name.as_bytes())
+        });
+        self.at += end.unwrap_or(rest.len());
+    }
+
+    /// Follows what is dropped; gives back tags outside of it.
+    fn wanted(&mut self, tag: Tag<'a>) -> Option<Tag<'a>> {
+        if let Some(dropping) = &mut self.dropping {
+            let head_is_over =
+                dropping.name == "head" && !tag.closing && !IN_HEAD.contains(&tag.name.as_str());
+            if head_is_over {
+                self.dropping = None;
+                return self.wanted(tag);
+            }
+            if dropping.name == tag.name {
+                dropping.depth = if tag.closing { dropping.depth - 1 } else { dropping.depth + 1 };
+                if dropping.depth == 0 {
+                    self.dropping = None;
+                }
+            }
+            return None;
+        }
+        let Some(place) = DROPPED.iter().position(|name| *name == tag.name) else {
+            return Some(tag);
+        };
+        let ends = tag.name == "head" || self.ends[place].is_some_and(|end| end >= self.at);
+        if !tag.closing && ends && !tag.attributes.ends_with('/') {
+            self.dropping = Some(Dropping { name: DROPPED[place], depth: 1 });
+        }
+        None
+    }
+}
+
+/// Where the last end tag of each dropped element is.
+fn last_ends(page: &str) -> [Option<usize>; DROPPED.len()] {
+    let mut ends = [None; DROPPED.len()];
+    let bytes = page.as_bytes();
+    for (at, _) in page.match_indices("</") {
+        let rest = &bytes[at + 2..];
+        let place = DROPPED.iter().position(|name| {
+            rest.get(..name.len()).is_some_and(|part| part.eq_ignore_ascii_case(name.as_bytes()))
+        });
+        if let Some(place) = place {
+            ends[place] = Some(at);
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests;

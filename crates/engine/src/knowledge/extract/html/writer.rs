@@ -1,0 +1,221 @@
+//! Writes Markdown from the tags and texts of a page.
+
+/// Lists deeper than this are not indented further.
+const DEPTH: usize = 8;
+
+/// What comes between two texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Blank,
+    Line,
+    Paragraph,
+}
+
+/// A list that has begun.
+#[derive(Clone, Copy)]
+enum List {
+    Bullets,
+    Numbers(u32),
+}
+
+/// Markdown as far as it is written.
+#[derive(Default)]
+pub(super) struct Writer {
+    out: String,
+    gap: Gap,
+    /// Marks that come before the next text, such as `# `.
+    mark: String,
+    lists: Vec<List>,
+    /// Within `<pre>`: where its text starts.
+    pre: Option<usize>,
+    /// Cells of the row so far; `None` outside of rows.
+    row: Option<usize>,
+}
+
+impl Writer {
+    /// A text, with its entities decoded.
+    pub(super) fn text(&mut self, text: &str) {
+        if self.pre.is_some() {
+            self.out.push_str(text);
+            return;
+        }
+        if text.starts_with(|c: char| c.is_ascii_whitespace()) {
+            self.gap(Gap::Blank);
+        }
+        for word in text.split_ascii_whitespace() {
+            self.flush();
+            self.out.push_str(word);
+            self.gap = Gap::Blank;
+        }
+        let blank = text.ends_with(|c: char| c.is_ascii_whitespace());
+        if !blank && !text.is_empty() {
+            self.gap = Gap::None;
+        }
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        // Within a row, only blanks part the texts.
+        let gap = if self.row.is_some() { gap.min(Gap::Blank) } else { gap };
+        self.gap = self.gap.max(gap);
+    }
+
+    /// Writes what comes before the next text.
+    fn flush(&mut self) {
+        if !self.out.is_empty() {
+            self.out.push_str(match self.gap {
+                Gap::None => "",
+                Gap::Blank if self.mark.is_empty() => " ",
+                Gap::Blank | Gap::Line => "\n",
+                Gap::Paragraph => "\n\n",
+            });
+        }
+        self.gap = Gap::None;
+        self.out.push_str(&self.mark);
+        self.mark.clear();
+    }
+
+    /// A start tag; `alt` is the text of a picture.
+    pub(super) fn open(&mut self, name: &str, alt: impl FnOnce() -> Option<String>) {
+        match name {
+            "br" if self.pre.is_some() => self.out.push('\n'),
+            _ if self.pre.is_some() => {}
+            "img" => {
+                if let Some(alt) = alt() {
+                    self.gap(Gap::Blank);
+                    self.text(&alt);
+                    self.gap(Gap::Blank);
+                }
+            }
+            "pre" => {
+                self.block(Gap::Paragraph);
+                self.flush();
+                self.pre = Some(self.out.len());
+            }
+            "ul" => self.list(List::Bullets),
+            "ol" => self.list(List::Numbers(0)),
+            "li" => self.item(),
+            "tr" => {
+                self.row = None;
+                self.block(Gap::Line);
+                self.row = Some(0);
+            }
+            "td" | "th" => self.cell(),
+            _ if heading(name).is_some() && self.row.is_none() => {
+                self.block(Gap::Paragraph);
+                self.mark = format!("{} ", "#".repeat(heading(name).unwrap_or(1)));
+            }
+            _ => self.part(name),
+        }
+    }
+
+    /// An end tag.
+    pub(super) fn close(&mut self, name: &str) {
+        match name {
+            "pre" => self.end_pre(),
+            _ if self.pre.is_some() => {}
+            "ul" | "ol" => {
+                self.lists.pop();
+                self.block(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+            }
+            "tr" => {
+                if self.row.take().is_some_and(|cells| cells > 0) {
+                    self.out.push_str(" |");
+                }
+                self.block(Gap::Line);
+            }
+            "table" => {
+                self.row = None;
+                self.block(Gap::Paragraph);
+            }
+            "td" | "th" => {}
+            _ => self.part(name),
+        }
+    }
+
+    /// A start or an end that parts what is before from what is after.
+    fn part(&mut self, name: &str) {
+        match name {
+            "p" | "table" | "blockquote" | "section" | "article" | "header" | "footer" | "main"
+            | "aside" | "dl" | "figure" | "hr" | "form" | "fieldset" | "details" | "body" => {
+                // A paragraph within an item is the item.
+                let gap = if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line };
+                self.block(gap);
+            }
+            "br" | "div" | "dt" | "dd" | "li" | "address" | "caption" | "figcaption" | "option"
+            | "thead" | "tbody" | "tfoot" | "summary" | "legend" => self.block(Gap::Line),
+            _ if heading(name).is_some() => self.block(Gap::Paragraph),
+            _ => {}
+        }
+    }
+
+    /// The mark of an item waits for its text, also over a break.
+    fn block(&mut self, gap: Gap) {
+        self.gap(gap);
+        if self.mark.starts_with('#') {
+            self.mark.clear();
+        }
+    }
+
+    fn list(&mut self, list: List) {
+        self.block(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+        self.lists.push(list);
+    }
+
+    fn item(&mut self) {
+        self.block(Gap::Line);
+        let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(DEPTH));
+        let mark = match self.lists.last_mut() {
+            Some(List::Numbers(number)) => {
+                *number = number.saturating_add(1);
+                format!("{number}. ")
+            }
+            _ => "- ".to_owned(),
+        };
+        if self.row.is_none() {
+            self.mark = format!("{indent}{mark}");
+        }
+    }
+
+    fn cell(&mut self) {
+        let Some(cells) = self.row.as_mut() else { return self.gap(Gap::Blank) };
+        *cells += 1;
+        let first = *cells == 1;
+        if first {
+            self.flush();
+        }
+        self.out.push_str(if first { "|" } else { " |" });
+        self.gap = Gap::Blank;
+    }
+
+    /// What was preformatted gets a fence that is longer than any in it.
+    fn end_pre(&mut self) {
+        let Some(start) = self.pre.take() else { return };
+        let code = self.out.split_off(start);
+        let code = code.trim_matches('\n').trim_end();
+        if !code.trim().is_empty() {
+            let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+            let fence = "`".repeat((longest + 1).max(3));
+            self.out.extend([&fence, "\n", code, "\n", &fence]);
+        }
+        self.gap = Gap::Paragraph;
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.end_pre();
+        if self.row.is_some_and(|cells| cells > 0) {
+            self.out.push_str(" |");
+        }
+        self.out.truncate(self.out.trim_end().len());
+        self.out
+    }
+}
+
+/// The level of a heading.
+fn heading(name: &str) -> Option<usize> {
+    match name.as_bytes() {
+        [b'h', level @ b'1'..=b'6'] => Some(usize::from(level - b'0')),
+        _ => None,
+    }
+}

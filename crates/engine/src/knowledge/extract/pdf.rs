@@ -1,0 +1,198 @@
+//! The text of a PDF.
+//!
+//! What reads PDFs may panic, loop or use up the memory for a broken one, so it runs in a process
+//! of its own: [`Isolated`](super::Isolated) starts it, [`child_main`] is what it does.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use pdf_extract::{Document, PlainTextOutput, output_doc};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::ExtractError;
+use crate::limits;
+
+/// Why a PDF has no text. The words are for the person who uploaded it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum PdfFault {
+    /// It wants a password.
+    #[error("this PDF is encrypted; save it without a password")]
+    Encrypted,
+    /// It has no letters.
+    #[error("no text was found in this PDF (is it a scan?)")]
+    Empty,
+    /// It is no PDF, or only a part of one.
+    #[error("this PDF is damaged: {0}")]
+    Damaged(String),
+    /// It takes too long.
+    #[error("this PDF could not be read within {} s", limits::PDF_TIME.as_secs())]
+    TooSlow,
+    /// Reading it broke what reads it.
+    #[error("this PDF is damaged, or larger than it looks: reading it broke off")]
+    BrokeOff,
+}
+
+/// How a PDF is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Way {
+    /// By where the letters are on the page: lines and rows are as one sees them, but an unknown
+    /// font ends it.
+    Layout,
+    /// By the order in which the letters were written: it knows more fonts.
+    Order,
+}
+
+/// The text of a PDF, in this process: it may not come back.
+pub fn extract_pdf(bytes: &[u8]) -> Result<String, ExtractError> {
+    Ok(read(bytes, Way::Layout)?)
+}
+
+/// What the program does that reads a PDF: the first line of the input says how, the rest is the
+/// PDF; the output is the text or the reason why there is none, as JSON.
+pub fn child_main(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut input = BufReader::new(input);
+    let mut way = String::new();
+    input.by_ref().take(64).read_line(&mut way)?;
+    let way = serde_json::from_str(&way)?;
+    let mut bytes = Vec::new();
+    input.take(limits::DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    serde_json::to_writer(&mut output, &read(&bytes, way))?;
+    output.flush()
+}
+
+pub(super) fn read(bytes: &[u8], way: Way) -> Result<String, PdfFault> {
+    let document = Document::load_mem(bytes).map_err(|error| {
+        let encrypted = matches!(error, pdf_extract::Error::Decryption(_));
+        if encrypted { PdfFault::Encrypted } else { PdfFault::Damaged(error.to_string()) }
+    })?;
+    // A document that anyone may read is decrypted by now.
+    if document.trailer.get(b"Encrypt").is_ok() && document.encryption_state.is_none() {
+        return Err(PdfFault::Encrypted);
+    }
+    let pages = document.get_pages();
+    if pages.is_empty() {
+        return Err(PdfFault::Damaged("it has no pages".to_owned()));
+    }
+    let text = match way {
+        Way::Layout => {
+            let mut text = String::new();
+            output_doc(&document, &mut PlainTextOutput::new(&mut text))
+                .map_err(|error| PdfFault::Damaged(error.to_string()))?;
+            text
+        }
+        Way::Order => {
+            let numbers: Vec<u32> = pages.into_keys().collect();
+            document.extract_text_chunks(&numbers).into_iter().filter_map(Result::ok).collect()
+        }
+    };
+    let text = tidy(&text);
+    if text.is_empty() { Err(PdfFault::Empty) } else { Ok(text) }
+}
+
+/// Single blanks within lines, at most one empty line between them, and one dot for the many that
+/// lead to the page number in a table of contents.
+fn tidy(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut empty = 0;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else {
+            empty += 1;
+            continue;
+        };
+        if !out.is_empty() {
+            out.push_str(if empty > 0 { "\n\n" } else { "\n" });
+        }
+        empty = 0;
+        out.push_str(first);
+        let mut before = first;
+        for word in words.filter(|word| std::mem::replace(&mut before, word) != "." || *word != ".")
+        {
+            out.push(' ');
+            out.push_str(word);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// A PDF of one page with these operators.
+    fn pdf(content: &str, trailer: &str) -> Vec<u8> {
+        let objects = [
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
+             /Resources << /Font << /F1 5 0 R >> >> >>"
+                .to_owned(),
+            format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        ];
+        let mut out = "%PDF-1.4\n".to_owned();
+        let mut table = String::new();
+        for (index, object) in objects.iter().enumerate() {
+            writeln!(table, "{:010} 00000 n ", out.len()).unwrap();
+            writeln!(out, "{} 0 obj\n{object}\nendobj", index + 1).unwrap();
+        }
+        let (start, size) = (out.len(), objects.len() + 1);
+        write!(
+            out,
+            "xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R \
+             {trailer} >>\nstartxref\n{start}\n%%EOF\n"
+        )
+        .unwrap();
+        out.into_bytes()
+    }
+
+    const HELLO: &str = "BT /F1 12 Tf 50 800 Td (Returns policy) Tj 0 -40 Td (Thirty days) Tj ET";
+
+    #[test]
+    fn both_ways_find_the_words() {
+        let bytes = pdf(HELLO, "");
+        for way in [Way::Layout, Way::Order] {
+            let text = read(&bytes, way).unwrap();
+            assert!(text.contains("Returns policy") && text.contains("Thirty days"), "{text}");
+        }
+        assert_eq!(extract_pdf(&bytes).unwrap(), "Returns policy\n\nThirty days");
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        let whole = pdf(HELLO, "");
+        let fault = |bytes: &[u8]| read(bytes, Way::Layout).unwrap_err();
+        assert!(matches!(fault(b"garbage"), PdfFault::Damaged(_)));
+        assert!(matches!(fault(b""), PdfFault::Damaged(_)));
+        assert!(matches!(fault(&whole[..whole.len() / 2]), PdfFault::Damaged(_)));
+        assert_eq!(fault(&pdf("0 0 10 10 re f", "")), PdfFault::Empty);
+        let locked = pdf(HELLO, "/Encrypt << /Filter /Standard /V 1 /R 2 /O (x) /U (y) /P -4 >>");
+        assert_eq!(fault(&locked), PdfFault::Encrypted);
+    }
+
+    #[test]
+    fn the_child_answers_in_json() {
+        let answer = |input: &[u8]| {
+            let mut output = Vec::new();
+            child_main(input, &mut output).map(|()| output)
+        };
+        let input = [b"\"layout\"\n".to_vec(), pdf(HELLO, "")].concat();
+        let text: Result<String, PdfFault> =
+            serde_json::from_slice(&answer(&input).unwrap()).unwrap();
+        assert_eq!(text.unwrap(), "Returns policy\n\nThirty days");
+        let fault: Result<String, PdfFault> =
+            serde_json::from_slice(&answer(b"\"order\"\nnot a PDF").unwrap()).unwrap();
+        assert!(matches!(fault, Err(PdfFault::Damaged(_))));
+        assert!(answer(b"%PDF-1.4").is_err());
+    }
+
+    #[test]
+    fn blanks_are_tidied() {
+        assert_eq!(tidy("\n\n a   b \n\n\n\nc\nd\n"), "a b\n\nc\nd");
+        assert_eq!(tidy("1 Introduction . . . . . 5"), "1 Introduction . 5");
+    }
+}

@@ -1,0 +1,279 @@
+//! The worker that reads documents, one after the other.
+
+use std::{
+    future::Future,
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
+
+use savoir_model::{Embedder, ModelError};
+use savoir_store::{Base, Chunk, Claimed, StoreError, Time};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Knowledge, SearchError,
+    chunk::{self, Part, Size},
+    extract::{ExtractError, Extractor},
+    key,
+};
+use crate::limits;
+
+/// How far a task is when its text is there.
+const EXTRACTED: u8 = 10;
+/// How far a task is when its chunks are there.
+const CHUNKED: u8 = 20;
+/// How far a task is when its vectors are there.
+const EMBEDDED: u8 = 95;
+
+/// Reads the documents that were uploaded to any process of this database.
+///
+/// Several may run at once, in one process or in many: each has its own tasks.
+#[derive(Debug)]
+pub struct Indexer {
+    knowledge: Knowledge,
+    extractor: Extractor,
+    worker: String,
+}
+
+/// Why a document is not indexed.
+#[derive(Debug, Error)]
+enum IndexError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// There is nothing to read.
+    #[error("its bytes are not in the storage any more; upload it again")]
+    BytesMissing,
+    /// Its vectors cannot be made.
+    #[error("its embeddings could not be made: {}", .0.in_short())]
+    Embed(#[from] ModelError),
+    /// Its vectors would not fit the others.
+    #[error("{}", SearchError::OtherModel)]
+    OtherModel,
+    /// Its worker died too often.
+    #[error("reading it stopped the worker three times")]
+    StopsWorkers,
+    /// It was removed, or this worker was slow.
+    #[error("another worker has it, or it is gone")]
+    TakenOver,
+    /// It has nothing to do with the document, so it will be tried again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Indexer {
+    /// A worker for the documents of a database.
+    pub fn new(knowledge: Knowledge, extractor: Extractor) -> Self {
+        let worker = format!("indexer-{}", uuid::Uuid::new_v4());
+        Self { knowledge, extractor, worker }
+    }
+
+    /// Works until `shutdown`. A task that is not done by then is left to another worker, which
+    /// takes it when its lease ends.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            () = shutdown => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&self) {
+        let (shortest, longest) = limits::TASK_POLL;
+        let mut pause = shortest;
+        let mut swept: Option<Instant> = None;
+        loop {
+            match self.run_one().await {
+                Ok(true) => {
+                    pause = shortest;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "documents cannot be indexed"),
+            }
+            if swept.is_none_or(|swept| swept.elapsed() >= limits::TASK_KEPT / 6) {
+                self.sweep().await;
+                swept = Some(Instant::now());
+            }
+            tokio::select! {
+                () = self.knowledge.uploaded() => pause = shortest,
+                () = sleep(pause) => pause = (pause * 2).min(longest),
+            }
+        }
+    }
+
+    /// Forgets tasks that ended long ago.
+    async fn sweep(&self) {
+        let before = Time::now().minus(limits::TASK_KEPT);
+        if let Err(error) = self.knowledge.database.knowledge().sweep_tasks(before).await {
+            tracing::warn!(%error, "old tasks cannot be removed");
+        }
+    }
+
+    /// Takes one task and does it; false if there is none.
+    pub async fn run_one(&self) -> Result<bool, StoreError> {
+        let rows = self.knowledge.database.knowledge();
+        let Some(claimed) = rows.claim_task(&self.worker, limits::TASK_LEASE).await? else {
+            return Ok(false);
+        };
+        let progress = AtomicU8::new(0);
+        let done = tokio::select! {
+            done = self.index(&claimed, &progress) => done,
+            () = self.hold(&claimed, &progress) => Err(IndexError::TakenOver),
+        };
+        match done {
+            Ok(()) => {}
+            Err(error @ IndexError::TakenOver) => {
+                tracing::warn!(document = claimed.document.id, %error, "a document was let go");
+            }
+            // The lease ends, and then it is tried again.
+            Err(IndexError::Store(error)) => return Err(error),
+            Err(error) => {
+                tracing::info!(document = claimed.document.id, %error, "a document failed");
+                rows.fail_task(&claimed.task.id, &self.worker, &error.to_string()).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Renews the lease for as long as the task is ours.
+    async fn hold(&self, claimed: &Claimed, progress: &AtomicU8) {
+        loop {
+            sleep(limits::TASK_BEAT).await;
+            match self.report(claimed, progress).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => tracing::warn!(%error, "a lease was not renewed"),
+            }
+        }
+    }
+
+    async fn report(&self, claimed: &Claimed, progress: &AtomicU8) -> Result<bool, StoreError> {
+        let (task, worker) = (&claimed.task.id, &self.worker);
+        let progress = progress.load(Ordering::Relaxed);
+        let rows = self.knowledge.database.knowledge();
+        rows.report_progress(task, worker, progress, limits::TASK_LEASE).await
+    }
+
+    async fn reached(
+        &self,
+        claimed: &Claimed,
+        progress: &AtomicU8,
+        percent: u8,
+    ) -> Result<(), IndexError> {
+        progress.store(percent, Ordering::Relaxed);
+        let ours = self.report(claimed, progress).await?;
+        if ours { Ok(()) } else { Err(IndexError::TakenOver) }
+    }
+
+    async fn index(&self, claimed: &Claimed, progress: &AtomicU8) -> Result<(), IndexError> {
+        let Claimed { task, document, attempt } = claimed;
+        if *attempt > limits::TASK_ATTEMPTS {
+            return Err(IndexError::StopsWorkers);
+        }
+        let knowledge = &self.knowledge;
+        let embedder = knowledge.embedder.as_deref();
+        if let Some(embedder) = embedder {
+            self.check_model(&document.kb_id, embedder).await?;
+        }
+        let bytes = knowledge.storage.get(&key(&document.kb_id, &document.id)).await?;
+        let bytes = bytes.ok_or(IndexError::BytesMissing)?;
+        let text = self.extractor.extract(&document.filename, bytes).await?;
+        self.reached(claimed, progress, EXTRACTED).await?;
+        let parts = cut(text).await;
+        self.reached(claimed, progress, CHUNKED).await?;
+        let mut chunks: Vec<Chunk> =
+            parts.into_iter().map(|part| to_chunk(&document.id, part)).collect();
+        if let Some(embedder) = embedder {
+            let all = chunks.len();
+            let mut done = 0;
+            for some in chunks.chunks_mut(limits::EMBEDDED_AT_ONCE) {
+                embed(embedder, some, limits::EMBED_PAUSE).await?;
+                done += some.len();
+                self.reached(claimed, progress, share(done, all)).await?;
+            }
+        }
+        let identity = embedder.map(Embedder::identity);
+        let rows = knowledge.database.knowledge();
+        let kept = rows.complete_task(&task.id, &self.worker, &chunks, identity).await?;
+        tracing::info!(document = document.id, chunks = chunks.len(), kept, "a document was read");
+        Ok(())
+    }
+
+    /// Vectors of two models must not meet in one knowledge base.
+    async fn check_model(&self, kb_id: &str, embedder: &dyn Embedder) -> Result<(), IndexError> {
+        let base = self.knowledge.database.knowledge().get(kb_id).await?;
+        match base {
+            Some(Base { embedder: Some(there), .. }) if there != embedder.identity() => {
+                Err(IndexError::OtherModel)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The parts of a text; a large one takes a while.
+async fn cut(text: String) -> Vec<Part> {
+    let cut = move || chunk::split(&text, Size::default(), chunk::estimate_tokens);
+    tokio::task::spawn_blocking(cut).await.unwrap_or_default()
+}
+
+fn to_chunk(doc_id: &str, part: Part) -> Chunk {
+    Chunk {
+        id: format!("{doc_id}_chunk_{}", part.index),
+        doc_id: doc_id.to_owned(),
+        index: part.index,
+        text: part.text,
+        size: part.tokens,
+        embedding: None,
+    }
+}
+
+/// How far a task is with so many vectors.
+fn share(done: usize, all: usize) -> u8 {
+    let span = usize::from(EMBEDDED - CHUNKED);
+    CHUNKED + (span * done / all.max(1)).min(span) as u8
+}
+
+/// Gives each chunk its vector; asks again if the embedder is busy.
+async fn embed(
+    embedder: &dyn Embedder,
+    chunks: &mut [Chunk],
+    mut pause: Duration,
+) -> Result<(), ModelError> {
+    let texts: Vec<String> = chunks.iter().map(|chunk| chunk.text.clone()).collect();
+    let mut attempt = 1;
+    let vectors = loop {
+        match embedder.embed(texts.clone()).await {
+            Ok(vectors) => break vectors,
+            Err(error) if attempt < limits::EMBED_ATTEMPTS && may_pass(&error) => {
+                tracing::debug!(%error, attempt, "chunks were not embedded");
+                sleep(pause).await;
+                (attempt, pause) = (attempt + 1, pause * 4);
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    if vectors.len() != chunks.len() {
+        return Err(ModelError::Garbled {
+            provider: embedder.identity().to_owned(),
+            message: format!("{} vectors for {} texts", vectors.len(), chunks.len()),
+        });
+    }
+    for (chunk, vector) in chunks.iter_mut().zip(vectors) {
+        chunk.embedding = Some(vector);
+    }
+    Ok(())
+}
+
+/// Whether it helps to ask again.
+fn may_pass(error: &ModelError) -> bool {
+    match error {
+        ModelError::Unreachable { .. } | ModelError::TimedOut { .. } => true,
+        ModelError::Refused { status, .. } => matches!(status, 408 | 429 | 500..),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What may be uploaded, and under which name.
+
+use bytes::Bytes;
+use savoir_store::StoreError;
+use thiserror::Error;
+
+use super::extract::Format;
+use crate::limits;
+
+/// Why a document is not taken.
+#[derive(Debug, Error)]
+pub enum UploadError {
+    /// There is no such knowledge base.
+    #[error("Knowledge base not found")]
+    UnknownBase,
+    /// Nobody knows how to read it. The words are those of Agent Flow Lite; HTML is taken, too.
+    #[error("File type not allowed. Only .txt, .md, .pdf, .docx files are supported.")]
+    Type,
+    /// It is too large.
+    #[error("File too large. Maximum size is {}MB.", limits::DOCUMENT_BYTES >> 20)]
+    TooLarge,
+    /// It has no proper name.
+    #[error("Invalid file name: {0}.")]
+    Name(#[from] NameError),
+    /// The database or the storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a name is none for a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// There is nothing, or blanks.
+    #[error("it is empty")]
+    Empty,
+    /// It is too long.
+    #[error("it is longer than {} bytes", limits::DOCUMENT_NAME)]
+    TooLong,
+    /// It leads elsewhere.
+    #[error("it is a path, not a name")]
+    Path,
+    /// It has characters that cannot be seen, or change how others look.
+    #[error("it contains control characters")]
+    Control,
+}
+
+/// Holds the name of a document against the rules.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    if name.trim().is_empty() {
+        Err(NameError::Empty)
+    } else if name.len() > limits::DOCUMENT_NAME {
+        Err(NameError::TooLong)
+    } else if name.chars().any(is_control) {
+        Err(NameError::Control)
+    } else if name.contains(['/', '\\']) || matches!(name, "." | "..") {
+        Err(NameError::Path)
+    } else {
+        Ok(())
+    }
+}
+
+/// Characters that are not seen, end a line, or turn the order of others around.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{E0000}'..='\u{E007F}')
+}
+
+/// Holds a document against the rules, before anything is kept.
+pub(super) fn check(filename: &str, bytes: &Bytes) -> Result<(), UploadError> {
+    check_name(filename)?;
+    if Format::of(filename).is_none() {
+        return Err(UploadError::Type);
+    }
+    if bytes.len() > limits::DOCUMENT_BYTES {
+        return Err(UploadError::TooLarge);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_names() {
+        for name in ["a.txt", "Rückgabe (neu).pdf", "知识.md", ".md", "a..b.txt", "x:y.txt"] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        assert_eq!(check_name(""), Err(NameError::Empty));
+        assert_eq!(check_name(" \u{3000}"), Err(NameError::Empty));
+        for name in ["../a.txt", "/a.txt", "C:\\a.txt", "a/b.txt", ".."] {
+            assert_eq!(check_name(name), Err(NameError::Path), "{name}");
+        }
+        for name in ["a\0.txt", "a\n.txt", "\u{202E}txt.exe", "a\u{7f}.md", "a\u{200b}.md"] {
+            assert_eq!(check_name(name), Err(NameError::Control), "{name:?}");
+        }
+        assert_eq!(check_name(&"ä".repeat(128)), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn the_words_of_the_contract() {
+        let text = |name: &str, length| {
+            check(name, &Bytes::from(vec![b'x'; length])).unwrap_err().to_string()
+        };
+        let types = "File type not allowed. Only .txt, .md, .pdf, .docx files are supported.";
+        assert_eq!(text("a.exe", 1), types);
+        assert_eq!(
+            text("a.txt", limits::DOCUMENT_BYTES + 1),
+            "File too large. Maximum size is 5MB."
+        );
+        assert_eq!(text("a/b.txt", 1), "Invalid file name: it is a path, not a name.");
+        assert!(check("a.HTML", &Bytes::from(vec![b'x'; limits::DOCUMENT_BYTES])).is_ok());
+    }
+}

@@ -1,0 +1,213 @@
+//! Values, as Python compares and adds them.
+
+use std::{borrow::Cow, cmp::Ordering};
+
+use serde_json::{Number, Value};
+
+use super::{Flaw, Room};
+use crate::workflow::scope::Found;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Operand<'a> {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(Cow<'a, str>),
+    /// A list or an object.
+    Json(&'a Value),
+}
+
+/// Operators between numbers; `+` also joins texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Plus,
+    Minus,
+    Times,
+    Over,
+    Modulo,
+}
+
+impl<'a> From<Found<'a>> for Operand<'a> {
+    fn from(found: Found<'a>) -> Self {
+        match found {
+            Found::Text(text) => Self::Text(text.into()),
+            Found::Value(value) => Self::from(value),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Operand<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::None,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => Self::from(number),
+            Value::String(text) => Self::Text(text.into()),
+            Value::Array(_) | Value::Object(_) => Self::Json(value),
+        }
+    }
+}
+
+impl From<&Number> for Operand<'_> {
+    fn from(number: &Number) -> Self {
+        match number.as_i128() {
+            Some(number) => Self::Int(number),
+            None => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
+}
+
+impl Operand<'_> {
+    /// Python's truth: nothing, zero and what is empty are false.
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Bool(value) => *value,
+            Self::Int(number) => *number != 0,
+            Self::Float(number) => *number != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::Json(Value::Array(list)) => !list.is_empty(),
+            Self::Json(Value::Object(map)) => !map.is_empty(),
+            Self::Json(_) => true,
+        }
+    }
+
+    /// Equality never fails: values of different types differ, but a truth value is a number.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Json(Value::Array(one)), Self::Json(Value::Array(other))) => {
+                let equal = |(one, other)| Operand::from(one).equals(&Operand::from(other));
+                one.len() == other.len() && one.iter().zip(other).all(equal)
+            }
+            (Self::Json(Value::Object(one)), Self::Json(Value::Object(other))) => {
+                let equal = |(key, one)| {
+                    let other = other.get(key);
+                    other.is_some_and(|other| Operand::from(one).equals(&Operand::from(other)))
+                };
+                one.len() == other.len() && one.iter().all(equal)
+            }
+            _ => match (self.number(), other.number()) {
+                (Some(one), Some(other)) => one.compare(other) == Some(Ordering::Equal),
+                _ => false,
+            },
+        }
+    }
+
+    /// The order of numbers and of texts; `None` with NaN.
+    pub(super) fn order(&self, other: &Self) -> Result<Option<Ordering>, Flaw> {
+        if let (Self::Text(one), Self::Text(other)) = (self, other) {
+            return Ok(Some(one.cmp(other)));
+        }
+        let numbers = self.number().zip(other.number());
+        numbers.map(|(one, other)| one.compare(other)).ok_or(Flaw::Type)
+    }
+
+    /// Whether a part is in here: a text in a text, an element in a list, a key in an object.
+    pub(super) fn contains(&self, part: &Self) -> Result<bool, Flaw> {
+        match (self, part) {
+            (Self::Text(whole), Self::Text(part)) => Ok(whole.contains(&**part)),
+            (Self::Json(Value::Array(list)), part) => {
+                Ok(list.iter().any(|element| Operand::from(element).equals(part)))
+            }
+            (Self::Json(Value::Object(map)), Self::Text(key)) => Ok(map.contains_key(&**key)),
+            (Self::Json(Value::Object(_)), _) => Ok(false),
+            _ => Err(Flaw::Type),
+        }
+    }
+
+    pub(super) fn negated(&self) -> Result<Self, Flaw> {
+        Operand::Int(0).combined(Arithmetic::Minus, self, &mut Room(0))
+    }
+
+    pub(super) fn positive(&self) -> Result<Self, Flaw> {
+        Operand::Int(0).combined(Arithmetic::Plus, self, &mut Room(0))
+    }
+
+    pub(super) fn combined<'b>(
+        &self,
+        operator: Arithmetic,
+        other: &Self,
+        room: &mut Room,
+    ) -> Result<Operand<'b>, Flaw> {
+        if let (Self::Text(one), Arithmetic::Plus, Self::Text(other)) = (self, operator, other) {
+            room.take(one.len() + other.len())?;
+            return Ok(Operand::Text(format!("{one}{other}").into()));
+        }
+        let (one, other) = self.number().zip(other.number()).ok_or(Flaw::Type)?;
+        one.combined(operator, other)
+    }
+
+    fn number(&self) -> Option<Numeric> {
+        match self {
+            Self::Bool(value) => Some(Numeric::Int((*value).into())),
+            Self::Int(number) => Some(Numeric::Int(*number)),
+            Self::Float(number) => Some(Numeric::Float(*number)),
+            Self::None | Self::Text(_) | Self::Json(_) => None,
+        }
+    }
+}
+
+/// A number of either kind.
+#[derive(Clone, Copy, Debug)]
+enum Numeric {
+    Int(i128),
+    Float(f64),
+}
+
+impl Numeric {
+    fn compare(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(one), Self::Int(other)) => Some(one.cmp(&other)),
+            _ => self.float().partial_cmp(&other.float()),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "as Python divides large numbers")]
+    fn float(self) -> f64 {
+        match self {
+            Self::Int(number) => number as f64,
+            Self::Float(number) => number,
+        }
+    }
+
+    fn combined<'a>(self, operator: Arithmetic, other: Self) -> Result<Operand<'a>, Flaw> {
+        if let (Self::Int(one), Self::Int(other)) = (self, other)
+            && let Some(result) = whole(one, operator, other)
+        {
+            return Ok(Operand::Int(result));
+        }
+        let (one, other) = (self.float(), other.float());
+        if matches!(operator, Arithmetic::Over | Arithmetic::Modulo) && other == 0.0 {
+            return Err(Flaw::Type);
+        }
+        Ok(Operand::Float(match operator {
+            Arithmetic::Plus => one + other,
+            Arithmetic::Minus => one - other,
+            Arithmetic::Times => one * other,
+            Arithmetic::Over => one / other,
+            Arithmetic::Modulo => {
+                let rest = one % other;
+                if rest != 0.0 && (rest < 0.0) != (other < 0.0) { rest + other } else { rest }
+            }
+        }))
+    }
+}
+
+/// The result as a whole number, unless it is none or too large for one.
+fn whole(one: i128, operator: Arithmetic, other: i128) -> Option<i128> {
+    match operator {
+        Arithmetic::Plus => one.checked_add(other),
+        Arithmetic::Minus => one.checked_sub(other),
+        Arithmetic::Times => one.checked_mul(other),
+        Arithmetic::Over => None,
+        // The rest has the sign of the divisor.
+        Arithmetic::Modulo => {
+            let rest = one.checked_rem(other)?;
+            Some(if rest != 0 && (rest < 0) != (other < 0) { rest + other } else { rest })
+        }
+    }
+}

@@ -1,0 +1,230 @@
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+fn judged(expression: &str) -> bool {
+    let outputs = json!({
+        "n-1": "risk", "num": 7, "zero": 0, "half": 0.5, "no": false, "none": null, "empty": "",
+        "list": ["a", 1, 2.0, [1]], "obj": {"k": {"x": "y"}, "n": 3}, "nothing": [],
+        "evil": "' or 'a' == 'a", "braces": "{{num.output}}", "big": u64::MAX,
+    });
+    let variables = json!({"topic": "cats"});
+    let map = |value: &Value| value.as_object().cloned().unwrap();
+    holds(expression, &Scope::new("the input", &map(&outputs), &map(&variables)))
+}
+
+#[test]
+fn what_holds() {
+    for expression in [
+        "true",
+        "TRUE",
+        " True ",
+        "1",
+        "'x'",
+        "\"x\"",
+        "-1",
+        "0.5",
+        ".5",
+        "1e3",
+        "not 0",
+        "!0",
+        "{{n-1.output}} == 'risk'",
+        "{{n-1.output}}.includes('ris')",
+        "1 === 1",
+        "1 !== 2",
+        "{{num.output}} > 5",
+        "{{num.output}} >= 7",
+        "{{num.output}} <= 7.0",
+        "{{half.output}} < 1",
+        "{{input}} == 'the input'",
+        "{{topic}} == \"cats\"",
+        "'{{topic}}!' == 'cats!'",
+        "'{{num.output}}' == '7'",
+        "'is' in {{n-1.output}}",
+        "'x' not in {{n-1.output}}",
+        "{{n-1.output}} contains 'sk'",
+        "not ({{n-1.output}} contains 'z')",
+        "!({{num.output}} < 5)",
+        "{{list.output}} contains 'a'",
+        "2 in {{list.output}}",
+        "{{list.output}}.includes( 1 )",
+        "'k' in {{obj.output}}",
+        "{{obj.output.k.x}} == 'y'",
+        "{{obj.output.n}} % 2 == 1",
+        "1 + 2 * 3 == 7",
+        "(1 + 2) * 3 == 9",
+        "7 / 2 == 3.5",
+        "-7 % 3 == 2",
+        "7 % -3 == -2",
+        "7.5 % 2 == 1.5",
+        "1 < 2 < 3",
+        "'a' + 'b' == 'ab'",
+        "'a' < 'b'",
+        "true == 1",
+        "True + 1 == 2",
+        "None == None",
+        "{{none.output}} == None",
+        "1 == 1.0",
+        "true && 1",
+        "0 || 1",
+        "0 or 'x'",
+        "false or true and true",
+        "true or false and false",
+        "not false and true",
+        "- -1 == 1",
+        "true or 1 < 'a'",
+        "'it\\'s' == \"it's\"",
+        "'a\\nb' contains '\\n'",
+        "'\\d' == '\\\\d'",
+        "{{braces.output}} == '{' + '{num.output}}'",
+        "1 != '1'",
+        "{{no.output}} == false",
+        "{{big.output}} > 9223372036854775807",
+        "not not 1",
+        "!!1",
+        "+1 == 1",
+        "'' in ''",
+        "{{list.output}} == {{list.output}}",
+        "{{obj.output}} != {{list.output}}",
+        "1 <2",
+        "{{num.output}}>5&&{{num.output}}<9",
+        "170141183460469231731687303715884105727 + 1 > 0",
+    ] {
+        assert!(judged(expression), "{expression}");
+    }
+}
+
+#[test]
+fn what_does_not_hold() {
+    for expression in [
+        "",
+        "   ",
+        "false",
+        "FALSE",
+        "0",
+        "0.0",
+        "''",
+        "None",
+        "{{zero.output}}",
+        "{{empty.output}}",
+        "{{no.output}}",
+        "{{none.output}}",
+        "{{nothing.output}}",
+        "{{missing}} == 1",
+        "{{missing}} != 1",
+        "true or {{missing}}",
+        "'{{missing}}' == '{{missing}}'",
+        "{{n-1}} == 'risk'",
+        "{{ num.output }} > 5",
+        "len('a')",
+        "__import__('os')",
+        "'a'.upper()",
+        "{{n-1.output}}.length > 0",
+        "1 < 'a'",
+        "None < 1",
+        "1 + 'a'",
+        "'a' * 3 == 'aaa'",
+        "'%s' % 1",
+        "1 / 0",
+        "1 % 0",
+        "1.5 % 0",
+        "1 in 'a1'",
+        "1 contains 1",
+        "1 == 2",
+        "1 = 1",
+        "1 ==",
+        "== 1",
+        "(1",
+        "1)",
+        "()",
+        "1 2",
+        "'a",
+        "\"a'",
+        "1 not 2",
+        "not",
+        "a == a",
+        "null == None",
+        "none == None",
+        "AND",
+        "1 and",
+        "1 & 1",
+        "1 | 1",
+        "1 ** 2",
+        "7 // 2",
+        "x = 1",
+        "[1]",
+        "{1: 2}",
+        "lambda: 1",
+        "1 if 1 else 0",
+        "{{evil.output}} == 'a'",
+        "'{{evil.output}}' == 'a'",
+        "1 < 3 < 2",
+        "1;1",
+        "1abc",
+        "1e",
+        "'a' 'b'",
+        "{{list.output}} < {{list.output}}",
+        "-'a'",
+        "true.includes(1)",
+        "'a'.includes 'a'",
+        "$1",
+        "é",
+        "{{obj.output}} + 1",
+        "'a' in 1",
+        "1 == not 1",
+        "\u{0}",
+    ] {
+        assert!(!judged(expression), "{expression}");
+    }
+}
+
+#[test]
+fn depth_and_length_have_bounds() {
+    let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(judged(&nested(limits::EXPRESSION_DEPTH)));
+    assert!(!judged(&nested(limits::EXPRESSION_DEPTH + 1)));
+    assert!(!judged(&nested(4000)));
+    assert!(!judged(&format!("{}1", "!!".repeat(4000))));
+    assert!(!judged(&format!("{}1", "-".repeat(5000))));
+    assert!(judged(&format!("1{}", "+1".repeat(4000))));
+    assert!(judged(&format!("1{}", " or 1".repeat(1900))));
+    assert!(!judged(&format!("1{}", " ".repeat(limits::EXPRESSION_CHARS))));
+    assert!(!judged(&format!("'a'{}", ".includes('a')".repeat(500))));
+}
+
+#[test]
+fn texts_do_not_grow_without_bounds() {
+    let (none, long) = (Map::new(), "x".repeat(1 << 20));
+    let scope = Scope::new(&long, &none, &none);
+    assert!(holds("{{input}} + 'a' > 'a'", &scope));
+    assert!(!holds(&format!("'{}' > 'a'", "{{input}}".repeat(900)), &scope));
+    assert!(!holds(&format!("{{{{input}}}}{} > 'a'", " + {{input}}".repeat(700)), &scope));
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics(text in "\\PC{0,60}") {
+        judged(&text);
+    }
+
+    /// Texts that are nearly conditions get further than any text.
+    #[test]
+    fn nothing_that_looks_like_a_condition_panics(words in prop::collection::vec(prop::sample::select(vec![
+        "1", "0", "2.5", "1e400", "-", "+", "*", "/", "%", "(", ")", "'a'", "\"{{input}}\"", "'\\", "{{num.output}}",
+        "{{list.output}}", "{{obj.output}}", "{{x}}", "==", "!=", "===", "<", ">=", "and", "or", "not", "in",
+        "contains", ".includes(", "!", "&&", "||", "None", "true", "é", ".", "170141183460469231731687303715884105727",
+    ]), 0..24)) {
+        judged(&words.join(" "));
+        judged(&words.concat());
+    }
+
+    #[test]
+    fn whole_numbers_compare_as_numbers_do(a in -1000_i64..1000, b in -1000_i64..1000) {
+        let less = format!("{a} < {b}");
+        let sum = format!("{a} + {b} == {}", a + b);
+        prop_assert_eq!(judged(&less), a < b);
+        prop_assert!(judged(&sum));
+        prop_assert_eq!(judged(&format!("{a} % {b} >= 0")), b > 0 || (b < 0 && a % b == 0));
+    }
+}

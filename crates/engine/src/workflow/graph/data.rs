@@ -1,0 +1,106 @@
+//! What a node is told: the member `data`, with a default for whatever is missing or senseless.
+
+use serde_json::{Map, Value};
+
+use super::{Code, Http, Llm, Work};
+
+/// What the model of a node is told to be when nothing else is said.
+const SYSTEM_PROMPT: &str = "You are a helpful assistant.";
+
+const TEMPERATURE: f64 = 0.7;
+/// What providers accept.
+const TEMPERATURES: (f64, f64) = (0.0, 2.0);
+
+const SECONDS: (u64, u64) = (1, 30);
+const HTTP_SECONDS: u64 = 10;
+const CODE_SECONDS: u64 = 30;
+
+const MEBIBYTES: (u64, u64) = (64, 512);
+const CODE_MEBIBYTES: u64 = 256;
+
+/// The work of a type; `None` if there is no such type.
+pub(super) fn work(kind: &str, data: &Map<String, Value>) -> Option<Work> {
+    Some(match kind {
+        "start" => Work::Start { variable: name(data, "inputVariable") },
+        "llm" => Work::Llm(llm(data)),
+        "knowledge" => Work::Knowledge { base: name(data, "knowledgeBaseId") },
+        "condition" => Work::Condition { expression: expression(data) },
+        "skill" => Work::Skill {
+            name: name(data, "skillName"),
+            mappings: data
+                .get("inputMappings")
+                .and_then(Value::as_object)
+                .filter(|mappings| !mappings.is_empty())
+                .cloned(),
+        },
+        "http" => Work::Http(http(data)),
+        "code" => Work::Code(Code {
+            code: text(data, "code").unwrap_or_default().to_owned(),
+            seconds: number(data, "timeoutSeconds", SECONDS, CODE_SECONDS),
+            mebibytes: number(data, "memoryLimitMb", MEBIBYTES, CODE_MEBIBYTES),
+            variables: object(data, "env"),
+        }),
+        "end" => Work::End,
+        _ => return None,
+    })
+}
+
+fn llm(data: &Map<String, Value>) -> Llm {
+    let (least, most) = TEMPERATURES;
+    let temperature = data.get("temperature").and_then(Value::as_f64);
+    Llm {
+        system_prompt: text(data, "systemPrompt").unwrap_or(SYSTEM_PROMPT).to_owned(),
+        temperature: temperature.map_or(TEMPERATURE, |wanted| wanted.clamp(least, most)),
+        model: name(data, "model"),
+        skill: name(data, "skillName"),
+        history: data.get("inheritChatHistory").and_then(Value::as_bool).unwrap_or_default(),
+    }
+}
+
+fn http(data: &Map<String, Value>) -> Http {
+    Http {
+        method: name(data, "method").unwrap_or_else(|| "GET".to_owned()),
+        url: text(data, "url").unwrap_or_default().to_owned(),
+        headers: object(data, "headers"),
+        body: data.get("body").cloned().unwrap_or_default(),
+        seconds: number(data, "timeoutSeconds", SECONDS, HTTP_SECONDS),
+        response_path: name(data, "responsePath"),
+    }
+}
+
+/// An editor may write a plain truth value.
+fn expression(data: &Map<String, Value>) -> String {
+    match data.get("expression") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(value)) => value.to_string(),
+        _ => "true".to_owned(),
+    }
+}
+
+fn text<'a>(data: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    data.get(name)?.as_str()
+}
+
+/// A text that means something; blanks around it do not.
+fn name(data: &Map<String, Value>, name: &str) -> Option<String> {
+    text(data, name).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn object(data: &Map<String, Value>, name: &str) -> Map<String, Value> {
+    data.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// A whole number within bounds; forms send numbers as texts, too.
+fn number(data: &Map<String, Value>, name: &str, (least, most): (u64, u64), default: u64) -> u64 {
+    let number = match data.get(name) {
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
+        _ => None,
+    };
+    match number.filter(|number| number.is_finite()) {
+        // The bounds are small, so nothing is lost.
+        #[expect(clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "within bounds")]
+        Some(number) => number.clamp(least as f64, most as f64) as u64,
+        None => default,
+    }
+}

@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::workflow::limits;
+
+fn problems(graph: &Value) -> Vec<Value> {
+    let problems = Graph::parse(graph).unwrap_err();
+    problems.iter().map(|problem| problem.detail(&["body", "graph_data"])).collect()
+}
+
+fn work(kind: &str, data: &Value) -> Work {
+    let graph = json!({"nodes": [{"id": "n", "type": kind, "data": data}]});
+    Graph::parse(&graph).unwrap().nodes()[0].work.clone()
+}
+
+/// A graph of nodes `0`, `1`, … with edges between them.
+fn edges(count: usize, edges: &[(usize, usize)]) -> Graph {
+    let nodes: Vec<Value> =
+        (0..count).map(|id| json!({"id": id.to_string(), "type": "end"})).collect();
+    let edges: Vec<Value> = edges
+        .iter()
+        .map(|(from, to)| json!({"source": from.to_string(), "target": to.to_string()}))
+        .collect();
+    Graph::parse(&json!({"nodes": nodes, "edges": edges})).unwrap()
+}
+
+#[test]
+fn an_unknown_type_is_told_with_its_place() {
+    let graph = json!({"nodes": [
+        {"id": "a", "type": "start", "position": {"x": 1}},
+        {"id": "b", "type": "magic", "data": {}},
+    ]});
+    assert_eq!(
+        problems(&graph),
+        [json!({
+            "type": "value_error",
+            "loc": ["body", "graph_data", "nodes", 1, "type"],
+            "msg": "Value error, Unknown node type: 'magic'",
+            "input": "magic",
+        })]
+    );
+}
+
+#[test]
+fn everything_that_is_wrong_is_told() {
+    let graph = json!({
+        "nodes": [
+            {"type": "start"}, {"id": "", "type": "end"}, {"id": 5, "type": "end"}, "x",
+            {"id": "a", "type": "end"}, {"id": "a", "type": "end"}, {"id": "b", "type": "end", "data": []},
+        ],
+        "edges": [{"source": "a"}, {"source": "a", "target": "a", "sourceHandle": 1}],
+    });
+    let kinds: Vec<String> = problems(&graph)
+        .iter()
+        .map(|problem| format!("{} {}", problem["type"], problem["loc"]))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            r#""missing" ["body","graph_data","nodes",0,"id"]"#,
+            r#""string_too_short" ["body","graph_data","nodes",1,"id"]"#,
+            r#""string_type" ["body","graph_data","nodes",2,"id"]"#,
+            r#""dict_type" ["body","graph_data","nodes",3]"#,
+            r#""value_error" ["body","graph_data","nodes",5,"id"]"#,
+            r#""dict_type" ["body","graph_data","nodes",6,"data"]"#,
+            r#""missing" ["body","graph_data","edges",0,"target"]"#,
+            r#""string_type" ["body","graph_data","edges",1,"sourceHandle"]"#,
+        ]
+    );
+    assert_eq!(problems(&json!([]))[0]["loc"], json!(["body", "graph_data"]));
+    assert_eq!(problems(&json!({"nodes": {}}))[0]["type"], "list_type");
+}
+
+#[test]
+fn there_are_bounds() {
+    let node = |id: usize| json!({"id": id.to_string(), "type": "end"});
+    let nodes = |count| json!({"nodes": (0..count).map(node).collect::<Vec<_>>()});
+    assert!(Graph::parse(&nodes(limits::NODES)).is_ok());
+    assert_eq!(problems(&nodes(limits::NODES + 1))[0]["type"], "too_long");
+    let edges = vec![json!({"source": "x", "target": "y"}); limits::EDGES + 1];
+    assert_eq!(problems(&json!({"edges": edges}))[0]["type"], "too_long");
+    let bad = json!({"nodes": vec![json!({}); 99]});
+    assert_eq!(problems(&bad).len(), limits::PROBLEMS);
+    let long = json!({"nodes": [{"id": "x".repeat(256), "type": "end"}]});
+    assert_eq!(problems(&long)[0]["type"], "string_too_long");
+}
+
+#[test]
+fn what_is_not_said_has_a_default() {
+    let Work::Llm(llm) = work("llm", &json!({})) else { panic!("a model") };
+    assert_eq!(llm.system_prompt, "You are a helpful assistant.");
+    assert!((llm.temperature - 0.7).abs() < f64::EPSILON && !llm.history);
+    let Work::Http(http) = work("http", &json!({"timeoutSeconds": "99"})) else { panic!("http") };
+    assert_eq!((http.method.as_str(), http.seconds, http.body), ("GET", 30, Value::Null));
+    let Work::Code(code) = work("code", &json!({"timeoutSeconds": -4, "memoryLimitMb": 1e9}))
+    else {
+        panic!("code")
+    };
+    assert_eq!((code.seconds, code.mebibytes), (1, 512));
+    let Work::Code(code) = work("code", &json!({"timeoutSeconds": [], "memoryLimitMb": null}))
+    else {
+        panic!("code")
+    };
+    assert_eq!((code.seconds, code.mebibytes), (30, 256));
+    assert_eq!(work("condition", &json!({})), Work::Condition { expression: "true".into() });
+    assert_eq!(
+        work("skill", &json!({"skillName": " ", "inputMappings": {}})),
+        Work::Skill { name: None, mappings: None }
+    );
+    assert_eq!(work("start", &Value::Null), Work::Start { variable: None });
+}
+
+#[test]
+fn an_edge_without_an_end_is_ignored() {
+    let graph = json!({
+        "nodes": [{"id": "a", "type": "start"}],
+        "edges": [{"source": "x", "target": "a"}, {"source": "a", "target": "x"}],
+    });
+    let graph = Graph::parse(&graph).unwrap();
+    assert!(graph.edges.is_empty() && !graph.has_cycle());
+}
+
+#[test]
+fn cycles_are_found_wherever_they_are() {
+    assert!(!edges(4, &[(0, 1), (0, 2), (1, 3), (2, 3)]).has_cycle());
+    assert!(edges(1, &[(0, 0)]).has_cycle());
+    assert!(edges(5, &[(0, 1), (2, 3), (3, 4), (4, 2)]).has_cycle());
+    let chain: Vec<(usize, usize)> = (0..499).map(|at| (at, at + 1)).collect();
+    assert!(!edges(500, &chain).has_cycle());
+    assert!(!edges(0, &[]).has_cycle());
+}
+
+proptest! {
+    /// Edges that only lead forward never close a cycle; one that leads back along them does.
+    #[test]
+    fn a_way_back_is_a_cycle(pairs in prop::collection::vec((0_usize..20, 0_usize..20), 1..60)) {
+        let forward: Vec<_> = pairs.iter().filter(|(a, b)| a != b).map(|&(a, b)| (a.min(b), a.max(b))).collect();
+        prop_assert!(!edges(20, &forward).has_cycle());
+        if let Some(&(from, to)) = forward.first() {
+            let back = [forward, vec![(to, from)]].concat();
+            prop_assert!(edges(20, &back).has_cycle());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How far a run is, kept so that it can go on later.
+
+use std::{fmt, time::Duration};
+
+use futures::future::BoxFuture;
+use savoir_store::{Checkpoint, Database, ExecutionStatus};
+use thiserror::Error;
+
+/// How long a run belongs to a worker that is not heard of.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// Where a run keeps how far it is.
+pub trait Journal: fmt::Debug + Send + Sync {
+    /// Keeps it. A status other than running lets the run go.
+    fn save<'a>(
+        &'a self,
+        status: ExecutionStatus,
+        checkpoint: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>>;
+
+    /// Holds the run, and ends when it belongs to someone else. Polled while nodes run.
+    fn taken(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Why it was not kept.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JournalError {
+    /// Another worker has the run now.
+    #[error("another worker has the run now")]
+    Taken,
+    /// It cannot be written.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Keeps nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn save<'a>(
+        &'a self,
+        _: ExecutionStatus,
+        _: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Keeps it in the database, for one worker that holds the execution by a lease.
+#[derive(Clone, Debug)]
+pub struct StoreJournal {
+    database: Database,
+    execution: String,
+    worker: String,
+    lease: Duration,
+}
+
+impl StoreJournal {
+    /// The journal of an execution that the worker has begun or claimed.
+    pub fn new(database: Database, execution: String, worker: String, lease: Duration) -> Self {
+        Self { database, execution, worker, lease }
+    }
+}
+
+impl Journal for StoreJournal {
+    fn save<'a>(
+        &'a self,
+        status: ExecutionStatus,
+        checkpoint: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let workflows = self.database.workflows();
+            match workflows.save(&self.execution, &self.worker, status, checkpoint).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(JournalError::Taken),
+                Err(error) => Err(JournalError::Failed(error.to_string())),
+            }
+        })
+    }
+
+    fn taken(&self) -> BoxFuture<'_, ()> {
+        let renew = move || async move {
+            self.database.workflows().renew(&self.execution, &self.worker, self.lease).await
+        };
+        Box::pin(keep_renewing(self.lease, renew))
+    }
+}
+
+/// Renews a lease three times in its term. Ends when it belongs to someone else, or when nothing was
+/// heard for a whole term: then it may.
+async fn keep_renewing<E: fmt::Display, F: Future<Output = Result<bool, E>>>(
+    term: Duration,
+    mut renew: impl FnMut() -> F,
+) {
+    let mut missed = 0;
+    while missed < 3 {
+        tokio::time::sleep(term / 3).await;
+        match renew().await {
+            Ok(true) => missed = 0,
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the lease of an execution was not renewed");
+                missed += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lease_is_renewed_until_it_is_lost() {
+        let mut answers = [Ok(true), Err("busy"), Err("busy"), Ok(true), Ok(false)].into_iter();
+        keep_renewing(Duration::from_millis(3), || ready(answers.next().unwrap())).await;
+        assert_eq!(answers.next(), None);
+    }
+
+    #[tokio::test]
+    async fn a_silent_database_ends_the_run() {
+        let mut asked = 0;
+        keep_renewing(Duration::from_millis(3), || {
+            asked += 1;
+            ready(Err::<bool, _>("gone"))
+        })
+        .await;
+        assert_eq!(asked, 3);
+    }
+}

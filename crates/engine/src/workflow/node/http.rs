@@ -1,0 +1,59 @@
+//! A node that asks a server.
+//!
+//! Nothing is started for it: the request is made here, under a policy that is held before the first
+//! byte leaves. The address that was judged is the one that is dialled.
+
+mod answer;
+mod request;
+mod target;
+
+use std::time::Duration;
+
+use super::{DISABLED, Done, Given, Stop};
+use crate::workflow::graph::Http;
+
+/// What clients are told of everything that goes wrong on the way.
+const FAILED: &str = "HTTP request failed";
+
+pub(super) async fn perform(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
+    if !given.host.features.http {
+        return Err(Stop::failed(DISABLED));
+    }
+    let limit = Duration::from_secs(http.seconds);
+    let asked = ask(http, given);
+    tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(Stop::failed(FAILED)))
+}
+
+async fn ask(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
+    let scope = given.scope();
+    let method = request::method(&http.method)?;
+    let url = request::url(&http.url, &scope)?;
+    let headers = request::headers(&http.headers, &scope)?;
+    let body = request::body(&http.body, &scope)?;
+    let client = target::judge(&url, &given.host.http).await?.client()?;
+    let mut request = client.request(method, url).headers(headers.clone());
+    if let Some(body) = body {
+        if let Some(kind) = body.kind
+            && !headers.contains_key(reqwest::header::CONTENT_TYPE)
+        {
+            request = request.header(reqwest::header::CONTENT_TYPE, kind);
+        }
+        request = request.body(body.text);
+    }
+    let response = request.send().await.map_err(failed)?;
+    let status_code = Some(response.status().as_u16());
+    let text = answer::read(response).await.map_err(failed)?;
+    let output = match &http.response_path {
+        Some(path) => answer::part(&text, path),
+        None => text.into(),
+    };
+    Ok(Done { output, status_code, ..Done::default() })
+}
+
+/// The reason is for the log: it may name addresses that are nobody's business.
+fn failed(error: reqwest::Error) -> Stop {
+    let error = error.without_url();
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    tracing::warn!(%error, source, "a request of a workflow failed");
+    Stop::failed(FAILED)
+}

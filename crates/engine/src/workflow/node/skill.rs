@@ -1,0 +1,111 @@
+//! A node that runs a skill.
+
+use serde_json::{Map, Value};
+
+use super::{Done, Given, Stop};
+use crate::{
+    chat::first_input,
+    event::Emitter,
+    prompt::{self, PromptRun},
+    workflow::{
+        scope::{Scope, text_of},
+        template::{self, Room, TooLong},
+    },
+};
+
+pub(super) async fn perform(
+    name: Option<&str>,
+    mappings: Option<&Map<String, Value>>,
+    given: &Given<'_>,
+    out: &Emitter,
+) -> Result<Done, Stop> {
+    let name = name.ok_or_else(|| Stop::failed("Skill not selected"))?;
+    let skill = given.skill(name).await?;
+    let inputs = match mappings {
+        Some(mappings) => mapped_inputs(mappings, &given.scope())?,
+        None => first_input(&skill, &given.input_text()),
+    };
+    let (model, user) = (given.run.model, given.run.user);
+    let run = PromptRun { skill: &skill, inputs: &inputs, model, user };
+    let outcome = prompt::steps(&given.host.services, run, out).await?;
+    match outcome.error {
+        None => Ok(Value::from(outcome.text).into()),
+        Some(error) => Err(Stop::Failed(error)),
+    }
+}
+
+/// The inputs of a skill, each from where its mapping says: the output of a node, a text with
+/// placeholders, a variable, or the text itself.
+pub fn mapped_inputs(
+    mappings: &Map<String, Value>,
+    scope: &Scope<'_>,
+) -> Result<Map<String, Value>, TooLong> {
+    let mut room = Room::default();
+    let mapped = mappings.iter().map(|(name, value)| {
+        let text = match value {
+            Value::String(text) => mapped(text, scope, &mut room)?,
+            other => text_of(other).into_owned(),
+        };
+        Ok((name.clone(), Value::from(text)))
+    });
+    mapped.collect()
+}
+
+fn mapped(text: &str, scope: &Scope<'_>, room: &mut Room) -> Result<String, TooLong> {
+    let whole = match scope.output(text) {
+        Some(output) => text_of(output),
+        None if text.contains("{{") => return template::fill_within(text, scope, room),
+        None => match template::is_path(text).then(|| scope.find(text)).flatten() {
+            Some(found) => found.text(),
+            None => text.into(),
+        },
+    };
+    room.take(&whole)?;
+    Ok(whole.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing;
+
+    fn map(value: Value) -> Map<String, Value> {
+        let Value::Object(map) = value else { panic!("an object") };
+        map
+    }
+
+    #[test]
+    fn each_mapping_is_read_in_one_way() {
+        let outputs = map(json!({"s": "OUT", "n": 7, "o": {"k": "v"}, "topic": "of a node"}));
+        let variables = map(json!({"topic": "cats", "about": "dogs"}));
+        let scope = Scope::new("IN", &outputs, &variables);
+        let mappings = map(json!({
+            "node": "s", "number": "n", "object": "o", "literal": "concise", "path": "o.output.k",
+            "variable": "about", "first": "topic", "template": "{{about}} and {{what}}", "input": "input",
+            "blank": "", "null": null, "five": 5, "list": [1, "a"], "words": "two words",
+        }));
+        let inputs = mapped_inputs(&mappings, &scope).unwrap();
+        assert_eq!(
+            Value::from(inputs),
+            json!({
+                "node": "OUT", "number": "7", "object": "{\"k\":\"v\"}", "literal": "concise", "path": "v",
+                "variable": "dogs", "first": "of a node", "template": "dogs and {{what}}", "input": "IN",
+                "blank": "", "null": "", "five": "5", "list": "[1,\"a\"]", "words": "two words",
+            })
+        );
+    }
+
+    #[test]
+    fn the_first_required_input_is_the_one() {
+        let skill = |inputs: &str| {
+            let text = format!("---\nname: a\ninputs: {inputs}\n---\nx\n");
+            testing::skill(&text, savoir_skill::Dialect::AGENT_FLOW)
+        };
+        let given = |inputs| Value::from(first_input(&skill(inputs), "t"));
+        assert_eq!(given("[{name: a}, {name: b, required: true}]"), json!({"b": "t"}));
+        assert_eq!(given("[{name: a}, {name: b}]"), json!({"a": "t"}));
+        assert_eq!(given("[]"), json!({}));
+    }
+}

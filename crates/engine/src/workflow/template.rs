@@ -1,0 +1,166 @@
+//! Texts with placeholders: `{{path}}`.
+
+use thiserror::Error;
+
+use super::{limits, scope::Scope};
+
+/// A text with its values is longer than anything needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("Text is longer than {} MiB with its values", limits::TEXT_BYTES >> 20)]
+pub struct TooLong;
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// Stays as it is.
+    Text(&'a str),
+    /// `{{path}}`
+    Placeholder {
+        /// With the braces.
+        whole: &'a str,
+        /// Without.
+        path: &'a str,
+    },
+}
+
+/// Bytes that texts with their values may still take, all together.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(limits::TEXT_BYTES)
+    }
+}
+
+impl Room {
+    /// Takes what a text needs.
+    pub(crate) fn take(&mut self, text: &str) -> Result<(), TooLong> {
+        self.0 = self.0.checked_sub(text.len()).ok_or(TooLong)?;
+        Ok(())
+    }
+}
+
+/// Puts values in. What stands for nothing stays as it is written, and what was put in is not
+/// looked at again.
+pub fn fill(text: &str, scope: &Scope<'_>) -> Result<String, TooLong> {
+    fill_within(text, scope, &mut Room::default())
+}
+
+/// Puts values in, for one of several texts that share their room.
+pub(crate) fn fill_within(
+    text: &str,
+    scope: &Scope<'_>,
+    room: &mut Room,
+) -> Result<String, TooLong> {
+    let mut filled = String::with_capacity(text.len());
+    for part in parts(text) {
+        let found = match part {
+            Part::Text(text) => text.into(),
+            Part::Placeholder { whole, path } => match scope.find(path) {
+                Some(found) => found.text(),
+                None => whole.into(),
+            },
+        };
+        room.take(&found)?;
+        filled.push_str(&found);
+    }
+    Ok(filled)
+}
+
+/// The parts of a text, in order.
+pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        if let Some(path) = placeholder(rest) {
+            let (whole, after) = rest.split_at(path.len() + 4);
+            rest = after;
+            return Some(Part::Placeholder { whole, path });
+        }
+        let (plain, after) = rest.split_at(next_placeholder(rest));
+        rest = after;
+        Some(Part::Text(plain))
+    })
+}
+
+/// Where the next placeholder begins, or the end.
+fn next_placeholder(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("{{") {
+        if placeholder(&text[from + at..]).is_some() {
+            return from + at;
+        }
+        from += at + 1;
+    }
+    text.len()
+}
+
+/// The path of the placeholder that a text begins with.
+pub(crate) fn placeholder(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("{{")?;
+    let is_end = |c: char| !(is_word(c) || c == '.');
+    let (path, after) = inner.split_at(inner.find(is_end)?);
+    (after.starts_with("}}") && is_path(path)).then_some(path)
+}
+
+/// Whether a text can stand between the braces: words with single dots between them.
+pub(crate) fn is_path(text: &str) -> bool {
+    text.split('.').all(|word| !word.is_empty() && word.chars().all(is_word))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn filled(text: &str) -> String {
+        let outputs = json!({"n-1": "{{input}}", "o": {"k": {"x": [1, "a"]}}});
+        let variables = json!({"thème": "été"});
+        let map = |value: &Value| value.as_object().cloned().unwrap();
+        fill(text, &Scope::new("IN", &map(&outputs), &map(&variables))).unwrap()
+    }
+
+    #[test]
+    fn one_pass_and_unknown_ones_stay() {
+        for (text, expected) in [
+            ("a {{input}} b {{n-1.output}}", "a IN b {{input}}"),
+            ("{{o.output.k}} {{o.output.k.x}}", r#"{"x":[1,"a"]} [1,"a"]"#),
+            ("{{thème}}", "été"),
+            ("{{n-1}} {{missing}} {{ input }}", "{{n-1}} {{missing}} {{ input }}"),
+            ("{{{input}}}", "{IN}"),
+            ("{{input}", "{{input}"),
+            ("{{input..x}} {{.input}} {{}}", "{{input..x}} {{.input}} {{}}"),
+            ("", ""),
+        ] {
+            assert_eq!(filled(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_text_does_not_become_endless() {
+        let (none, long) = (Map::new(), "x".repeat(1 << 20));
+        let scope = Scope::new(&long, &none, &none);
+        assert!(fill(&"{{input}}".repeat(4), &scope).is_ok());
+        assert_eq!(fill(&"{{input}}".repeat(5), &scope), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_are_the_text(text in "[{}a.é-]{0,40}|\\PC{0,40}") {
+            let whole: String = parts(&text).map(|part| match part {
+                Part::Text(text) => text,
+                Part::Placeholder { whole, .. } => whole,
+            }).collect();
+            prop_assert_eq!(whole, text);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Documents are uploaded, read and found.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod base;
+mod isolated;

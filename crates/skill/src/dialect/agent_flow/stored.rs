@@ -1,0 +1,330 @@
+//! A file that a service keeps for its users: what is checked before it is written, and what is
+//! read from it.
+
+use serde_json::{Map, Value};
+
+use super::{
+    AgentFlow, check_placeholders,
+    contract::{Refusal, document},
+};
+use crate::{
+    diagnostic::Edit,
+    dialect::{self, Dialect, Language as _, Strength},
+    document::{Document, State},
+    edit,
+    limits::MAX_DESCRIPTION_CHARS,
+    reading::read_as,
+    skill::Skill,
+    yaml::Node,
+};
+
+/// Why a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is to be kept under a new name.
+    Create,
+    /// It is to replace the file of a name.
+    Update,
+    /// It is kept already: limits that its author met or not do not matter any more.
+    Load,
+}
+
+/// A file as a service keeps it. Any dialect will do; files that could be of several are of Agent
+/// Flow Lite.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What it says. It has a name and a description, also when the file does not.
+    pub skill: Skill,
+    /// The field `metadata`, if it is a map.
+    pub metadata: Option<Map<String, Value>>,
+    /// Whether it has a map of model settings.
+    pub has_model: bool,
+    /// Whose it is.
+    pub owner: Option<String>,
+}
+
+impl Stored {
+    /// Reads a file of a name, or says in the words of the API why it is refused.
+    ///
+    /// ```
+    /// use savoir_skill::dialect::agent_flow::{Purpose, Stored};
+    ///
+    /// let text = "---\nuser_id: 7\ninputs: [{name: who}]\n---\nHello {{who}}!\n";
+    /// let stored = Stored::read("greet", text, Purpose::Create)?;
+    /// assert_eq!((stored.skill.name.as_str(), stored.owner.as_deref()), ("greet", Some("7")));
+    /// let refusal = Stored::read("greet", "---\nname: other\n---\n", Purpose::Create).unwrap_err();
+    /// assert_eq!(refusal.message, "Frontmatter name 'other' does not match requested name 'greet'");
+    /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
+    /// ```
+    pub fn read(name: &str, text: &str, purpose: Purpose) -> Result<Self, Refusal> {
+        let document = document(text)?;
+        let has_fields = !document.entries().is_empty() && document.state() == State::Clean;
+        if !has_fields {
+            let message = format!("Skill '{name}' has no valid YAML frontmatter");
+            return Err(Refusal::new("frontmatter", message));
+        }
+        check_name(&document, name, purpose)?;
+        if purpose != Purpose::Load {
+            check_fields(&document)?;
+        }
+        let dialect = dialect_of(&document);
+        let metadata = match document.field("metadata").map(|node| node.to_value(AgentFlow.yaml()))
+        {
+            Some(Value::Object(map)) => Some(map),
+            _ => None,
+        };
+        let has_model = document.field("model").is_some_and(|node| node.entries().is_some());
+        let owner = scalar(&document, "user_id").map(str::to_owned);
+        let reading = read_as(document.into_source(), dialect, None);
+        if purpose != Purpose::Load && dialect != Dialect::AGENT_FLOW && !reading.is_usable() {
+            let message = reading.error().map_or("unusable", |error| error.message.as_str());
+            return Err(Refusal::new("content", message));
+        }
+        let mut skill = reading.skill;
+        name.clone_into(&mut skill.name);
+        if skill.description.is_empty() {
+            name.clone_into(&mut skill.description);
+        }
+        if purpose != Purpose::Load && dialect == Dialect::AGENT_FLOW {
+            check_placeholders(&skill.body, &skill.inputs)?;
+        }
+        Ok(Self { skill, metadata, has_model, owner })
+    }
+}
+
+/// The text with a line `user_id: '…'` before its closing fence; as it is, if it has an owner.
+///
+/// ```
+/// use savoir_skill::dialect::agent_flow::with_owner;
+///
+/// let owned = with_owner("---\r\nname: a\r\n---\r\nHi\r\n", "7")?;
+/// assert_eq!(owned, "---\r\nname: a\r\nuser_id: '7'\r\n---\r\nHi\r\n");
+/// assert_eq!(with_owner(&owned, "8")?, owned);
+/// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
+/// ```
+pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
+    let found = document(text)?;
+    if scalar(&found, "user_id").is_some() {
+        return Ok(text.to_owned());
+    }
+    let Some(block) = found.layout().closed_block() else {
+        return Err(Refusal::new("frontmatter", "the frontmatter has no end"));
+    };
+    let line_end = if text[..block.yaml.start].ends_with("\r\n") { "\r\n" } else { "\n" };
+    let line = format!("user_id: '{}'{line_end}", owner.replace('\'', "''"));
+    let edit = match found.entry_lines("user_id") {
+        Some(empty) => Edit::replace(empty, line),
+        None => Edit::insert(block.yaml.end, line),
+    };
+    let noted = edit::apply(text, &[edit]);
+    let kept = document(&noted).ok().is_some_and(|document| {
+        scalar(&document, "user_id") == Some(owner)
+            && document.entries().len() >= found.entries().len()
+    });
+    if kept {
+        return Ok(noted);
+    }
+    let message = "the owner cannot be noted: write one `key: value` on each line";
+    Err(Refusal::new("frontmatter", message))
+}
+
+/// The owner's line is not the author's: it does not say which dialect a file is in.
+fn dialect_of(document: &Document) -> Dialect {
+    let detected = match document.entry_lines("user_id") {
+        Some(lines) => {
+            let text = edit::apply(document.text(), &[Edit::replace(lines, "")]);
+            dialect::detect(&Document::parse(crate::Source::new(text)))
+        }
+        None => dialect::detect(document),
+    };
+    detected
+        .filter(|detection| detection.strength == Strength::Strong)
+        // The base format is a part of this one.
+        .filter(|detection| detection.dialect != Dialect::AGENTSKILLS)
+        .map_or(Dialect::AGENT_FLOW, |detection| detection.dialect)
+}
+
+fn check_name(document: &Document, name: &str, purpose: Purpose) -> Result<(), Refusal> {
+    let Some(node) = present(document, "name") else { return Ok(()) };
+    let Some(found) = node.string(AgentFlow.yaml()) else {
+        return Err(Refusal::new("name", "Frontmatter name must be a string"));
+    };
+    if found == name {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "name",
+        match purpose {
+            Purpose::Create => {
+                format!("Frontmatter name '{found}' does not match requested name '{name}'")
+            }
+            Purpose::Update => format!(
+                "Cannot change skill name via update. Frontmatter name '{found}' does not match '{name}'"
+            ),
+            Purpose::Load => format!(
+                "Skill name mismatch: folder name '{name}' does not match frontmatter name '{found}'"
+            ),
+        },
+    ))
+}
+
+/// Fields of texts: the key, its word in messages, the most characters.
+const TEXTS: &[(&str, &str, usize)] = &[
+    ("description", "Description", MAX_DESCRIPTION_CHARS),
+    ("license", "License", 64),
+    ("knowledge_base", "Knowledge base", 256),
+    ("user_id", "User id", 256),
+];
+
+/// The same of an input.
+const INPUT_TEXTS: &[(&str, usize)] =
+    &[("name", 64), ("label", 128), ("default", 1024), ("description", 512)];
+
+fn check_fields(document: &Document) -> Result<(), Refusal> {
+    for (key, word, most) in TEXTS {
+        let Some(node) = present(document, key) else { continue };
+        check_text(key, word, *most, node)?;
+    }
+    check_model(document)?;
+    let Some(inputs) = present(document, "inputs") else { return Ok(()) };
+    // Other dialects have a map of inputs.
+    if inputs.entries().is_some() && dialect_of(document) != Dialect::AGENT_FLOW {
+        return Ok(());
+    }
+    let Some(items) = inputs.items() else {
+        return Err(Refusal::new("inputs", "inputs must be a list"));
+    };
+    for item in items {
+        for (key, most) in INPUT_TEXTS {
+            let Some(node) = item.get(key).filter(|node| !node.is_null(AgentFlow.yaml())) else {
+                continue;
+            };
+            check_text("inputs", &format!("Input {key}"), *most, node)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_text(field: &'static str, word: &str, most: usize, node: &Node) -> Result<(), Refusal> {
+    match node.text() {
+        None => Err(Refusal::new(field, format!("{word} must be a string"))),
+        Some(text) if text.chars().count() > most => {
+            Err(Refusal::new(field, format!("{word} must be {most} characters or less")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_model(document: &Document) -> Result<(), Refusal> {
+    let Some(model) = document.field("model").filter(|node| node.entries().is_some()) else {
+        return Ok(());
+    };
+    let number = |key: &str| {
+        let node = model.get(key).filter(|node| !node.is_null(AgentFlow.yaml()))?;
+        Some(node.to_value(AgentFlow.yaml()))
+    };
+    let refuse = |message: &str| Err(Refusal::new("model", message));
+    if let Some(value) = number("temperature")
+        && !value.as_f64().is_some_and(|value| (0.0..=2.0).contains(&value))
+    {
+        return refuse("temperature must be between 0 and 2");
+    }
+    if let Some(value) = number("max_tokens")
+        && !value.as_u64().is_some_and(|value| (1..=8192).contains(&value))
+    {
+        return refuse("max_tokens must be between 1 and 8192");
+    }
+    Ok(())
+}
+
+/// A field that is there and not null.
+fn present<'a>(document: &'a Document, key: &str) -> Option<&'a Node> {
+    document.field(key).filter(|node| !node.is_null(AgentFlow.yaml()))
+}
+
+fn scalar<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
+    present(document, key)?.text().filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> (&'static str, String) {
+        let refusal = Stored::read("a", text, Purpose::Create).unwrap_err();
+        (refusal.field, refusal.message)
+    }
+
+    #[test]
+    fn the_words_of_the_api() {
+        let long = "x".repeat(1025);
+        for (text, field, message) in [
+            ("", "content", "Skill content is empty"),
+            ("hello", "frontmatter", "Skill 'a' has no valid YAML frontmatter"),
+            ("---\n---\nb", "frontmatter", "Skill 'a' has no valid YAML frontmatter"),
+            ("---\nname: 5\n---\n", "name", "Frontmatter name must be a string"),
+            (
+                "---\nname: b\n---\n",
+                "name",
+                "Frontmatter name 'b' does not match requested name 'a'",
+            ),
+            (
+                &format!("---\ndescription: {long}\n---\n"),
+                "description",
+                "Description must be 1024 characters or less",
+            ),
+            ("---\ninputs: 5\n---\n", "inputs", "inputs must be a list"),
+            (
+                &format!("---\ninputs: [{{name: n, default: {long}}}]\n---\n"),
+                "inputs",
+                "Input default must be 1024 characters or less",
+            ),
+            ("---\nmodel: {temperature: 3}\n---\n", "model", "temperature must be between 0 and 2"),
+            (
+                "---\nmodel: {max_tokens: 0}\n---\n",
+                "model",
+                "max_tokens must be between 1 and 8192",
+            ),
+            (
+                "---\ndescription: d\n---\n{{b}} {{a}}",
+                "prompt",
+                "Undeclared placeholders in prompt: a, b. Add them to inputs or remove from prompt.",
+            ),
+        ] {
+            assert_eq!(refusal(text), (field, message.to_owned()), "{text:.60}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_with_more_patience() {
+        let long = format!("---\ndescription: {}\ninputs: 5\n---\n{{{{x}}}}", "x".repeat(2000));
+        assert!(Stored::read("a", &long, Purpose::Load).is_ok());
+        let other = Stored::read("a", "---\nname: b\n---\n", Purpose::Load).unwrap_err();
+        assert_eq!(
+            other.message,
+            "Skill name mismatch: folder name 'a' does not match frontmatter name 'b'"
+        );
+    }
+
+    #[test]
+    fn an_owner_does_not_change_the_dialect() {
+        let text = "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: n, type: number}\n---\n{{ n }}\n";
+        let dialect = |text: &str| Stored::read("a", text, Purpose::Load).unwrap().skill.dialect;
+        assert_eq!(dialect(text), Dialect::SKILLRT);
+        let owned = with_owner(text, "7").unwrap();
+        assert_eq!(dialect(&owned), Dialect::SKILLRT);
+        assert_eq!(Stored::read("a", &owned, Purpose::Load).unwrap().owner.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn an_owner_is_one_line_and_no_other_byte() {
+        for (text, owned) in [
+            ("---\na: |\n  b\n---\nx", "---\na: |\n  b\nuser_id: '7'\n---\nx"),
+            ("---\nuser_id:\na: 1\n---\n", "---\nuser_id: '7'\na: 1\n---\n"),
+            ("\u{feff}---\na: 1\n---", "\u{feff}---\na: 1\nuser_id: '7'\n---"),
+        ] {
+            assert_eq!(with_owner(text, "7").unwrap(), owned);
+        }
+        assert_eq!(with_owner("---\n{a: 1}\n---\n", "7").unwrap_err().field, "frontmatter");
+    }
+}
