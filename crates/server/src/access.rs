@@ -1,0 +1,119 @@
+//! What each route needs: which right of a program's token, and which rate limit.
+
+use axum::http::Method;
+
+use crate::config::RateLimits;
+
+/// A right that a program's token may have. People who log in have all of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    SkillsRead,
+    SkillsWrite,
+    SkillsRun,
+    Chat,
+    KnowledgeRead,
+    KnowledgeWrite,
+    WorkflowsRead,
+    WorkflowsWrite,
+    WorkflowsRun,
+    /// Users, settings, usage: for administrators alone.
+    Admin,
+    /// Who one is.
+    Account,
+    /// What only a person does: tokens, logging out.
+    Person,
+}
+
+impl Scope {
+    /// The rights that a token can be given.
+    pub(crate) const GRANTABLE: &[Self] = &[
+        Self::SkillsRead,
+        Self::SkillsWrite,
+        Self::SkillsRun,
+        Self::Chat,
+        Self::KnowledgeRead,
+        Self::KnowledgeWrite,
+        Self::WorkflowsRead,
+        Self::WorkflowsWrite,
+        Self::WorkflowsRun,
+        Self::Admin,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::SkillsRead => "skills:read",
+            Self::SkillsWrite => "skills:write",
+            Self::SkillsRun => "skills:run",
+            Self::Chat => "chat",
+            Self::KnowledgeRead => "knowledge:read",
+            Self::KnowledgeWrite => "knowledge:write",
+            Self::WorkflowsRead => "workflows:read",
+            Self::WorkflowsWrite => "workflows:write",
+            Self::WorkflowsRun => "workflows:run",
+            Self::Admin => "admin",
+            Self::Account => "account",
+            Self::Person => "person",
+        }
+    }
+
+    /// What a program is told whose token lacks this right.
+    pub(crate) fn lacking(self) -> String {
+        match self {
+            Self::Person => "Only a person who logged in can do this".to_owned(),
+            scope => format!("This token lacks the scope {}", scope.as_str()),
+        }
+    }
+
+    /// Whether a token with these rights has this one.
+    pub(crate) fn is_in(self, granted: &[String]) -> bool {
+        self == Self::Account || granted.iter().any(|scope| scope == self.as_str())
+    }
+}
+
+/// The right that a route needs. A route that is in no row is for people alone.
+pub(crate) fn scope(method: &Method, route: &str) -> Scope {
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    let Some(rest) = route.strip_prefix("/api/v1/") else { return Scope::Person };
+    match rest {
+        "auth/me" => Scope::Account,
+        "skills/{name}/run" => Scope::SkillsRun,
+        "workflows/{id}/execute" | "workflows/executions/{id}/resume" => Scope::WorkflowsRun,
+        "chat/models" | "settings/feature-flags" | "settings/embedding" if reads => Scope::Account,
+        _ => match rest.split('/').next().unwrap_or_default() {
+            "skills" if reads => Scope::SkillsRead,
+            "skills" => Scope::SkillsWrite,
+            "chat" => Scope::Chat,
+            "knowledge" if reads => Scope::KnowledgeRead,
+            "knowledge" => Scope::KnowledgeWrite,
+            "workflows" if reads => Scope::WorkflowsRead,
+            "workflows" => Scope::WorkflowsWrite,
+            "admin" | "settings" | "observability" => Scope::Admin,
+            _ => Scope::Person,
+        },
+    }
+}
+
+/// How often one person may use a route in a minute.
+pub(crate) fn limit(limits: &RateLimits, route: &str) -> u32 {
+    match route {
+        "/api/v1/skills/{name}/run"
+        | "/api/v1/chat/completions"
+        | "/api/v1/workflows/{id}/execute"
+        | "/api/v1/workflows/executions/{id}/resume" => limits.runs,
+        _ => limits.routes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_for_people_alone() {
+        assert_eq!(scope(&Method::GET, "/api/v1/brand-new"), Scope::Person);
+        assert_eq!(scope(&Method::POST, "/api/v1/auth/tokens"), Scope::Person);
+        assert_eq!(scope(&Method::POST, "/api/v1/skills/{name}/run"), Scope::SkillsRun);
+        assert_eq!(scope(&Method::DELETE, "/api/v1/skills/{name}"), Scope::SkillsWrite);
+        assert!(!Scope::GRANTABLE.contains(&Scope::Person));
+    }
+}

@@ -1,0 +1,188 @@
+//! Making accounts, and the secrets that open them.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use savoir_store::{Database, Role, StoreError, User, hash_password};
+
+/// Fewest characters of a password.
+const MIN_PASSWORD: usize = 6;
+
+/// Most characters of an address, as mail has it.
+const MAX_EMAIL: usize = 254;
+
+/// Why there is no new account.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// What was given is no address.
+    #[error("Valid email address required")]
+    Email,
+    /// The password is too short.
+    #[error("Password must be at least 6 characters")]
+    Password,
+    /// The address belongs to someone.
+    #[error("Email already registered")]
+    Taken,
+    /// The account cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes an account, after its address and its password were checked.
+pub async fn create_account(
+    database: &Database,
+    email: &str,
+    password: &str,
+    role: Role,
+) -> Result<User, AccountError> {
+    NewAccount::check(email, password)?.create(database, role).await
+}
+
+/// An address: trimmed, in lower case, and of the form that the contract asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Email(String);
+
+impl Email {
+    /// `^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$`
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (name, domain) = text.split_once('@')?;
+        let (host, top) = domain.rsplit_once('.')?;
+        let all = |part: &str, extra: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
+        };
+        let fits = text.len() <= MAX_EMAIL
+            && all(name, "._%+-")
+            && all(host, ".-")
+            && top.len() >= 2
+            && top.bytes().all(|byte| byte.is_ascii_alphabetic());
+        // Only now: some letters outside of ASCII have lower-case forms inside.
+        fits.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What an account is made of, checked.
+#[derive(Debug)]
+pub(crate) struct NewAccount {
+    pub(crate) email: Email,
+    password: NewPassword,
+}
+
+impl NewAccount {
+    pub(crate) fn check(email: &str, password: &str) -> Result<Self, AccountError> {
+        let email = Email::parse(email).ok_or(AccountError::Email)?;
+        Ok(Self { email, password: NewPassword::check(password)? })
+    }
+
+    pub(crate) async fn create(
+        self,
+        database: &Database,
+        role: Role,
+    ) -> Result<User, AccountError> {
+        self.hashed().await?.create(database, role).await
+    }
+
+    /// Does first what takes long.
+    pub(crate) async fn hashed(self) -> Result<HashedAccount, AccountError> {
+        Ok(HashedAccount { email: self.email, hash: self.password.hash().await? })
+    }
+}
+
+/// An account that needs only to be written down.
+pub(crate) struct HashedAccount {
+    email: Email,
+    hash: String,
+}
+
+impl HashedAccount {
+    pub(crate) async fn create(
+        self,
+        database: &Database,
+        role: Role,
+    ) -> Result<User, AccountError> {
+        let user = database.accounts().create(self.email.as_str(), &self.hash, role).await?;
+        user.ok_or(AccountError::Taken)
+    }
+}
+
+/// A password that is long enough.
+pub(crate) struct NewPassword(String);
+
+impl NewPassword {
+    pub(crate) fn check(password: &str) -> Result<Self, AccountError> {
+        if password.chars().count() < MIN_PASSWORD {
+            return Err(AccountError::Password);
+        }
+        Ok(Self(password.to_owned()))
+    }
+
+    pub(crate) async fn hash(&self) -> Result<String, StoreError> {
+        hash_password(&self.0).await
+    }
+}
+
+impl std::fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NewPassword")
+    }
+}
+
+/// 32 random bytes as text.
+pub(crate) fn random_secret() -> Result<String, StoreError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::Setting(format!("the system has no randomness: {error}")))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let parse = |text: &str| Email::parse(text).map(|email| email.0);
+        assert_eq!(parse("  Ada.L+x%y_z-1@Mail.Example.ORG\n").unwrap(), {
+            "ada.l+x%y_z-1@mail.example.org"
+        });
+        for bad in [
+            "",
+            "a",
+            "a@",
+            "@b.de",
+            "a@b",
+            "a@b.c",
+            "a@.de",
+            "a b@c.de",
+            "a@b@c.de",
+            "a@b.d3",
+            "ä@b.de",
+            "a@bä.de",
+            "a@b.de.",
+            "a@b_c.de",
+            "\u{212a}@b.de",
+            "a@b.\u{212a}k",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert!(parse(&format!("{}@b.de", "a".repeat(249))).is_some());
+        assert!(parse(&format!("{}@b.de", "a".repeat(250))).is_none());
+        // As the pattern has it.
+        assert!(parse("a@..de").is_some());
+    }
+
+    #[test]
+    fn passwords_are_counted_in_characters() {
+        assert!(NewPassword::check("äöüäö").is_err());
+        assert!(NewPassword::check("äöüäöü").is_ok());
+    }
+
+    #[test]
+    fn secrets_differ() {
+        let (one, two) = (random_secret().unwrap(), random_secret().unwrap());
+        assert_eq!(one.len(), 43);
+        assert_ne!(one, two);
+    }
+}

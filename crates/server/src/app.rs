@@ -1,0 +1,81 @@
+//! Everything that a request may need.
+
+use std::{ops::Deref, sync::Arc};
+
+use savoir_engine::{knowledge::Knowledge, services::Services, workflow::CodePolicy};
+use savoir_model::Models;
+use savoir_store::{Database, Storage, StoreError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{config::Config, keys::Keys, metrics::Metrics, shelf::Skills};
+
+/// Everything that a request may need. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct App(Arc<Inner>);
+
+/// The parts of an [`App`].
+#[derive(Debug)]
+pub struct Inner {
+    pub(crate) config: Config,
+    pub(crate) database: Database,
+    pub(crate) storage: Storage,
+    pub(crate) skills: Skills,
+    pub(crate) services: Services,
+    pub(crate) knowledge: Knowledge,
+    pub(crate) keys: Keys,
+    pub(crate) metrics: Metrics,
+    /// Runs that go on, also after their listener went away.
+    pub(crate) tasks: TaskTracker,
+    /// How much code of workflows may run at once.
+    pub(crate) code: CodePolicy,
+    /// Streams are to end now.
+    pub(crate) stop: CancellationToken,
+}
+
+impl App {
+    /// Puts a server together. The signing key is made at the very first start.
+    pub async fn new(
+        config: Config,
+        database: Database,
+        storage: Storage,
+        models: Models,
+    ) -> Result<Self, StoreError> {
+        let keys = Keys::open(&database).await?;
+        let knowledge =
+            Knowledge::new(database.clone(), storage.clone(), models.embedder().cloned());
+        let services = Services {
+            models: Arc::new(models),
+            knowledge: Some(knowledge.clone()),
+            database: Some(database.clone()),
+            limits: config.time_limits,
+        };
+        Ok(Self(Arc::new(Inner {
+            skills: Skills::new(storage.skills()),
+            config,
+            database,
+            storage,
+            services,
+            knowledge,
+            keys,
+            metrics: Metrics::default(),
+            tasks: TaskTracker::new(),
+            code: CodePolicy::default(),
+            stop: CancellationToken::new(),
+        })))
+    }
+}
+
+impl App {
+    /// The knowledge that it serves: what is uploaded here wakes an indexer of it at once.
+    pub fn knowledge(&self) -> &Knowledge {
+        &self.knowledge
+    }
+}
+
+impl Deref for App {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

@@ -1,0 +1,271 @@
+//! The way in: who asks, what they ask, and whether they ask too often.
+//!
+//! Every route of the API that is not open to strangers takes [`Asked`]. It checks in the order of
+//! the contract: authentication, the right of a program's token, the shape of the body, the rate
+//! limit of the route. Those few that are open take [`Stranger`].
+
+use std::{future::Future, time::Duration};
+
+use axum::{
+    extract::{FromRequest, MatchedPath, Request},
+    http::{HeaderMap, Method, header, request::Parts},
+};
+use savoir_store::{Role, User};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    access::{self, Scope},
+    app::App,
+    around::Budget,
+    body::{self, Shape},
+    client::{address_key, is_local, peer},
+    error::{ApiError, ApiResult},
+    keys::Claims,
+};
+
+/// A request of a known person.
+#[derive(Debug)]
+pub(crate) struct Asked<B = ()> {
+    pub(crate) caller: Caller,
+    pub(crate) body: B,
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) user: User,
+    /// The token of a person; a program has none.
+    pub(crate) claims: Option<Claims>,
+    /// The rights of a program's token; a person has all of their own.
+    pub(crate) scopes: Option<Vec<String>>,
+}
+
+impl Caller {
+    /// Whether something of an owner is theirs to see and to change.
+    pub(crate) fn may_touch(&self, owner: Option<i64>) -> bool {
+        self.user.is_admin() || owner == Some(self.user.id)
+    }
+
+    /// Someone who is asked for in their absence, with all that is theirs.
+    pub(crate) fn on_behalf_of(user: User) -> Self {
+        Self { user, claims: None, scopes: None }
+    }
+
+    /// A program needs a right beyond that of its route.
+    pub(crate) fn must_have(&self, scope: Scope) -> ApiResult<()> {
+        match &self.scopes {
+            Some(scopes) if !scope.is_in(scopes) => Err(ApiError::forbidden(scope.lacking())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Only administrators pass.
+    pub(crate) fn must_be_admin(&self) -> ApiResult<()> {
+        if self.user.is_admin() {
+            Ok(())
+        } else {
+            Err(ApiError::forbidden("Admin access required"))
+        }
+    }
+
+    /// Their number, as skills write it.
+    pub(crate) fn owner_id(&self) -> String {
+        self.user.id.to_string()
+    }
+}
+
+/// What a body becomes.
+pub(crate) trait FromBody: Sized + Send {
+    fn from_body(request: Request, app: &App) -> impl Future<Output = ApiResult<Self>> + Send;
+}
+
+impl FromBody for () {
+    async fn from_body(_: Request, _: &App) -> ApiResult<Self> {
+        Ok(())
+    }
+}
+
+/// A body that is JSON of a shape.
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Shape> FromBody for Json<T> {
+    async fn from_body(request: Request, _: &App) -> ApiResult<Self> {
+        body::from_request(request).await.map(Self)
+    }
+}
+
+/// A body that is read by the route, such as an upload.
+#[derive(Debug)]
+pub(crate) struct Raw(pub(crate) Request);
+
+impl FromBody for Raw {
+    async fn from_body(request: Request, _: &App) -> ApiResult<Self> {
+        Ok(Self(request))
+    }
+}
+
+impl<B: FromBody> FromRequest<App> for Asked<B> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
+        let use_of = UseOf::new(&request);
+        let scope = access::scope(&use_of.method, &use_of.route);
+        let caller = authenticate(app, request.headers(), scope).await?;
+        let body = B::from_body(request, app).await?;
+        use_of.spend(app, &format!("user:{}", caller.user.id)).await?;
+        Ok(Self { caller, body })
+    }
+}
+
+/// A request of someone who need not be known.
+#[derive(Debug)]
+pub(crate) struct Stranger<B> {
+    /// What they are counted by.
+    pub(crate) address: String,
+    /// Whether they are on this machine.
+    pub(crate) local: bool,
+    pub(crate) body: B,
+}
+
+impl<B: FromBody> FromRequest<App> for Stranger<B> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
+        let use_of = UseOf::new(&request);
+        let address = address_key(&app.config, request.headers(), request.extensions());
+        let local = is_local(&app.config, request.headers(), peer(request.extensions()));
+        let body = B::from_body(request, app).await?;
+        use_of.spend(app, &address).await?;
+        Ok(Self { address, local, body })
+    }
+}
+
+/// One use of a route, before it is counted.
+struct UseOf {
+    method: Method,
+    route: String,
+    budget: Option<Budget>,
+}
+
+impl UseOf {
+    fn new(request: &Request) -> Self {
+        let method = request.method().clone();
+        Self {
+            // The head of an answer costs as much as the whole.
+            method: if method == Method::HEAD { Method::GET } else { method },
+            route: route_of(request),
+            budget: request.extensions().get().cloned(),
+        }
+    }
+
+    async fn spend(&self, app: &App, who: &str) -> ApiResult<()> {
+        let limit = access::limit(&app.config.limits, &self.route);
+        let key = format!("{} {} {who}", self.method, self.route);
+        spend(app, &key, limit, self.budget.as_ref()).await
+    }
+}
+
+/// The route of a request, with its parameters unfilled.
+pub(crate) fn route_of(request: &Request) -> String {
+    let route = request.extensions().get::<MatchedPath>();
+    route.map_or_else(|| "unmatched".to_owned(), |route| route.as_str().to_owned())
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Counts a request against a limit. 0 is no limit.
+pub(crate) async fn spend(
+    app: &App,
+    key: &str,
+    limit: u32,
+    budget: Option<&Budget>,
+) -> ApiResult<()> {
+    if limit == 0 {
+        return Ok(());
+    }
+    let hits = app.database.rate_limits().hit(key, MINUTE).await?;
+    if let Some(budget) = budget {
+        budget.set(limit, hits);
+    }
+    if hits.count > u64::from(limit) { Err(ApiError::rate(limit)) } else { Ok(()) }
+}
+
+/// Finds out who asks.
+pub(crate) async fn authenticate(
+    app: &App,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> ApiResult<Caller> {
+    let token = bearer(headers)?;
+    let invalid = || ApiError::unauthorized("Invalid or expired token");
+    let caller = if token.starts_with(API_TOKEN_PREFIX) {
+        let found = app.database.accounts().by_token_digest(&digest(token)).await?;
+        let (granted, mut user) = found.ok_or_else(invalid)?;
+        if !scope.is_in(&granted.scopes) {
+            return Err(ApiError::forbidden(scope.lacking()));
+        }
+        // A token without that right sees what is its owner's, not what is everyone's.
+        if !Scope::Admin.is_in(&granted.scopes) {
+            user.role = Role::User;
+        }
+        Caller { user, claims: None, scopes: Some(granted.scopes) }
+    } else {
+        let claims = app.keys.read(&app.database, token).await?.ok_or_else(invalid)?;
+        let id = claims.user_id().ok_or_else(invalid)?;
+        let accounts = app.database.accounts();
+        let user = accounts.of_token(id, &claims.jti, claims.issued_at()).await?;
+        Caller { user: user.ok_or_else(invalid)?, claims: Some(claims), scopes: None }
+    };
+    if !caller.user.active {
+        return Err(ApiError::forbidden("User account is disabled"));
+    }
+    Ok(caller)
+}
+
+/// What the token of a program begins with.
+pub(crate) const API_TOKEN_PREFIX: &str = "sav_";
+
+fn bearer(headers: &HeaderMap) -> ApiResult<&str> {
+    let missing = || ApiError::unauthorized("Missing or invalid Authorization header");
+    let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
+    let value = value.to_str().map_err(|_| missing())?;
+    // Blanks at the end of a header do not arrive.
+    let rest = value.strip_prefix("Bearer").ok_or_else(missing)?;
+    if !(rest.is_empty() || rest.starts_with(' ')) {
+        return Err(missing());
+    }
+    let token = rest.trim();
+    if token.is_empty() { Err(ApiError::unauthorized("Missing token")) } else { Ok(token) }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn digest(secret: &str) -> String {
+    use std::fmt::Write as _;
+
+    Sha256::digest(secret.as_bytes()).iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whom a limit for all routes is counted for, before it is known who asks: the person of the token,
+/// else the address. A stranger who made up tokens would get a counter for each of them.
+pub(crate) async fn rate_key(app: &App, request: &Parts) -> ApiResult<String> {
+    let user = match bearer(&request.headers) {
+        Ok(token) if token.starts_with(API_TOKEN_PREFIX) => {
+            let found = app.database.accounts().by_token_digest(&digest(token)).await?;
+            found.map(|(_, user)| user.id)
+        }
+        Ok(token) => {
+            let claims = app.keys.read(&app.database, token).await?;
+            claims.and_then(|claims| claims.user_id())
+        }
+        Err(_) => None,
+    };
+    Ok(match user {
+        Some(id) => format!("user:{id}"),
+        None => address_key(&app.config, &request.headers, &request.extensions),
+    })
+}

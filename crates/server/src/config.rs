@@ -1,0 +1,75 @@
+//! How a server is set up.
+
+use std::time::Duration;
+
+use savoir_engine::{services::TimeLimits, workflow::HttpPolicy};
+
+/// How a server is set up. The default suits one person on one machine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where people reach it, without a slash at the end: `http://127.0.0.1:7878`.
+    pub public_url: String,
+    /// Who may make an account.
+    pub registration: Registration,
+    /// The address whose account is an administrator.
+    pub admin_email: Option<String>,
+    /// How often one person may ask.
+    pub limits: RateLimits,
+    /// Pages of other origins that may use the API.
+    pub cors_origins: Vec<String>,
+    /// Whether a proxy in front tells the address of the client in `X-Forwarded-For`.
+    pub behind_proxy: bool,
+    /// Which servers workflows may ask, once an administrator has switched that on.
+    pub workflow_http: HttpPolicy,
+    /// How long runs may take.
+    pub time_limits: TimeLimits,
+    /// How often a stream shows that it lives.
+    pub heartbeat: Duration,
+    /// How long streams may go on when the server is told to stop.
+    pub grace: Duration,
+}
+
+/// Who may make an account by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// Those on the same machine, not through a proxy.
+    Local,
+    /// Everyone who reaches the server.
+    Open,
+    /// Nobody.
+    Closed,
+}
+
+/// Requests in a minute; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Of one person, for each of the routes that ask a model.
+    pub runs: u32,
+    /// Of one person, for each other route.
+    pub routes: u32,
+    /// Of one person, for all routes together.
+    pub all: u32,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self { runs: 10, routes: 60, all: 1000 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            public_url: "http://127.0.0.1:7878".to_owned(),
+            registration: Registration::Local,
+            admin_email: None,
+            limits: RateLimits::default(),
+            cors_origins: vec!["http://localhost:5173".to_owned()],
+            behind_proxy: false,
+            workflow_http: HttpPolicy::default(),
+            time_limits: TimeLimits::default(),
+            heartbeat: Duration::from_secs(15),
+            grace: Duration::from_secs(20),
+        }
+    }
+}

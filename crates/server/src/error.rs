@@ -1,0 +1,135 @@
+//! What goes wrong, as a client sees it.
+//!
+//! Inside, errors have their own types. At a route each becomes an [`ApiError`]: a status and a body
+//! in one of the shapes of the contract. What is nobody's fault but ours is logged with its cause and
+//! answered with a fixed text: a client never reads the text of an inner error.
+
+use axum::{
+    Json,
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use savoir_engine::shelf::LoadError;
+use savoir_skill::dialect::agent_flow::Refusal;
+use savoir_store::StoreError;
+use serde_json::{Value, json};
+
+use crate::body::ShapeError;
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    body: Value,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+impl ApiError {
+    /// `{"detail": "…"}`
+    pub(crate) fn plain(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self::new(status, json!({"detail": detail.into()}))
+    }
+
+    /// `{"detail": {"field": "…", "message": "…"}}`
+    pub(crate) fn field(status: StatusCode, field: &str, message: impl Into<String>) -> Self {
+        Self::new(status, json!({"detail": {"field": field, "message": message.into()}}))
+    }
+
+    /// `{"detail": [{"type", "loc", "msg", "input"}]}`
+    pub(crate) fn shape(errors: Vec<ShapeError>) -> Self {
+        let detail = serde_json::to_value(errors).unwrap_or_default();
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, json!({"detail": detail}))
+    }
+
+    /// `{"error": "Rate limit exceeded: …"}`
+    pub(crate) fn rate(limit: u32) -> Self {
+        let message = format!("Rate limit exceeded: {limit} per 1 minute");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, json!({"error": message}))
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::plain(StatusCode::NOT_FOUND, detail)
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::plain(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::plain(StatusCode::FORBIDDEN, detail)
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::plain(StatusCode::CONFLICT, detail)
+    }
+
+    /// Who is it?
+    pub(crate) fn unauthorized(detail: &str) -> Self {
+        Self::plain(StatusCode::UNAUTHORIZED, detail)
+            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    pub(crate) fn too_large() -> Self {
+        Self::plain(StatusCode::PAYLOAD_TOO_LARGE, "Request body too large")
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time")
+    }
+
+    /// A failure of ours: the cause goes to the log, the text to the client.
+    pub(crate) fn internal(text: &str, cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "{text}");
+        Self::plain(StatusCode::INTERNAL_SERVER_ERROR, text)
+    }
+
+    /// What a run is told about a skill that it cannot have.
+    pub(crate) fn into_load_error(self) -> LoadError {
+        let text = |member: &str| self.body["detail"][member].as_str().map(str::to_owned);
+        let message = text("message").or_else(|| self.body["detail"].as_str().map(str::to_owned));
+        LoadError { message: message.unwrap_or_default() }
+    }
+
+    fn new(status: StatusCode, body: Value) -> Self {
+        Self { status, body, headers: Vec::new() }
+    }
+
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+/// Gives an inner error the fixed text of its route.
+pub(crate) trait OrFailed<T> {
+    fn or_failed(self, text: &str) -> ApiResult<T>;
+}
+
+impl<T, E: std::fmt::Display> OrFailed<T> for Result<T, E> {
+    fn or_failed(self, text: &str) -> ApiResult<T> {
+        self.map_err(|error| ApiError::internal(text, &error))
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::internal("Internal server error", &error)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::field(StatusCode::BAD_REQUEST, refusal.field, refusal.message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body)).into_response();
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}

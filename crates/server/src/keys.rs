@@ -1,0 +1,281 @@
+//! Tokens of people: JSON Web Tokens, signed with Ed25519, good for seven days.
+//!
+//! Keys lie in the database, so that all processes sign and read with the same ones. The newest
+//! signs; older ones are kept as long as a token that they signed may live.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use aws_lc_rs::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair as _},
+};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
+};
+use savoir_store::{Database, SigningKey, StoreError, Time};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::limits::MAX_REMEMBERED_TOKENS;
+
+/// How long a token lives.
+pub(crate) const LIFETIME: Duration = Duration::from_hours(7 * 24);
+
+/// How often keys are looked up again: another process may have made or removed one.
+const REFRESH: Duration = Duration::from_secs(2);
+
+const ISSUER: &str = "savoir";
+const AUDIENCE: &str = "savoir-api";
+/// A link is no token, and a token is no link.
+const LINK_AUDIENCE: &str = "savoir-embed";
+
+/// What a token says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    iss: String,
+    aud: String,
+    sub: String,
+    /// Identifies the token.
+    pub(crate) jti: String,
+    iat: i64,
+    exp: i64,
+    /// When it was issued, in microseconds: a change of the password ends what was issued before.
+    iat_us: i64,
+}
+
+impl Claims {
+    /// Whose it is.
+    pub(crate) fn user_id(&self) -> Option<i64> {
+        self.sub.parse().ok()
+    }
+
+    pub(crate) fn issued_at(&self) -> Time {
+        Time::from_micros(self.iat_us)
+    }
+
+    pub(crate) fn expires_at(&self) -> Time {
+        Time::from_micros(self.exp.saturating_mul(1_000_000))
+    }
+}
+
+/// What the link to a published workflow says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    iss: String,
+    aud: String,
+    sub: String,
+    /// Who published it.
+    pub(crate) user: i64,
+    exp: i64,
+}
+
+impl Link {
+    /// Good as long as a token.
+    pub(crate) fn new(workflow: &str, user: i64) -> Self {
+        Self {
+            iss: ISSUER.to_owned(),
+            aud: LINK_AUDIENCE.to_owned(),
+            sub: workflow.to_owned(),
+            user,
+            exp: Time::now().plus(LIFETIME).seconds(),
+        }
+    }
+
+    pub(crate) fn workflow(&self) -> &str {
+        &self.sub
+    }
+
+    pub(crate) fn expires_at(&self) -> Time {
+        Time::from_micros(self.exp.saturating_mul(1_000_000))
+    }
+}
+
+/// The keys of a server.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    ring: RwLock<Ring>,
+    /// Tokens whose signatures were good, by the digest of the token. That a signature is good does
+    /// not change; whether the key is still ours and the token was not revoked is asked each time.
+    good: Mutex<HashMap<[u8; 32], Good>>,
+}
+
+/// A token whose signature was good.
+#[derive(Clone, Debug)]
+struct Good {
+    key: String,
+    claims: Claims,
+}
+
+struct Ring {
+    newest: Option<(String, EncodingKey)>,
+    known: HashMap<String, DecodingKey>,
+    read_at: Instant,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("known", &self.known.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    /// The keys of a database; the first one is made if there is none.
+    pub(crate) async fn open(database: &Database) -> Result<Self, StoreError> {
+        if database.settings().signing_keys().await?.is_empty() {
+            database.settings().add_signing_key(&new_key()?, true).await?;
+        }
+        let ring = Ring::read(database).await?;
+        Ok(Self { ring: RwLock::new(ring), good: Mutex::default() })
+    }
+
+    /// A token for a person.
+    pub(crate) async fn issue(
+        &self,
+        database: &Database,
+        user_id: i64,
+    ) -> Result<String, StoreError> {
+        let now = Time::now();
+        let claims = Claims {
+            iss: ISSUER.to_owned(),
+            aud: AUDIENCE.to_owned(),
+            sub: user_id.to_string(),
+            jti: Uuid::new_v4().simple().to_string(),
+            iat: now.seconds(),
+            exp: now.plus(LIFETIME).seconds(),
+            iat_us: now.micros(),
+        };
+        self.sign(database, &claims).await
+    }
+
+    /// The text of a link.
+    pub(crate) async fn sign_link(
+        &self,
+        database: &Database,
+        link: &Link,
+    ) -> Result<String, StoreError> {
+        self.sign(database, link).await
+    }
+
+    /// What a link says, if we signed it and it is not over.
+    pub(crate) async fn read_link(
+        &self,
+        database: &Database,
+        token: &str,
+    ) -> Result<Option<Link>, StoreError> {
+        self.refresh(database).await?;
+        let id = decode_header(token).ok().and_then(|header| header.kid);
+        Ok(id.and_then(|id| self.verify(&id, token, LINK_AUDIENCE)))
+    }
+
+    async fn sign<T: Serialize>(
+        &self,
+        database: &Database,
+        claims: &T,
+    ) -> Result<String, StoreError> {
+        self.refresh(database).await?;
+        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        let (id, key) = ring.newest.as_ref().ok_or_else(|| broken("there is no signing key"))?;
+        let header = Header { kid: Some(id.clone()), ..Header::new(Algorithm::EdDSA) };
+        encode(&header, claims, key).map_err(|error| broken(&error))
+    }
+
+    /// What a token says, if we signed it and it is not over.
+    pub(crate) async fn read(
+        &self,
+        database: &Database,
+        token: &str,
+    ) -> Result<Option<Claims>, StoreError> {
+        self.refresh(database).await?;
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        if let Some(Good { key, claims }) = self.remembered(&digest) {
+            let good = self.knows(&key) && claims.expires_at() > Time::now();
+            return Ok(good.then_some(claims));
+        }
+        let Some(id) = decode_header(token).ok().and_then(|header| header.kid) else {
+            return Ok(None);
+        };
+        let Some(claims) = self.verify::<Claims>(&id, token, AUDIENCE) else { return Ok(None) };
+        self.remember(digest, Good { key: id, claims: claims.clone() });
+        Ok(Some(claims))
+    }
+
+    fn verify<T: DeserializeOwned>(&self, id: &str, token: &str, audience: &str) -> Option<T> {
+        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        let key = ring.known.get(id)?;
+        let mut rules = Validation::new(Algorithm::EdDSA);
+        rules.set_issuer(&[ISSUER]);
+        rules.set_audience(&[audience]);
+        rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        rules.leeway = 0;
+        decode::<T>(token, key, &rules).ok().map(|token| token.claims)
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner).known.contains_key(id)
+    }
+
+    async fn refresh(&self, database: &Database) -> Result<(), StoreError> {
+        let read_at = self.ring.read().unwrap_or_else(PoisonError::into_inner).read_at;
+        if read_at.elapsed() < REFRESH {
+            return Ok(());
+        }
+        let ring = Ring::read(database).await?;
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+        Ok(())
+    }
+
+    fn remembered(&self, digest: &[u8; 32]) -> Option<Good> {
+        self.good.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+    }
+
+    fn remember(&self, digest: [u8; 32], token: Good) {
+        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        if good.len() >= MAX_REMEMBERED_TOKENS {
+            good.clear();
+        }
+        good.insert(digest, token);
+    }
+}
+
+impl Ring {
+    async fn read(database: &Database) -> Result<Self, StoreError> {
+        let keys = database.settings().signing_keys().await?;
+        let mut ring = Self { newest: None, known: HashMap::new(), read_at: Instant::now() };
+        for SigningKey { id, pkcs8, .. } in keys {
+            let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|error| broken(&error))?;
+            let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
+            if ring.newest.is_none() {
+                ring.newest = Some((id.clone(), EncodingKey::from_ed_der(&pkcs8)));
+            }
+            ring.known.insert(id, public);
+        }
+        Ok(ring)
+    }
+}
+
+/// Makes a new key that signs from now on. What older keys signed stays good until it is over,
+/// unless `forget_old`: then everyone must log in again.
+pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreError> {
+    let key = new_key()?;
+    let made = key.created_at;
+    database.settings().add_signing_key(&key, false).await?;
+    let keep_from = if forget_old { made } else { made.minus(LIFETIME) };
+    database.settings().remove_signing_keys_before(keep_from).await?;
+    Ok(())
+}
+
+fn new_key() -> Result<SigningKey, StoreError> {
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
+        .map_err(|_| broken("the system has no randomness"))?;
+    let id = Uuid::new_v4().simple().to_string();
+    Ok(SigningKey { id, pkcs8: pkcs8.as_ref().to_vec(), created_at: Time::now() })
+}
+
+fn broken(why: &(impl std::fmt::Display + ?Sized)) -> StoreError {
+    StoreError::Damaged { what: "the signing key".to_owned(), message: why.to_string() }
+}

@@ -1,0 +1,46 @@
+//! The house: skills, chat, knowledge and workflows over HTTP.
+//!
+//! - [`App`] is everything that a request may need; [`router`] is all routes with their OpenAPI
+//!   document; [`serve`] runs it until it is told to stop.
+//! - `asked` is the way in: authentication, the shape of the body and the rate limit, in this order,
+//!   for every route. `access` is the table of what each route needs. `body` holds JSON against its
+//!   shape, and `error` is what goes wrong, in the words of the contract.
+//! - `flows` begins workflows. `keys` signs and reads tokens. `accounts` makes accounts, and
+//!   `throttle` slows guesses at their passwords down. `client` tells where a request comes from,
+//!   `params` what its address says.
+//! - `pages` are for people: the first start, and the documentation. `shelf` is the skills as one
+//!   person sees them. `stream` turns events into an answer. `around` is what happens before and
+//!   after every request.
+//! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod access;
+mod accounts;
+mod app;
+mod around;
+mod asked;
+mod body;
+mod client;
+mod config;
+mod error;
+mod flows;
+mod impatient;
+mod keys;
+mod limits;
+mod metrics;
+mod pages;
+mod params;
+mod routes;
+mod run;
+mod shelf;
+mod stream;
+mod throttle;
+
+pub use accounts::{AccountError, create_account};
+pub use app::App;
+pub use config::{Config, RateLimits, Registration};
+pub use keys::rotate as rotate_signing_key;
+pub use routes::{openapi, router, setup_link};
+pub use run::serve;

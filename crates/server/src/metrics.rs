@@ -1,0 +1,116 @@
+//! Figures in the text format of Prometheus.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::http::{Method, StatusCode};
+
+/// Upper bounds of the times to the head of an answer, in seconds.
+const BOUNDS: [f64; 11] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    answers: Mutex<BTreeMap<(String, String, u16), Answers>>,
+    streams: AtomicI64,
+    events: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    count: u64,
+    seconds: f64,
+    below: [u64; BOUNDS.len()],
+}
+
+impl Metrics {
+    pub(crate) fn answered(
+        &self,
+        method: &Method,
+        route: &str,
+        status: StatusCode,
+        took: Duration,
+    ) {
+        // Methods are made up by clients; routes are ours.
+        let method = match *method {
+            Method::GET
+            | Method::POST
+            | Method::PUT
+            | Method::PATCH
+            | Method::DELETE
+            | Method::HEAD
+            | Method::OPTIONS => method.as_str(),
+            _ => "other",
+        };
+        let key = (method.to_owned(), route.to_owned(), status.as_u16());
+        let seconds = took.as_secs_f64();
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = answers.entry(key).or_default();
+        entry.count += 1;
+        entry.seconds += seconds;
+        for (below, bound) in entry.below.iter_mut().zip(BOUNDS) {
+            *below += u64::from(seconds <= bound);
+        }
+    }
+
+    pub(crate) fn stream_began(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stream_ended(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn event_sent(&self) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All figures.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        head(&mut text, "savoir_http_requests_total", "counter", "Requests that were answered.");
+        for ((method, route, status), answers) in &*answers {
+            let count = answers.count;
+            line(&mut text, "savoir_http_requests_total", &labels(method, route, *status), count);
+        }
+        let name = "savoir_http_request_seconds";
+        head(&mut text, name, "histogram", "Time to the head of the answer.");
+        for ((method, route, status), answers) in &*answers {
+            let labels = labels(method, route, *status);
+            for (bound, below) in BOUNDS.iter().zip(answers.below) {
+                let labels = format!("{labels},le=\"{bound}\"");
+                line(&mut text, &format!("{name}_bucket"), &labels, below);
+            }
+            let all = format!("{labels},le=\"+Inf\"");
+            line(&mut text, &format!("{name}_bucket"), &all, answers.count);
+            line(&mut text, &format!("{name}_sum"), &labels, answers.seconds);
+            line(&mut text, &format!("{name}_count"), &labels, answers.count);
+        }
+        head(&mut text, "savoir_streams", "gauge", "Streams that are open.");
+        let _ = writeln!(text, "savoir_streams {}", self.streams.load(Ordering::Relaxed));
+        head(&mut text, "savoir_events_total", "counter", "Events that were sent.");
+        let _ = writeln!(text, "savoir_events_total {}", self.events.load(Ordering::Relaxed));
+        text
+    }
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(text, "{name}{{{labels}}} {value}");
+}
+
+fn labels(method: &str, route: &str, status: u16) -> String {
+    format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"")
+}

@@ -1,0 +1,149 @@
+//! What stands in the address of a request: parts of its path, and its query.
+
+use axum::{
+    extract::{FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
+    http::request::Parts,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    asked::FromBody,
+    body::ShapeError,
+    error::{ApiError, ApiResult},
+};
+
+/// Parts of the path, like axum's, but refused in the shapes of the contract.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => match error.kind() {
+                ErrorKind::InvalidUtf8InPathParam { .. } => {
+                    Err(ApiError::bad_request("The path is not valid UTF-8"))
+                }
+                ErrorKind::WrongNumberOfParameters { .. } | ErrorKind::UnsupportedType { .. } => {
+                    Err(ApiError::internal("Internal server error", &error))
+                }
+                _ => Err(ApiError::not_found("Not Found")),
+            },
+            Err(error) => Err(ApiError::internal("Internal server error", &error)),
+        }
+    }
+}
+
+/// A query of a shape. It is read where a body would be: after it is known who asks.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// A query of names and values.
+pub(crate) trait Params: Sized + Send {
+    /// Takes the values. What is missing or wrong is noted in `pairs`; the value that is made up
+    /// instead is never seen.
+    fn read(pairs: &mut Pairs) -> Self;
+}
+
+impl<T: Params> FromBody for Query<T> {
+    async fn from_body(request: Request, _: &App) -> ApiResult<Self> {
+        read(request.uri().query().unwrap_or_default()).map(Self).map_err(ApiError::shape)
+    }
+}
+
+/// The names and values of a query, and what is wrong with them.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    all: Vec<(String, String)>,
+    errors: Vec<ShapeError>,
+}
+
+impl Pairs {
+    /// A text that must be there.
+    pub(crate) fn text(&mut self, name: &'static str) -> String {
+        if let Some(text) = self.last(name) {
+            return text.to_owned();
+        }
+        self.reject("missing", name, "Field required", Value::Null);
+        String::new()
+    }
+
+    /// A whole number, or what it is when it is missing.
+    pub(crate) fn integer(&mut self, name: &'static str, default: i64, min: i64, max: i64) -> i64 {
+        let Some(text) = self.last(name).map(str::to_owned) else { return default };
+        let (kind, message) = match text.trim().parse::<i64>() {
+            Ok(number) if number < min => {
+                let message = format!("Input should be greater than or equal to {min}");
+                ("greater_than_equal", message)
+            }
+            Ok(number) if number > max => {
+                ("less_than_equal", format!("Input should be less than or equal to {max}"))
+            }
+            Ok(number) => return number,
+            Err(_) => {
+                let message =
+                    "Input should be a valid integer, unable to parse string as an integer";
+                ("int_parsing", message.to_owned())
+            }
+        };
+        self.reject(kind, name, message, text.into());
+        default
+    }
+
+    fn last(&self, name: &str) -> Option<&str> {
+        self.all.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn reject(&mut self, kind: &'static str, name: &str, message: impl Into<String>, input: Value) {
+        let place = vec!["query".into(), name.into()];
+        self.errors.push(ShapeError::new(kind, place, message, input));
+    }
+}
+
+fn read<T: Params>(query: &str) -> Result<T, Vec<ShapeError>> {
+    let all = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let mut pairs = Pairs { all, errors: Vec::new() };
+    let value = T::read(&mut pairs);
+    if pairs.errors.is_empty() { Ok(value) } else { Err(pairs.errors) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Sample(String, i64);
+
+    impl Params for Sample {
+        fn read(pairs: &mut Pairs) -> Self {
+            Self(pairs.text("query"), pairs.integer("top_k", 5, 1, 20))
+        }
+    }
+
+    #[test]
+    fn queries() {
+        assert_eq!(read::<Sample>("query=a%20b+c"), Ok(Sample("a b c".into(), 5)));
+        assert_eq!(read::<Sample>("query=&top_k=20&x=1"), Ok(Sample(String::new(), 20)));
+        let errors = |query| serde_json::to_value(read::<Sample>(query).unwrap_err()).unwrap();
+        assert_eq!(
+            errors("top_k=x"),
+            json!([
+                {"type": "missing", "loc": ["query", "query"], "msg": "Field required",
+                 "input": null},
+                {"type": "int_parsing", "loc": ["query", "top_k"],
+                 "msg": "Input should be a valid integer, unable to parse string as an integer",
+                 "input": "x"},
+            ])
+        );
+        assert_eq!(errors("query=a&top_k=0")[0]["type"], "greater_than_equal");
+        assert_eq!(errors("query=a&top_k=21")[0]["msg"], {
+            "Input should be less than or equal to 20"
+        });
+    }
+}

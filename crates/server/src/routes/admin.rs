@@ -1,0 +1,138 @@
+//! Administration: who has an account, and who may use it.
+
+use axum::{Json as Answer, extract::State};
+use savoir_store::User;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{auth::Person, docs};
+use crate::{
+    app::App,
+    asked::{Asked, Caller},
+    error::{ApiError, ApiResult},
+    params::Path,
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(disable))
+        .routes(routes!(enable))
+        .routes(routes!(delete))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct UserList {
+    users: Vec<Person>,
+    total: usize,
+}
+
+/// It is done.
+#[derive(Debug, Serialize, ToSchema)]
+struct UserChanged {
+    success: bool,
+    message: String,
+}
+
+impl UserChanged {
+    fn with(user: &User, what: &str, by: &Caller) -> Answer<Self> {
+        tracing::info!(user = user.id, by = by.user.id, "an account was {what}");
+        let message = format!("User {} has been {what}", user.email);
+        Answer(Self { success: true, message })
+    }
+}
+
+/// List all accounts, newest first.
+#[utoipa::path(
+    get, path = "/admin/users", tag = "admin", security(("bearer" = [])),
+    responses((status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<UserList>> {
+    asked.caller.must_be_admin()?;
+    let users = app.database.accounts().list().await?;
+    let users: Vec<Person> = users.into_iter().map(Into::into).collect();
+    Ok(Answer(UserList { total: users.len(), users }))
+}
+
+/// Lock an account. Its tokens do not work until it is enabled again.
+#[utoipa::path(
+    post, path = "/admin/users/{id}/disable", tag = "admin", security(("bearer" = [])),
+    params(("id" = i64, Path, description = "The account")),
+    responses(
+        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany
+    )
+)]
+async fn disable(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<UserChanged>> {
+    asked.caller.must_be_admin()?;
+    let user = find(&app, &id).await?;
+    if user.id == asked.caller.user.id {
+        return Err(ApiError::bad_request("Cannot disable yourself"));
+    }
+    if !app.database.accounts().set_active(user.id, false).await? {
+        return Err(ApiError::bad_request("User is already disabled"));
+    }
+    Ok(UserChanged::with(&user, "disabled", &asked.caller))
+}
+
+/// Unlock an account.
+#[utoipa::path(
+    post, path = "/admin/users/{id}/enable", tag = "admin", security(("bearer" = [])),
+    params(("id" = i64, Path, description = "The account")),
+    responses(
+        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany
+    )
+)]
+async fn enable(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<UserChanged>> {
+    asked.caller.must_be_admin()?;
+    let user = find(&app, &id).await?;
+    if !app.database.accounts().set_active(user.id, true).await? {
+        return Err(ApiError::bad_request("User is already enabled"));
+    }
+    Ok(UserChanged::with(&user, "enabled", &asked.caller))
+}
+
+/// Delete an account. Its tokens end, its address is free again, and what it owned stays.
+#[utoipa::path(
+    delete, path = "/admin/users/{id}", tag = "admin", security(("bearer" = [])),
+    params(("id" = i64, Path, description = "The account")),
+    responses(
+        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<UserChanged>> {
+    asked.caller.must_be_admin()?;
+    let user = find(&app, &id).await?;
+    if user.id == asked.caller.user.id {
+        return Err(ApiError::bad_request("Cannot delete yourself"));
+    }
+    if !app.database.accounts().delete(user.id).await? {
+        return Err(missing());
+    }
+    Ok(UserChanged::with(&user, "deleted", &asked.caller))
+}
+
+/// The account of a number. What is no number is no account.
+async fn find(app: &App, id: &str) -> ApiResult<User> {
+    let id = id.parse().map_err(|_| missing())?;
+    app.database.accounts().by_id(id).await?.ok_or_else(missing)
+}
+
+fn missing() -> ApiError {
+    ApiError::not_found("User not found")
+}

@@ -1,0 +1,253 @@
+//! Accounts: make one, log in, see oneself, log out, change the password.
+
+use axum::{Json as Answer, extract::State};
+use savoir_store::{Role, User, verify_password};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    accounts::{AccountError, Email, NewAccount, NewPassword},
+    app::App,
+    asked::{Asked, Json, Stranger},
+    body::{Members, Shape, Text},
+    config::Registration,
+    error::{ApiError, ApiResult},
+    throttle::Attempt,
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(register))
+        .routes(routes!(login))
+        .routes(routes!(me))
+        .routes(routes!(logout))
+        .routes(routes!(password))
+}
+
+/// An address and a password.
+#[derive(Debug, ToSchema)]
+struct Credentials {
+    #[schema(pattern = r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$")]
+    email: String,
+    /// At least 6 characters.
+    #[schema(min_length = 1)]
+    password: String,
+}
+
+impl Shape for Credentials {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            email: members.text("email", Text::ANY),
+            password: members.text("password", Text::ANY),
+        }
+    }
+}
+
+/// The old password and the new one.
+#[derive(Debug, ToSchema)]
+struct Passwords {
+    current: String,
+    #[schema(min_length = 6)]
+    new: String,
+}
+
+impl Shape for Passwords {
+    fn read(members: &mut Members) -> Self {
+        Self { current: members.text("current", Text::ANY), new: members.text("new", Text::ANY) }
+    }
+}
+
+/// A person.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = User)]
+pub(super) struct Person {
+    id: i64,
+    email: String,
+    /// `user` or `admin`.
+    role: &'static str,
+    is_active: bool,
+    created_at: String,
+}
+
+impl From<User> for Person {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            role: user.role.as_str(),
+            is_active: user.active,
+            created_at: user.created_at.to_string(),
+            email: user.email,
+        }
+    }
+}
+
+/// A token, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+struct LoggedIn {
+    /// For `Authorization: Bearer …`, good for seven days.
+    token: String,
+    user: Person,
+}
+
+/// Whether the token was active.
+#[derive(Debug, Serialize, ToSchema)]
+struct LoggedOut {
+    success: bool,
+}
+
+/// The password is another one.
+#[derive(Debug, Serialize, ToSchema)]
+struct PasswordChanged {
+    success: bool,
+    /// Replaces all tokens from before.
+    token: String,
+}
+
+impl From<AccountError> for ApiError {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Email | AccountError::Password => Self::bad_request(error.to_string()),
+            AccountError::Taken => Self::conflict(error.to_string()),
+            AccountError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// Make an account.
+///
+/// Whether this is open is a setting of the server: by default only to those on the same machine.
+#[utoipa::path(
+    post, path = "/auth/register", tag = "auth", request_body = Credentials,
+    responses(
+        (status = 200, body = LoggedIn), docs::Bad, docs::Forbidden, docs::Conflict,
+        docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn register(
+    State(app): State<App>,
+    stranger: Stranger<Json<Credentials>>,
+) -> ApiResult<Answer<LoggedIn>> {
+    let Stranger { local, body: Json(Credentials { email, password }), .. } = stranger;
+    // Strangers learn nothing of the addresses that are known here.
+    let open = match app.config.registration {
+        Registration::Local => local,
+        Registration::Open => true,
+        Registration::Closed => false,
+    };
+    if !open {
+        return Err(closed());
+    }
+    let account = NewAccount::check(&email, &password)?;
+    let role = match is_of_admin(&app, &account.email) {
+        false => Role::User,
+        true if local => Role::Admin,
+        true => return Err(closed()),
+    };
+    let user = account.create(&app.database, role).await?;
+    logged_in(&app, user).await
+}
+
+fn closed() -> ApiError {
+    ApiError::forbidden("Registration is closed. Ask an administrator for an account.")
+}
+
+fn is_of_admin(app: &App, email: &Email) -> bool {
+    app.config.admin_email.as_deref().and_then(Email::parse).as_ref() == Some(email)
+}
+
+/// Log in.
+///
+/// After five failures in 15 minutes there is a pause; `Retry-After` says how long.
+#[utoipa::path(
+    post, path = "/auth/login", tag = "auth", request_body = Credentials,
+    responses(
+        (status = 200, body = LoggedIn), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::BadShape, docs::TooManyGuesses
+    )
+)]
+async fn login(
+    State(app): State<App>,
+    stranger: Stranger<Json<Credentials>>,
+) -> ApiResult<Answer<LoggedIn>> {
+    let Stranger { address, body: Json(Credentials { email, password }), .. } = stranger;
+    let email = Email::parse(&email).ok_or(AccountError::Email)?;
+    if password.is_empty() {
+        return Err(ApiError::bad_request("Password is required"));
+    }
+    let attempt = Attempt::login(&app, &email, &address).await?;
+    let found = app.database.accounts().by_email(email.as_str()).await?;
+    // Without an account this takes as long as with one.
+    let hash = found.as_ref().map(|(_, hash)| hash.as_str());
+    let right = verify_password(&password, hash).await?;
+    let Some((user, _)) = found.filter(|_| right) else {
+        attempt.failed(&app).await?;
+        return Err(ApiError::unauthorized("Invalid email or password"));
+    };
+    attempt.succeeded(&app).await?;
+    if !user.active {
+        return Err(ApiError::forbidden("User account is disabled"));
+    }
+    logged_in(&app, user).await
+}
+
+async fn logged_in(app: &App, user: User) -> ApiResult<Answer<LoggedIn>> {
+    let token = app.keys.issue(&app.database, user.id).await?;
+    Ok(Answer(LoggedIn { token, user: user.into() }))
+}
+
+/// Show who asks.
+#[utoipa::path(
+    get, path = "/auth/me", tag = "auth", security(("bearer" = [])),
+    responses((status = 200, body = Person), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+)]
+async fn me(asked: Asked) -> Answer<Person> {
+    Answer(asked.caller.user.into())
+}
+
+/// Log out: the token ends.
+#[utoipa::path(
+    post, path = "/auth/logout", tag = "auth", security(("bearer" = [])),
+    responses(
+        (status = 200, body = LoggedOut), docs::Unauthorized, docs::Forbidden, docs::TooMany
+    )
+)]
+async fn logout(State(app): State<App>, asked: Asked) -> ApiResult<Answer<LoggedOut>> {
+    let success = match asked.caller.claims {
+        Some(claims) => app.database.accounts().revoke(&claims.jti, claims.expires_at()).await?,
+        None => false,
+    };
+    Ok(Answer(LoggedOut { success }))
+}
+
+/// Change one's password. All tokens from before end.
+#[utoipa::path(
+    post, path = "/auth/password", tag = "auth", security(("bearer" = [])),
+    request_body = Passwords,
+    responses(
+        (status = 200, body = PasswordChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::BadShape, docs::TooManyGuesses
+    )
+)]
+async fn password(
+    State(app): State<App>,
+    asked: Asked<Json<Passwords>>,
+) -> ApiResult<Answer<PasswordChanged>> {
+    let Asked { caller, body: Json(Passwords { current, new }) } = asked;
+    let new = NewPassword::check(&new)?;
+    let attempt = Attempt::confirm(&app, caller.user.id).await?;
+    let accounts = app.database.accounts();
+    let found = accounts.by_email(&caller.user.email).await?;
+    let hash = found.as_ref().map(|(_, hash)| hash.as_str());
+    if !verify_password(&current, hash).await? {
+        attempt.failed(&app).await?;
+        return Err(ApiError::bad_request("Current password is incorrect"));
+    }
+    attempt.succeeded(&app).await?;
+    if !accounts.set_password(caller.user.id, &new.hash().await?).await? {
+        return Err(ApiError::unauthorized("Invalid or expired token"));
+    }
+    let token = app.keys.issue(&app.database, caller.user.id).await?;
+    Ok(Answer(PasswordChanged { success: true, token }))
+}

@@ -1,0 +1,160 @@
+//! Chat: a message is answered by a model, by a skill, or by a workflow.
+
+use std::sync::Arc;
+
+use axum::{Json as Answer, extract::State, response::Response};
+use savoir_engine::{
+    chat::{Room, Turn},
+    event::Event,
+};
+use savoir_skill::dialect::agent_flow::parse_at_skill;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    access::Scope,
+    app::App,
+    asked::{Asked, Json},
+    body::{Members, Shape, Text},
+    error::{ApiError, ApiResult},
+    flows::{self, Begun},
+    limits::MAX_MESSAGE_CHARS,
+    shelf::PersonalShelf,
+    stream::{self, Running},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(complete)).routes(routes!(models))
+}
+
+/// Something that a person says.
+#[derive(Debug, Deserialize, ToSchema)]
+struct ChatMessage {
+    /// The conversation: 1 to 128 letters, digits, `_` and `-`.
+    #[schema(pattern = "^[a-zA-Z0-9_-]{1,128}$")]
+    session_id: String,
+    /// What is said. `@skill text` runs a skill.
+    #[schema(min_length = 1, max_length = 100_000)]
+    message: String,
+    /// A workflow that answers.
+    workflow_id: Option<String>,
+    /// A knowledge base to search.
+    kb_id: Option<String>,
+    /// `provider:model` or a model's name.
+    model: Option<String>,
+}
+
+impl Shape for ChatMessage {
+    fn read(members: &mut Members) -> Self {
+        let id = |text: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            (1..=128).contains(&text.len()) && text.chars().all(plain)
+        };
+        Self {
+            session_id: members.pattern("session_id", "^[a-zA-Z0-9_-]{1,128}$", id),
+            message: members.text("message", Text::between(1, MAX_MESSAGE_CHARS)),
+            workflow_id: members.optional_text("workflow_id", Text::ANY),
+            kb_id: members.optional_text("kb_id", Text::ANY),
+            model: members.optional_text("model", Text::ANY),
+        }
+    }
+}
+
+/// Say something, and stream the answer.
+#[utoipa::path(
+    post, path = "/chat/completions", tag = "chat", security(("bearer" = [])),
+    request_body = ChatMessage,
+    responses(
+        (status = 200, description = "Events: thought, token, citation, error, done",
+         body = docs::StreamEvent, content_type = "text/event-stream"),
+        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::TooLarge, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> ApiResult<Response> {
+    let Asked { caller, body: Json(said) } = asked;
+    if said.message.trim().is_empty() {
+        return Err(ApiError::bad_request("Message cannot be empty"));
+    }
+    if said.workflow_id.is_some() {
+        caller.must_have(Scope::WorkflowsRun)?;
+    } else if parse_at_skill(&said.message).0.is_some() {
+        caller.must_have(Scope::SkillsRun)?;
+    }
+    // Of two people who begin a conversation of the same name at once, one has it.
+    let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
+    if !caller.may_touch(session.user_id) {
+        return Err(ApiError::forbidden("You do not have permission to access this session"));
+    }
+    let shelf = Arc::new(PersonalShelf { app: app.clone(), caller: caller.clone() });
+    let room = Room { services: app.services.clone(), shelf, database: app.database.clone() };
+    let turn = Turn {
+        session: said.session_id,
+        message: said.message,
+        kb_id: said.kb_id,
+        model: said.model,
+        user: caller.user.id,
+    };
+    room.hear(&turn, said.workflow_id.as_deref()).await?;
+    let Some(workflow_id) = said.workflow_id else {
+        return Ok(stream::answer(&app, Running::Chat, async move |out| {
+            room.answer(&turn, &out).await;
+        }));
+    };
+    let begun = flows::begin(&app, &caller, &workflow_id, &turn.message, turn.model.as_deref());
+    let Some(begun) = begun.await? else {
+        return Ok(stream::answer(&app, Running::Chat, async move |out| {
+            let message = format!("Workflow {workflow_id} not found");
+            // Nobody is left to tell when the client is gone.
+            let _ = out.emit(Event::Error { message: message.clone() }).await;
+            let _ = out.emit(Event::failed(message)).await;
+        }));
+    };
+    Ok(stream::answer(&app, Running::Chat, async move |out| {
+        let Begun { host, journal, .. } = &begun;
+        room.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
+    }))
+}
+
+/// A model that can be asked.
+#[derive(Debug, Serialize, ToSchema)]
+struct ModelItem {
+    /// `provider:model`
+    id: String,
+    provider: String,
+    model: String,
+    enabled: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ModelList {
+    items: Vec<ModelItem>,
+    default_model: Option<String>,
+    total: usize,
+}
+
+/// List the models that can be asked.
+#[utoipa::path(
+    get, path = "/chat/models", tag = "chat", security(("bearer" = [])),
+    responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooMany)
+)]
+async fn models(State(app): State<App>, _: Asked) -> Answer<ModelList> {
+    let mut items = Vec::new();
+    for listed in app.services.models.list().await {
+        let provider = &listed.provider;
+        match listed.models {
+            Ok(models) => items.extend(models.into_iter().map(|model| ModelItem {
+                id: format!("{provider}:{model}"),
+                provider: provider.clone(),
+                model,
+                enabled: true,
+            })),
+            Err(error) => tracing::warn!(provider, %error, "the models cannot be listed"),
+        }
+    }
+    let chosen = app.services.models.choose(None).await.ok();
+    let default_model = chosen.map(|choice| format!("{}:{}", choice.provider, choice.model));
+    Answer(ModelList { total: items.len(), items, default_model })
+}

@@ -1,0 +1,126 @@
+//! Answers that many routes share, for the OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::{
+    IntoResponses, PartialSchema as _, ToSchema,
+    openapi::{Components, ContentBuilder, Ref, RefOr, Response, ResponseBuilder},
+};
+
+/// What is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Detail {
+    detail: String,
+}
+
+/// What is wrong with which field.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FieldDetail {
+    detail: FieldProblem,
+}
+
+/// A field and what is wrong with it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FieldProblem {
+    field: String,
+    message: String,
+}
+
+/// How a body differs from its shape.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ShapeDetail {
+    detail: Vec<ShapeProblem>,
+}
+
+/// One difference.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ShapeProblem {
+    #[serde(rename = "type")]
+    kind: String,
+    loc: Vec<serde_json::Value>,
+    msg: String,
+    input: serde_json::Value,
+}
+
+/// A limit that was reached.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LimitDetail {
+    error: String,
+}
+
+/// A limit that was reached: of requests, or of guesses at a password.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
+pub(super) enum LimitOrGuesses {
+    Limit(LimitDetail),
+    Guesses(Detail),
+}
+
+/// A body that has another shape, or is of another version.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
+pub(super) enum ShapeOrVersion {
+    Shape(ShapeDetail),
+    Version(Detail),
+}
+
+/// One event of a stream.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StreamEvent {
+    /// What happened.
+    event: String,
+    /// What is known about it: an object in JSON.
+    data: String,
+}
+
+/// Puts the shapes of these answers into a document.
+pub(super) fn describe(components: &mut Components) {
+    macro_rules! describe {
+        ($($schema:ty)*) => {$(
+            components.schemas.insert(<$schema>::name().into_owned(), <$schema>::schema());
+        )*};
+    }
+    describe!(Detail FieldDetail FieldProblem ShapeDetail ShapeProblem LimitDetail);
+    describe!(LimitOrGuesses ShapeOrVersion StreamEvent);
+}
+
+/// Declares an answer: its name, its status, the schema of its body, and a sentence.
+macro_rules! answers {
+    ($($name:ident $status:literal $schema:ty : $about:literal)*) => {$(
+        #[doc = $about]
+        #[derive(Debug)]
+        pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                let schema = Ref::from_schema_name(<$schema>::name());
+                let content = ContentBuilder::new().schema(Some(schema)).build();
+                let response = ResponseBuilder::new()
+                    .description($about)
+                    .content("application/json", content)
+                    .build();
+                BTreeMap::from([($status.to_owned(), response.into())])
+            }
+        }
+    )*};
+}
+
+answers! {
+    Bad "400" Detail: "The request cannot be done."
+    BadField "400" FieldDetail: "A field is wrong."
+    Unauthorized "401" Detail: "It is not known who asks."
+    Forbidden "403" Detail: "The one who asks may not do this."
+    ForbiddenField "403" FieldDetail: "The one who asks may not do this."
+    Missing "404" Detail: "There is no such thing, or it belongs to another."
+    MissingField "404" FieldDetail: "There is no such skill, or it belongs to another."
+    Conflict "409" Detail: "It cannot be done now."
+    ConflictingField "409" FieldDetail: "A skill of this name is there, or was changed meanwhile."
+    TooLarge "413" Detail: "The body is too large."
+    BadShape "422" ShapeDetail: "The body has another shape."
+    BadShapeOrVersion "422" ShapeOrVersion: "The body has another shape, or is of another version."
+    TooManyGuesses "429" LimitOrGuesses: "Too many requests, or too many wrong passwords; `Retry-After` says how long to wait."
+    TooMany "429" LimitDetail: "Too many requests; `Retry-After` says how long to wait."
+}

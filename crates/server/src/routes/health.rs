@@ -1,0 +1,70 @@
+//! Who is there, and how it is.
+
+use std::net::SocketAddr;
+
+use axum::{
+    Json, Router,
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    access::Scope,
+    app::App,
+    asked::authenticate,
+    client::is_local,
+    error::{ApiError, ApiResult},
+};
+
+/// Routes that are not part of the contract.
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/", get(identity))
+        .route("/health", get(health))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+async fn identity() -> Json<Value> {
+    Json(json!({"name": "Agent Flow Lite API", "version": "0.1.0", "status": "running"}))
+}
+
+async fn health() -> Json<Value> {
+    Json(json!({"status": "healthy"}))
+}
+
+/// Whether requests can be served: everything that they need answers.
+async fn ready(State(app): State<App>) -> Response {
+    let (database, storage) = tokio::join!(app.database.ping(), app.storage.ping());
+    let word = |good: bool| if good { "ok" } else { "unreachable" };
+    let good = database.is_ok() && storage.is_ok() && !app.stop.is_cancelled();
+    for error in [database.as_ref().err(), storage.as_ref().err()].into_iter().flatten() {
+        tracing::warn!(%error, "not ready");
+    }
+    let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "status": if good { "ready" } else { "not ready" },
+        "database": word(database.is_ok()),
+        "storage": word(storage.is_ok()),
+    });
+    (status, Json(body)).into_response()
+}
+
+/// Figures, for those on this machine and for administrators.
+async fn metrics(
+    State(app): State<App>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    if !is_local(&app.config, &headers, Some(peer)) {
+        if !headers.contains_key(header::AUTHORIZATION) {
+            return Err(ApiError::forbidden("Figures are for this machine and for administrators"));
+        }
+        authenticate(&app, &headers, Scope::Admin).await?.must_be_admin()?;
+    }
+    let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
+    Ok(([kind], app.metrics.text()).into_response())
+}

@@ -1,0 +1,554 @@
+//! Knowledge bases: documents go in, passages come out.
+
+use std::time::Duration;
+
+use axum::{
+    Json as Answer,
+    body::Body,
+    extract::{
+        DefaultBodyLimit, FromRequest as _, Multipart, Request, State, multipart::MultipartError,
+    },
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use http_body_util::Limited;
+use savoir_engine::knowledge::{Passage, Reprocessing, SearchError, UploadError};
+use savoir_store::{Base, Document, Task};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+
+use super::docs;
+use crate::{
+    app::App,
+    asked::{Asked, Caller, Json, Raw},
+    body::{Members, Shape, ShapeError, Text},
+    error::{ApiError, ApiResult},
+    limits::{BODY_SECONDS, MAX_UPLOAD_BYTES},
+    params::{Pairs, Params, Path, Query},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(delete))
+        .routes(routes!(upload))
+        .routes(routes!(documents))
+        .routes(routes!(delete_document))
+        .routes(routes!(process))
+        .routes(routes!(task))
+        .routes(routes!(search))
+        .routes(routes!(info))
+}
+
+/// A new knowledge base.
+#[derive(Debug, Deserialize, ToSchema)]
+struct NewBase {
+    #[schema(min_length = 1, max_length = 255)]
+    name: String,
+}
+
+impl Shape for NewBase {
+    fn read(members: &mut Members) -> Self {
+        let name = members.text("name", Text::between(1, 255));
+        // It would answer for the knowledge base of that id once that one is gone.
+        if Uuid::try_parse(&name).is_ok() {
+            let place = members.place("name");
+            let message = "A name must not look like an id";
+            members.reject(ShapeError::new("value_error", place, message, name.as_str().into()));
+        }
+        Self { name }
+    }
+}
+
+/// A knowledge base.
+#[derive(Debug, Serialize, ToSchema)]
+struct BaseItem {
+    id: String,
+    name: String,
+    document_count: u64,
+    created_at: String,
+}
+
+impl From<Base> for BaseItem {
+    fn from(base: Base) -> Self {
+        Self {
+            id: base.id,
+            name: base.name,
+            document_count: base.document_count,
+            created_at: base.created_at.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BaseList {
+    items: Vec<BaseItem>,
+    total: usize,
+}
+
+/// A document of a knowledge base.
+#[derive(Debug, Serialize, ToSchema)]
+struct DocumentItem {
+    id: String,
+    kb_id: String,
+    filename: String,
+    /// `pending`, `processing`, `completed` or `failed`
+    status: &'static str,
+    file_size: u64,
+    created_at: String,
+    task_id: Option<String>,
+    /// Why it cannot be searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<Document> for DocumentItem {
+    fn from(document: Document) -> Self {
+        Self {
+            id: document.id,
+            kb_id: document.kb_id,
+            filename: document.filename,
+            status: document.status.as_str(),
+            file_size: document.file_size,
+            created_at: document.created_at.to_string(),
+            task_id: None,
+            error: document.error,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct DocumentList {
+    documents: Vec<DocumentItem>,
+    total: usize,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct DocumentDeleted {
+    message: &'static str,
+    doc_id: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ProcessAnswer {
+    message: &'static str,
+    doc_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<String>,
+}
+
+/// How far the reading of a document is.
+#[derive(Debug, Serialize, ToSchema)]
+struct TaskItem {
+    /// `pending`, `processing`, `completed` or `failed`
+    status: &'static str,
+    /// 0 to 100
+    progress: u8,
+    doc_id: String,
+    kb_id: String,
+    started_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<Task> for TaskItem {
+    fn from(task: Task) -> Self {
+        Self {
+            status: task.status.as_str(),
+            progress: task.progress,
+            doc_id: task.doc_id,
+            kb_id: task.kb_id,
+            started_at: task.started_at.to_string(),
+            error: task.error,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Found {
+    kb_id: String,
+    query: String,
+    top_k: u32,
+    results: Vec<FoundPassage>,
+    total: usize,
+}
+
+/// A passage that fits.
+#[derive(Debug, Serialize, ToSchema)]
+struct FoundPassage {
+    text: String,
+    metadata: PassageMetadata,
+    /// Between 0 and 1.
+    score: f64,
+}
+
+/// Where a passage stands.
+#[derive(Debug, Serialize, ToSchema)]
+struct PassageMetadata {
+    doc_id: String,
+    chunk_id: String,
+    chunk_index: u64,
+    chunk_size: u64,
+}
+
+impl From<Passage> for FoundPassage {
+    fn from(passage: Passage) -> Self {
+        Self {
+            text: passage.text,
+            metadata: PassageMetadata {
+                doc_id: passage.doc_id,
+                chunk_id: passage.chunk_id,
+                chunk_index: passage.chunk_index,
+                chunk_size: passage.chunk_size,
+            },
+            score: passage.score,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BaseInfo {
+    kb_id: String,
+    collection_name: String,
+    document_count: u64,
+    vector_count: u64,
+    collection_exists: bool,
+}
+
+/// What is looked for.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct SearchQuery {
+    /// The question.
+    #[param(min_length = 1)]
+    query: String,
+    /// How many passages.
+    #[param(minimum = 1, maximum = 20, default = 5, required = false)]
+    top_k: u32,
+}
+
+impl Params for SearchQuery {
+    fn read(pairs: &mut Pairs) -> Self {
+        let query = pairs.text("query");
+        let top_k = pairs.integer("top_k", 5, 1, 20);
+        Self { query, top_k: u32::try_from(top_k).unwrap_or(5) }
+    }
+}
+
+/// List knowledge bases.
+#[utoipa::path(
+    get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
+    responses((status = 200, body = BaseList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list(State(app): State<App>, _: Asked) -> ApiResult<Answer<BaseList>> {
+    let bases = app.knowledge.list().await?;
+    let items: Vec<BaseItem> = bases.into_iter().map(Into::into).collect();
+    Ok(Answer(BaseList { total: items.len(), items }))
+}
+
+/// Make a knowledge base.
+#[utoipa::path(
+    post, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
+    request_body = NewBase,
+    responses(
+        (status = 201, body = BaseItem), docs::Unauthorized, docs::TooLarge, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn create(State(app): State<App>, asked: Asked<Json<NewBase>>) -> ApiResult<Response> {
+    let Json(NewBase { name }) = asked.body;
+    let base = app.knowledge.create(&name, Some(asked.caller.user.id)).await?;
+    Ok((StatusCode::CREATED, Answer(BaseItem::from(base))).into_response())
+}
+
+/// Remove a knowledge base with its documents.
+#[utoipa::path(
+    delete, path = "/knowledge/{kb}", tag = "knowledge", security(("bearer" = [])),
+    params(("kb" = String, Path, description = "Id or name")),
+    responses(
+        (status = 204, description = "It is gone"), docs::Bad, docs::Unauthorized,
+        docs::Forbidden, docs::Missing, docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(kb): Path<String>,
+    asked: Asked,
+) -> ApiResult<StatusCode> {
+    if !is_id(&kb) {
+        return Err(ApiError::bad_request("Invalid kb_id format"));
+    }
+    let base = changeable(&app, &asked.caller, &kb).await?;
+    let removed = app.knowledge.remove_base(&base.id).await?;
+    if removed { Ok(StatusCode::NO_CONTENT) } else { Err(no_base()) }
+}
+
+/// A file to be read.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the form for the OpenAPI document")]
+struct UploadForm {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// Add a document. It is read in the background.
+#[utoipa::path(
+    post, path = "/knowledge/{kb}/upload", tag = "knowledge", security(("bearer" = [])),
+    params(("kb" = String, Path, description = "Id or name")),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = DocumentItem), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn upload(
+    State(app): State<App>,
+    Path(kb): Path<String>,
+    asked: Asked<Raw>,
+) -> ApiResult<Answer<DocumentItem>> {
+    check_id(&kb)?;
+    let base = changeable(&app, &asked.caller, &kb).await?;
+    let Raw(request) = asked.body;
+    let deadline = Duration::from_secs(BODY_SECONDS);
+    let file = tokio::time::timeout(deadline, file_of(request)).await;
+    let (filename, bytes) = file.map_err(|_| ApiError::too_slow())??;
+    let (document, task) =
+        app.knowledge.add(&base.id, &filename, bytes).await.map_err(upload_error)?;
+    let mut item = DocumentItem::from(document);
+    item.status = "processing";
+    item.task_id = Some(task.id);
+    Ok(Answer(item))
+}
+
+fn upload_error(error: UploadError) -> ApiError {
+    match error {
+        UploadError::UnknownBase => no_base(),
+        UploadError::Store(error) => error.into(),
+        refused => ApiError::bad_request(refused.to_string()),
+    }
+}
+
+/// The part `file` of a form.
+async fn file_of(request: Request) -> ApiResult<(String, Bytes)> {
+    let mut request = request.map(|body| Body::new(Limited::new(body, MAX_UPLOAD_BYTES)));
+    // The framework's own limit is lower.
+    DefaultBodyLimit::disable().apply(&mut request);
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|_| missing_file())?;
+    while let Some(part) = form.next_field().await.map_err(|error| form_error(&error))? {
+        if part.name() != Some("file") {
+            continue;
+        }
+        let name = part.file_name().ok_or_else(missing_file)?.to_owned();
+        let bytes = part.bytes().await.map_err(|error| form_error(&error))?;
+        return Ok((name, bytes));
+    }
+    Err(missing_file())
+}
+
+fn missing_file() -> ApiError {
+    let place = vec!["body".into(), "file".into()];
+    ApiError::shape(vec![ShapeError::new(
+        "missing",
+        place,
+        "Field required",
+        serde_json::Value::Null,
+    )])
+}
+
+fn form_error(error: &MultipartError) -> ApiError {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        ApiError::too_large()
+    } else {
+        ApiError::bad_request("The form cannot be read")
+    }
+}
+
+/// List the documents of a knowledge base.
+#[utoipa::path(
+    get, path = "/knowledge/{kb}/documents", tag = "knowledge", security(("bearer" = [])),
+    params(("kb" = String, Path, description = "Id or name")),
+    responses(
+        (status = 200, body = DocumentList), docs::Bad, docs::Unauthorized, docs::Missing,
+        docs::TooMany
+    )
+)]
+async fn documents(
+    State(app): State<App>,
+    Path(kb): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<DocumentList>> {
+    check_id(&kb)?;
+    let base = find(&app, &asked.caller, &kb).await?.ok_or_else(no_base)?;
+    let documents = app.knowledge.documents(&base.id).await?;
+    let documents: Vec<DocumentItem> = documents.into_iter().map(Into::into).collect();
+    Ok(Answer(DocumentList { total: documents.len(), documents }))
+}
+
+/// Remove a document from its knowledge base.
+#[utoipa::path(
+    delete, path = "/knowledge/{kb}/documents/{doc}", tag = "knowledge",
+    security(("bearer" = [])),
+    params(
+        ("kb" = String, Path, description = "Id or name"),
+        ("doc" = String, Path, description = "The document")
+    ),
+    responses(
+        (status = 200, body = DocumentDeleted), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany
+    )
+)]
+async fn delete_document(
+    State(app): State<App>,
+    Path((kb, doc)): Path<(String, String)>,
+    asked: Asked,
+) -> ApiResult<Answer<DocumentDeleted>> {
+    check_id(&kb)?;
+    let base = changeable(&app, &asked.caller, &kb).await?;
+    if !app.knowledge.remove_document(&base.id, &doc).await? {
+        return Err(no_document());
+    }
+    Ok(Answer(DocumentDeleted { message: "Document deleted successfully.", doc_id: doc }))
+}
+
+/// Read a document again that failed.
+#[utoipa::path(
+    post, path = "/knowledge/{kb}/process/{doc}", tag = "knowledge", security(("bearer" = [])),
+    params(
+        ("kb" = String, Path, description = "Id or name"),
+        ("doc" = String, Path, description = "The document")
+    ),
+    responses(
+        (status = 202, body = ProcessAnswer, description = "It will be read"),
+        (status = 200, body = ProcessAnswer, description = "It is being read, or was"),
+        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany
+    )
+)]
+async fn process(
+    State(app): State<App>,
+    Path((kb, doc)): Path<(String, String)>,
+    asked: Asked,
+) -> ApiResult<Response> {
+    check_id(&kb)?;
+    let base = changeable(&app, &asked.caller, &kb).await?;
+    let wish = app.knowledge.reprocess(&base.id, &doc).await?.ok_or_else(no_document)?;
+    let (status, message, task_id) = match wish {
+        Reprocessing::Started(task) => {
+            (StatusCode::ACCEPTED, "Document processing started.", Some(task.id))
+        }
+        Reprocessing::Underway => (StatusCode::OK, "Document is already being processed.", None),
+        Reprocessing::Done => (StatusCode::OK, "Document has already been processed.", None),
+    };
+    Ok((status, Answer(ProcessAnswer { message, doc_id: doc, task_id })).into_response())
+}
+
+/// Show how far the reading of a document is.
+#[utoipa::path(
+    get, path = "/knowledge/tasks/{id}", tag = "knowledge", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The task")),
+    responses((status = 200, body = TaskItem), docs::Unauthorized, docs::Missing, docs::TooMany)
+)]
+async fn task(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    _: Asked,
+) -> ApiResult<Answer<TaskItem>> {
+    let task = app.knowledge.task(&id).await?;
+    Ok(Answer(task.ok_or_else(|| ApiError::not_found("Task not found"))?.into()))
+}
+
+/// Find the passages that fit a question.
+#[utoipa::path(
+    get, path = "/knowledge/{kb}/search", tag = "knowledge", security(("bearer" = [])),
+    params(("kb" = String, Path, description = "Id or name"), SearchQuery),
+    responses(
+        (status = 200, body = Found), docs::Bad, docs::Unauthorized, docs::Missing,
+        docs::Conflict, docs::BadShape, docs::TooMany
+    )
+)]
+async fn search(
+    State(app): State<App>,
+    Path(kb): Path<String>,
+    asked: Asked<Query<SearchQuery>>,
+) -> ApiResult<Answer<Found>> {
+    check_id(&kb)?;
+    let Query(SearchQuery { query, top_k }) = asked.body;
+    if query.trim().is_empty() {
+        return Err(ApiError::bad_request("Query cannot be empty."));
+    }
+    let found = app.knowledge.search(&kb, Some(asked.caller.user.id), &query, top_k).await;
+    let found = found.map_err(|error| search_error(&error))?;
+    let results: Vec<FoundPassage> = found.into_iter().map(Into::into).collect();
+    Ok(Answer(Found { kb_id: kb, query, top_k, total: results.len(), results }))
+}
+
+fn search_error(error: &SearchError) -> ApiError {
+    match error {
+        SearchError::UnknownBase(_) => ApiError::not_found(error.to_string()),
+        SearchError::OtherModel => ApiError::conflict(error.to_string()),
+        SearchError::Model(_) | SearchError::Store(_) => {
+            ApiError::internal("Search failed. Please try again later.", error)
+        }
+    }
+}
+
+/// Show what there is in a knowledge base.
+#[utoipa::path(
+    get, path = "/knowledge/{kb}/info", tag = "knowledge", security(("bearer" = [])),
+    params(("kb" = String, Path, description = "Id or name")),
+    responses((status = 200, body = BaseInfo), docs::Bad, docs::Unauthorized, docs::TooMany)
+)]
+async fn info(
+    State(app): State<App>,
+    Path(kb): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<BaseInfo>> {
+    check_id(&kb)?;
+    let info = match find(&app, &asked.caller, &kb).await? {
+        Some(base) => app.knowledge.info(&base.id).await?,
+        None => None,
+    };
+    Ok(Answer(BaseInfo {
+        collection_name: format!("kb_{kb}"),
+        document_count: info.as_ref().map_or(0, |info| info.base.document_count),
+        vector_count: info.as_ref().map_or(0, |info| info.vectors),
+        collection_exists: info.is_some(),
+        kb_id: kb,
+    }))
+}
+
+async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<Base>> {
+    Ok(app.knowledge.resolve(kb, Some(caller.user.id)).await?)
+}
+
+/// A knowledge base that a person may change: their own, or any for an administrator.
+async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<Base> {
+    let base = find(app, caller, kb).await?.ok_or_else(no_base)?;
+    if caller.may_touch(base.user_id) {
+        return Ok(base);
+    }
+    Err(ApiError::forbidden("You do not have permission to modify this knowledge base"))
+}
+
+/// `^[\w-]+$`
+fn is_id(kb: &str) -> bool {
+    !kb.is_empty() && kb.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+fn check_id(kb: &str) -> ApiResult<()> {
+    if is_id(kb) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("Invalid kb_id format: {kb}")))
+}
+
+fn no_base() -> ApiError {
+    ApiError::not_found("Knowledge base not found")
+}
+
+fn no_document() -> ApiError {
+    ApiError::not_found("Document not found.")
+}

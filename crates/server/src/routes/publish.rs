@@ -1,0 +1,237 @@
+//! Published workflows: a page with a form that runs a workflow, for those who have its link.
+
+use std::time::Duration;
+
+use axum::{Json as Answer, extract::State, http::StatusCode, response::Response};
+use savoir_engine::{
+    event::Emitter,
+    workflow::{self, Checkpoint, Graph, NoJournal, WorkflowOutcome, WorkflowRun},
+};
+use savoir_store::{User, Workflow};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+
+use super::{
+    docs,
+    settings::{Flag, flag},
+};
+use crate::{
+    app::App,
+    asked::{Asked, Caller, Json, Raw, Stranger, digest, spend},
+    body::{self, Members, Shape, Text},
+    error::{ApiError, ApiResult},
+    flows,
+    keys::Link,
+    limits::MAX_JSON_BYTES,
+    pages::{escape, for_frames, page},
+    params::Path,
+};
+
+/// How long a run of a stranger may take.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// Characters that a stranger may give.
+const MAX_INPUT: usize = 10_000;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(publish)).routes(routes!(show, submit))
+}
+
+/// A workflow that is to have a page.
+#[derive(Debug, ToSchema)]
+struct ToPublish {
+    #[schema(min_length = 1)]
+    workflow_id: String,
+}
+
+impl Shape for ToPublish {
+    fn read(members: &mut Members) -> Self {
+        Self { workflow_id: members.text("workflow_id", Text::SOME) }
+    }
+}
+
+/// Where the page is.
+#[derive(Debug, Serialize, ToSchema)]
+struct Published {
+    url: String,
+    token: String,
+    expires_at: String,
+}
+
+/// Publish a workflow: whoever has the link can run it.
+///
+/// It runs as the one who published it. The link is good for seven days, as long as the workflow is
+/// there and the flag `ENABLE_PUBLIC_EMBED` is on.
+#[utoipa::path(
+    post, path = "/publish/embed", tag = "publish", security(("bearer" = [])),
+    request_body = ToPublish,
+    responses(
+        (status = 200, body = Published), docs::Unauthorized, docs::Forbidden, docs::Missing,
+        docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn publish(
+    State(app): State<App>,
+    asked: Asked<Json<ToPublish>>,
+) -> ApiResult<Answer<Published>> {
+    let Asked { caller, body: Json(ToPublish { workflow_id }) } = asked;
+    must_be_on(&app).await?;
+    let workflow = app.database.workflows().get(&workflow_id).await?;
+    let workflow = workflow.filter(|workflow| may_publish(&caller.user, workflow));
+    let missing = || ApiError::not_found(format!("Workflow {workflow_id} not found"));
+    let link = Link::new(&workflow.ok_or_else(missing)?.id, caller.user.id);
+    let token = app.keys.sign_link(&app.database, &link).await?;
+    Ok(Answer(Published {
+        url: format!("{}/api/v1/publish/embed/{token}", app.config.public_url),
+        token,
+        expires_at: link.expires_at().to_string(),
+    }))
+}
+
+/// Show the form of a published workflow. This runs nothing.
+#[utoipa::path(
+    get, path = "/publish/embed/{token}", tag = "publish",
+    params(("token" = String, Path, description = "The token of the link")),
+    responses(
+        (status = 200, description = "A page", body = String, content_type = "text/html"),
+        docs::Forbidden, docs::TooMany
+    )
+)]
+async fn show(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    _: Stranger<()>,
+) -> ApiResult<Response> {
+    let (workflow, _) = find(&app, &token).await?;
+    Ok(form(StatusCode::OK, &workflow, &token, "", ""))
+}
+
+/// Run a published workflow with what the form holds.
+#[utoipa::path(
+    post, path = "/publish/embed/{token}", tag = "publish",
+    params(("token" = String, Path, description = "The token of the link")),
+    request_body(
+        content = Option<String>, content_type = "application/x-www-form-urlencoded",
+        description = "`input`, up to 10000 characters"
+    ),
+    responses(
+        (status = 200, description = "A page with the output", body = String,
+         content_type = "text/html"),
+        (status = 502, description = "The workflow failed", body = String,
+         content_type = "text/html"),
+        docs::Bad, docs::Forbidden, docs::TooLarge, docs::TooMany
+    )
+)]
+async fn submit(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    stranger: Stranger<Raw>,
+) -> ApiResult<Response> {
+    let Stranger { address, body: Raw(request), .. } = stranger;
+    let bytes = body::bytes(request, MAX_JSON_BYTES).await?;
+    let (workflow, user) = find(&app, &token).await?;
+    let input = url::form_urlencoded::parse(&bytes).find(|(name, _)| name == "input");
+    let input = input.map(|(_, value)| value.into_owned()).unwrap_or_default();
+    if input.chars().count() > MAX_INPUT {
+        return Err(ApiError::bad_request("Input too large"));
+    }
+    // The publisher pays: no visitor may ask too often, nor all of them together.
+    let limits = app.config.limits;
+    spend(&app, &format!("publish {address}"), limits.runs, None).await?;
+    spend(&app, &format!("publish {}", digest(&token)), limits.routes, None).await?;
+    let (status, answer) = match run(&app, &workflow, user, &input).await? {
+        Ok(output) => (StatusCode::OK, format!("<pre class=\"text\">{}</pre>", escape(&output))),
+        Err(why) => {
+            tracing::warn!(workflow = workflow.id, why, "a published workflow failed");
+            let text = "<p class=\"error\" role=\"alert\">It did not work. Try again later.</p>";
+            (StatusCode::BAD_GATEWAY, text.to_owned())
+        }
+    };
+    Ok(form(status, &workflow, &token, &input, &answer))
+}
+
+async fn must_be_on(app: &App) -> ApiResult<()> {
+    if flag(app, Flag::PublicEmbed).await? {
+        Ok(())
+    } else {
+        Err(ApiError::forbidden("Public embed is disabled"))
+    }
+}
+
+/// The owner alone; an administrator for a workflow of nobody.
+fn may_publish(user: &User, workflow: &Workflow) -> bool {
+    workflow.user_id.map_or_else(|| user.is_admin(), |owner| owner == user.id)
+}
+
+/// The workflow of a link, and who published it, as long as they still may.
+async fn find(app: &App, token: &str) -> ApiResult<(Workflow, User)> {
+    must_be_on(app).await?;
+    let invalid = || ApiError::forbidden("Invalid or expired token");
+    let link = app.keys.read_link(&app.database, token).await?.ok_or_else(invalid)?;
+    let user = app.database.accounts().by_id(link.user).await?;
+    let user = user.filter(|user| user.active).ok_or_else(invalid)?;
+    let workflow = app.database.workflows().get(link.workflow()).await?;
+    let workflow = workflow.filter(|workflow| may_publish(&user, workflow));
+    Ok((workflow.ok_or_else(invalid)?, user))
+}
+
+/// What comes of a run, or why nothing does.
+async fn run(
+    app: &App,
+    workflow: &Workflow,
+    user: User,
+    input: &str,
+) -> ApiResult<Result<String, String>> {
+    let Ok(graph) = Graph::parse(&workflow.graph) else {
+        return Ok(Err("its graph cannot be read".to_owned()));
+    };
+    let user_id = user.id;
+    let host = flows::host(app, &Caller::on_behalf_of(user)).await?;
+    let run = WorkflowRun {
+        workflow_id: &workflow.id,
+        workflow_name: &workflow.name,
+        graph: &graph,
+        execution_id: &Uuid::new_v4().to_string(),
+        input,
+        model: None,
+        user: Some(user_id),
+        checkpoint: Checkpoint::default(),
+        resumed: false,
+    };
+    let (emitter, mut events) = Emitter::channel();
+    let listening = async { while events.recv().await.is_some() {} };
+    let outcome = tokio::time::timeout(TIME_LIMIT, async {
+        tokio::select! {
+            outcome = workflow::run(&host, run, &NoJournal, &emitter) => outcome.ok(),
+            () = listening => None,
+        }
+    });
+    Ok(match outcome.await {
+        Ok(Some(WorkflowOutcome::Completed { output: Value::String(text) })) => Ok(text),
+        Ok(Some(WorkflowOutcome::Completed { output })) => Ok(output.to_string()),
+        Ok(Some(WorkflowOutcome::Failed { error })) => Err(error),
+        Ok(_) => Err("it was interrupted".to_owned()),
+        Err(_) => Err("it took longer than 30 seconds".to_owned()),
+    })
+}
+
+fn form(
+    status: StatusCode,
+    workflow: &Workflow,
+    token: &str,
+    input: &str,
+    answer: &str,
+) -> Response {
+    let about = workflow.description.as_deref().map(escape).unwrap_or_default();
+    let (token, input) = (escape(token), escape(input));
+    let body = format!(
+        "<p>{about}</p>\n<form method=\"post\" action=\"/api/v1/publish/embed/{token}\">\n\
+         <label for=\"input\">Input</label>\n\
+         <textarea id=\"input\" name=\"input\" rows=\"6\" maxlength=\"{MAX_INPUT}\">\n{input}\
+         </textarea>\n<div><button>Run</button></div>\n</form>\n{answer}"
+    );
+    for_frames(page(status, &workflow.name, &body))
+}

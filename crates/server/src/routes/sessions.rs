@@ -1,0 +1,166 @@
+//! Conversations that were kept.
+
+use axum::{Json as Answer, extract::State};
+use savoir_store::{Session, SessionMessage, SessionSummary};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    app::App,
+    asked::Asked,
+    error::{ApiError, ApiResult},
+    limits::MAX_SHOWN_MESSAGES,
+    params::Path,
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, delete))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct SessionList {
+    sessions: Vec<SessionItem>,
+}
+
+/// A conversation in a list.
+#[derive(Debug, Serialize, ToSchema)]
+struct SessionItem {
+    session_id: String,
+    /// What a person said first.
+    title: Option<String>,
+    created_at: String,
+    updated_at: String,
+    message_count: u64,
+    kb_id: Option<String>,
+    workflow_id: Option<String>,
+    user_id: Option<String>,
+}
+
+/// A conversation with its messages.
+#[derive(Debug, Serialize, ToSchema)]
+struct SessionDetail {
+    session_id: String,
+    messages: Vec<MessageItem>,
+    created_at: String,
+    updated_at: String,
+    kb_id: Option<String>,
+    workflow_id: Option<String>,
+    user_id: Option<String>,
+    message_count: u64,
+}
+
+/// Something that was said.
+#[derive(Debug, Serialize, ToSchema)]
+struct MessageItem {
+    /// `user` or `assistant`
+    role: &'static str,
+    content: String,
+    timestamp: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Deleted {
+    status: &'static str,
+    message: String,
+}
+
+impl From<SessionSummary> for SessionItem {
+    fn from(SessionSummary { session, title }: SessionSummary) -> Self {
+        Self {
+            session_id: session.id,
+            title,
+            created_at: session.created_at.to_string(),
+            updated_at: session.updated_at.to_string(),
+            message_count: session.message_count,
+            kb_id: session.kb_id,
+            workflow_id: session.workflow_id,
+            user_id: session.user_id.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl From<SessionMessage> for MessageItem {
+    fn from(message: SessionMessage) -> Self {
+        Self {
+            role: message.speaker.as_str(),
+            content: message.content,
+            timestamp: message.at.to_string(),
+        }
+    }
+}
+
+/// List conversations: one's own, or all for an administrator.
+#[utoipa::path(
+    get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])),
+    responses((status = 200, body = SessionList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SessionList>> {
+    let user = asked.caller.user;
+    let owner = if user.is_admin() { None } else { Some(user.id) };
+    let sessions = app.database.sessions().list(owner).await?;
+    Ok(Answer(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
+}
+
+/// Show a conversation.
+#[utoipa::path(
+    get, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, body = SessionDetail), docs::Unauthorized, docs::Forbidden, docs::Missing,
+        docs::TooMany
+    )
+)]
+async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<SessionDetail>> {
+    let session = find(&app, &asked, &id, "access").await?;
+    let messages = app.database.sessions().messages(&id, Some(MAX_SHOWN_MESSAGES)).await?;
+    Ok(Answer(SessionDetail {
+        session_id: session.id,
+        message_count: session.message_count,
+        messages: messages.into_iter().map(Into::into).collect(),
+        created_at: session.created_at.to_string(),
+        updated_at: session.updated_at.to_string(),
+        kb_id: session.kb_id,
+        workflow_id: session.workflow_id,
+        user_id: session.user_id.map(|id| id.to_string()),
+    }))
+}
+
+/// Remove a conversation with its messages.
+#[utoipa::path(
+    delete, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, body = Deleted), docs::Unauthorized, docs::Forbidden, docs::Missing,
+        docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<Deleted>> {
+    find(&app, &asked, &id, "delete").await?;
+    if !app.database.sessions().delete(&id).await? {
+        return Err(not_found(&id));
+    }
+    let message = format!("Session '{id}' deleted successfully");
+    Ok(Answer(Deleted { status: "success", message }))
+}
+
+async fn find(app: &App, asked: &Asked, id: &str, what: &str) -> ApiResult<Session> {
+    let session = app.database.sessions().get(id).await?.ok_or_else(|| not_found(id))?;
+    if asked.caller.may_touch(session.user_id) {
+        return Ok(session);
+    }
+    Err(ApiError::forbidden(format!("You do not have permission to {what} this session")))
+}
+
+fn not_found(id: &str) -> ApiError {
+    ApiError::not_found(format!("Session '{id}' not found"))
+}

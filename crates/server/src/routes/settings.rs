@@ -1,0 +1,213 @@
+//! Settings that all processes share, and what models were asked for.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use axum::{Json as Answer, extract::State};
+use savoir_store::{Time, Tokens};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    app::App,
+    asked::{Asked, Json},
+    body::{Members, Shape},
+    error::{ApiError, ApiResult},
+    params::{Pairs, Params, Path, Query},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_flags))
+        .routes(routes!(set_flag))
+        .routes(routes!(embedding))
+        .routes(routes!(token_usage))
+}
+
+/// Something that an administrator switches on. All are off at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flag {
+    CodeNode,
+    HttpNode,
+    OpenAiApi,
+    PublicEmbed,
+}
+
+impl Flag {
+    const ALL: [Self; 4] = [Self::CodeNode, Self::HttpNode, Self::OpenAiApi, Self::PublicEmbed];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::CodeNode => "ENABLE_CODE_NODE",
+            Self::HttpNode => "ENABLE_HTTP_NODE",
+            Self::OpenAiApi => "ENABLE_OPENAI_API",
+            Self::PublicEmbed => "ENABLE_PUBLIC_EMBED",
+        }
+    }
+
+    fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flag| flag.key().eq_ignore_ascii_case(key))
+    }
+
+    fn setting(self) -> String {
+        format!("flag:{}", self.key())
+    }
+}
+
+/// Whether something is switched on.
+pub(crate) async fn flag(app: &App, flag: Flag) -> ApiResult<bool> {
+    let value = app.database.settings().get(&flag.setting()).await?;
+    Ok(value.as_deref() == Some("true"))
+}
+
+/// A switch.
+#[derive(Debug, Serialize, ToSchema)]
+struct Switch {
+    key: &'static str,
+    enabled: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct SwitchList {
+    items: Vec<Switch>,
+    total: usize,
+}
+
+/// Whether a switch is to be on.
+#[derive(Debug, ToSchema)]
+struct Enabled {
+    enabled: bool,
+}
+
+impl Shape for Enabled {
+    fn read(members: &mut Members) -> Self {
+        Self { enabled: members.boolean("enabled") }
+    }
+}
+
+/// List the feature flags.
+#[utoipa::path(
+    get, path = "/settings/feature-flags", tag = "settings", security(("bearer" = [])),
+    responses((status = 200, body = SwitchList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list_flags(State(app): State<App>, _: Asked) -> ApiResult<Answer<SwitchList>> {
+    let mut items = Vec::with_capacity(Flag::ALL.len());
+    for one in Flag::ALL {
+        items.push(Switch { key: one.key(), enabled: flag(&app, one).await? });
+    }
+    Ok(Answer(SwitchList { total: items.len(), items }))
+}
+
+/// Set a feature flag.
+#[utoipa::path(
+    put, path = "/settings/feature-flags/{key}", tag = "settings", security(("bearer" = [])),
+    params(("key" = String, Path, description = "The flag, in any case")),
+    request_body = Enabled,
+    responses(
+        (status = 200, body = Switch), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn set_flag(
+    State(app): State<App>,
+    Path(key): Path<String>,
+    asked: Asked<Json<Enabled>>,
+) -> ApiResult<Answer<Switch>> {
+    let Asked { caller, body: Json(Enabled { enabled }) } = asked;
+    caller.must_be_admin()?;
+    let unknown = || ApiError::bad_request(format!("Unsupported feature flag: {key}"));
+    let flag = Flag::of_key(&key).ok_or_else(unknown)?;
+    let value = if enabled { "true" } else { "false" };
+    app.database.settings().put(&flag.setting(), value).await?;
+    tracing::info!(flag = flag.key(), enabled, user = caller.user.id, "a flag was set");
+    Ok(Answer(Switch { key: flag.key(), enabled }))
+}
+
+/// What makes vectors.
+#[derive(Debug, Serialize, ToSchema)]
+struct Embedding {
+    provider: String,
+    model: String,
+}
+
+/// Show what makes vectors of texts, or that only words are searched.
+#[utoipa::path(
+    get, path = "/settings/embedding", tag = "settings", security(("bearer" = [])),
+    responses((status = 200, body = Embedding), docs::Unauthorized, docs::TooMany)
+)]
+async fn embedding(State(app): State<App>, _: Asked) -> Answer<Embedding> {
+    let identity =
+        app.services.models.embedder().map_or("none:bm25", |embedder| embedder.identity());
+    let (provider, model) = identity.split_once(':').unwrap_or(("", identity));
+    Answer(Embedding { provider: provider.to_owned(), model: model.to_owned() })
+}
+
+/// How far back to look.
+#[derive(Debug)]
+struct Since {
+    hours: u64,
+}
+
+impl Params for Since {
+    fn read(pairs: &mut Pairs) -> Self {
+        Self { hours: pairs.integer("hours", 24, 1, 720).unsigned_abs() }
+    }
+}
+
+/// Sums of requests to models.
+#[derive(Debug, Serialize, ToSchema)]
+struct TokenUsage {
+    total_input_tokens: u64,
+    total_output_tokens: u64,
+    total_requests: u64,
+    by_provider: BTreeMap<String, Sums>,
+    by_model: BTreeMap<String, Sums>,
+}
+
+/// Sums of one provider or model.
+#[derive(Debug, Serialize, ToSchema)]
+struct Sums {
+    input_tokens: u64,
+    output_tokens: u64,
+    requests: u64,
+}
+
+impl From<Tokens> for Sums {
+    fn from(tokens: Tokens) -> Self {
+        let Tokens { input_tokens, output_tokens, requests } = tokens;
+        Self { input_tokens, output_tokens, requests }
+    }
+}
+
+/// Show what models were asked for.
+#[utoipa::path(
+    get, path = "/observability/token-usage", tag = "settings", security(("bearer" = [])),
+    params((
+        "hours" = Option<i64>, Query, minimum = 1, maximum = 720,
+        description = "How far back; 24 if not said"
+    )),
+    responses(
+        (status = 200, body = TokenUsage), docs::Unauthorized, docs::Forbidden, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn token_usage(
+    State(app): State<App>,
+    asked: Asked<Query<Since>>,
+) -> ApiResult<Answer<TokenUsage>> {
+    asked.caller.must_be_admin()?;
+    let Query(Since { hours }) = asked.body;
+    let since = Time::now().minus(Duration::from_hours(hours));
+    let summary = app.database.usage().summary(since, None).await?;
+    let sums = |groups: BTreeMap<String, Tokens>| {
+        groups.into_iter().map(|(name, tokens)| (name, tokens.into())).collect()
+    };
+    Ok(Answer(TokenUsage {
+        total_input_tokens: summary.total.input_tokens,
+        total_output_tokens: summary.total.output_tokens,
+        total_requests: summary.total.requests,
+        by_provider: sums(summary.by_provider),
+        by_model: sums(summary.by_model),
+    }))
+}

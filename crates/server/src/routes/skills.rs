@@ -1,0 +1,209 @@
+//! Skills: keep them, read them, run them.
+
+use axum::{
+    Json as Answer,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use savoir_engine::prompt::{self, PromptRun};
+use savoir_skill::dialect::agent_flow;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    app::App,
+    asked::{Asked, Json},
+    body::{Members, Shape, Text},
+    error::{ApiResult, OrFailed as _},
+    params::Path,
+    shelf::{Kept, SkillDetail, SkillSummary},
+    stream::{self, Running},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(get, update, delete))
+        .routes(routes!(run))
+}
+
+/// A new skill.
+#[derive(Debug, Deserialize, ToSchema)]
+struct NewSkill {
+    /// Lower-case letters, digits and hyphens.
+    name: String,
+    /// The whole file.
+    content: String,
+}
+
+impl Shape for NewSkill {
+    fn read(members: &mut Members) -> Self {
+        Self { name: members.text("name", Text::ANY), content: members.text("content", Text::ANY) }
+    }
+}
+
+/// The new text of a skill.
+#[derive(Debug, Deserialize, ToSchema)]
+struct NewContent {
+    /// The whole file.
+    content: String,
+}
+
+impl Shape for NewContent {
+    fn read(members: &mut Members) -> Self {
+        Self { content: members.text("content", Text::ANY) }
+    }
+}
+
+/// What a skill is given.
+#[derive(Debug, Deserialize, ToSchema)]
+struct RunInputs {
+    /// Texts by the names of the inputs. Names that the skill does not declare are ignored.
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    inputs: Map<String, Value>,
+}
+
+impl Shape for RunInputs {
+    fn read(members: &mut Members) -> Self {
+        Self { inputs: members.text_map("inputs") }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct SkillList {
+    skills: Vec<SkillSummary>,
+    total: usize,
+}
+
+/// List skills: one's own, or all for an administrator.
+#[utoipa::path(
+    get, path = "/skills", tag = "skills", security(("bearer" = [])),
+    responses((status = 200, body = SkillList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SkillList>> {
+    let kept = app.skills.list(&asked.caller).await.or_failed("Failed to list skills")?;
+    let skills: Vec<SkillSummary> = kept.iter().map(|kept| kept.summary()).collect();
+    Ok(Answer(SkillList { total: skills.len(), skills }))
+}
+
+/// Keep a new skill.
+#[utoipa::path(
+    post, path = "/skills", tag = "skills", security(("bearer" = [])), request_body = NewSkill,
+    responses(
+        (status = 201, body = SkillDetail), docs::BadField, docs::Unauthorized,
+        docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn create(State(app): State<App>, asked: Asked<Json<NewSkill>>) -> ApiResult<Response> {
+    let Json(NewSkill { name, content }) = asked.body;
+    let kept = app.skills.create(&asked.caller, &name, &content).await?;
+    Ok(detail(StatusCode::CREATED, &kept))
+}
+
+/// Show a skill.
+#[utoipa::path(
+    get, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")),
+    responses(
+        (status = 200, body = SkillDetail), docs::BadField, docs::Unauthorized,
+        docs::MissingField, docs::TooMany
+    )
+)]
+async fn get(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    asked: Asked,
+) -> ApiResult<Response> {
+    let kept = app.skills.get(&asked.caller, &name).await?;
+    Ok(detail(StatusCode::OK, &kept))
+}
+
+/// Replace the text of a skill.
+#[utoipa::path(
+    put, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")), request_body = NewContent,
+    responses(
+        (status = 200, body = SkillDetail), docs::BadField, docs::Unauthorized,
+        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooLarge,
+        docs::BadShape, docs::TooMany
+    )
+)]
+async fn update(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    asked: Asked<Json<NewContent>>,
+) -> ApiResult<Response> {
+    let Json(NewContent { content }) = asked.body;
+    let kept = app.skills.update(&asked.caller, &name, &content).await?;
+    Ok(detail(StatusCode::OK, &kept))
+}
+
+/// Remove a skill with its folder.
+#[utoipa::path(
+    delete, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")),
+    responses(
+        (status = 204, description = "It is gone"), docs::BadField, docs::Unauthorized,
+        docs::ForbiddenField, docs::MissingField, docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    asked: Asked,
+) -> ApiResult<StatusCode> {
+    app.skills.delete(&asked.caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Run a skill and stream what happens.
+#[utoipa::path(
+    post, path = "/skills/{name}/run", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")), request_body = RunInputs,
+    responses(
+        (status = 200, description = "Events: thought, token, citation, error, done",
+         body = docs::StreamEvent, content_type = "text/event-stream"),
+        docs::BadField, docs::Unauthorized, docs::MissingField, docs::TooLarge, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn run(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    asked: Asked<Json<RunInputs>>,
+) -> ApiResult<Response> {
+    let Json(RunInputs { inputs }) = asked.body;
+    let kept = app.skills.load(&asked.caller, &name).await?;
+    // A client that reads events learns of a missing input from an event.
+    if !wants_events(&headers) {
+        agent_flow::check_inputs(&kept.stored.skill.inputs, &inputs)?;
+    }
+    let (services, user) = (app.services.clone(), asked.caller.user.id);
+    Ok(stream::answer(&app, Running::Skill, async move |out| {
+        let skill = &kept.stored.skill;
+        let run = PromptRun { skill, inputs: &inputs, model: None, user: Some(user) };
+        // Nobody is left to tell when the client is gone.
+        let _ = prompt::run(&services, run, &out).await;
+    }))
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT).iter().any(|value| {
+        value.to_str().is_ok_and(|value| {
+            value.split(',').any(|kind| {
+                let kind = kind.split(';').next().unwrap_or_default().trim();
+                kind.eq_ignore_ascii_case("text/event-stream")
+            })
+        })
+    })
+}
+
+fn detail(status: StatusCode, kept: &Kept) -> Response {
+    let kind = (header::CONTENT_TYPE, "application/json");
+    (status, [kind], kept.detail.clone()).into_response()
+}

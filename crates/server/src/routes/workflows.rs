@@ -1,0 +1,542 @@
+//! Workflows: keep them, run them, go on with them.
+
+use axum::{
+    Json as Answer,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use savoir_engine::workflow::{self, Graph};
+use savoir_store::{Execution, ExecutionStatus, NewWorkflow, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::docs;
+use crate::{
+    app::App,
+    asked::{Asked, Json},
+    body::{self, Members, Shape, ShapeError, Text},
+    error::{ApiError, ApiResult},
+    flows::{self, Begun},
+    limits::{MAX_GRAPH_BYTES, MAX_GRAPH_VALUES, MAX_WORKFLOWS},
+    params::Path,
+    stream::{self, Running},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(get, update, delete))
+        .routes(routes!(execute))
+        .routes(routes!(export))
+        .routes(routes!(import))
+        .routes(routes!(execution))
+        .routes(routes!(resume))
+}
+
+const NAME: Text = Text::between(1, 255);
+const DESCRIPTION: Text = Text::between(0, 1000);
+
+/// A new workflow.
+#[derive(Debug, Deserialize, ToSchema)]
+struct WorkflowBody {
+    #[schema(min_length = 1, max_length = 255)]
+    name: String,
+    #[schema(max_length = 1000)]
+    description: Option<String>,
+    /// Nodes and edges.
+    #[schema(value_type = Option<GivenGraph>)]
+    graph_data: Option<Value>,
+}
+
+/// What of a workflow is to be changed.
+#[derive(Debug, Deserialize, ToSchema)]
+struct WorkflowChange {
+    #[schema(min_length = 1, max_length = 255)]
+    name: Option<String>,
+    #[schema(max_length = 1000)]
+    description: Option<String>,
+    /// Nodes and edges.
+    #[schema(value_type = Option<GivenGraph>)]
+    graph_data: Option<Value>,
+}
+
+/// Nodes and edges. Members that are not listed are kept.
+#[derive(Debug, Serialize, ToSchema)]
+struct GraphData {
+    nodes: Vec<NodeData>,
+    edges: Vec<EdgeData>,
+}
+
+/// As `GraphData`; a list that is not given is empty.
+#[derive(Debug, Serialize, ToSchema)]
+struct GivenGraph {
+    #[schema(required = false)]
+    nodes: Vec<NodeData>,
+    #[schema(required = false)]
+    edges: Vec<EdgeData>,
+}
+
+/// A step. Its name is unique in its graph.
+#[derive(Debug, Serialize, ToSchema)]
+struct NodeData {
+    #[schema(min_length = 1, max_length = 255)]
+    id: String,
+    #[serde(rename = "type")]
+    kind: NodeKind,
+    data: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a node for the OpenAPI document")]
+enum NodeKind {
+    Start,
+    Llm,
+    Knowledge,
+    Condition,
+    Skill,
+    Http,
+    Code,
+    End,
+}
+
+/// What comes after what.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EdgeData {
+    source: String,
+    target: String,
+    source_handle: Option<String>,
+}
+
+impl Shape for WorkflowBody {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            name: members.text("name", NAME),
+            description: members.optional_text("description", DESCRIPTION),
+            graph_data: graph(members),
+        }
+    }
+}
+
+impl Shape for WorkflowChange {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            name: members.optional_text("name", NAME),
+            description: members.optional_text("description", DESCRIPTION),
+            graph_data: graph(members),
+        }
+    }
+}
+
+/// A graph that the engine can read. It has both lists, also when nobody sent them.
+fn graph(members: &mut Members) -> Option<Value> {
+    let mut graph = members.value("graph_data")?.clone();
+    if values(&graph) > MAX_GRAPH_VALUES || graph.to_string().len() > MAX_GRAPH_BYTES {
+        let place = members.place("graph_data");
+        let message = "The graph is too large";
+        members.reject(ShapeError::new("value_error", place, message, graph.clone()));
+    } else if let Err(problems) = Graph::parse(&graph) {
+        for problem in problems {
+            let mut place = members.place("graph_data");
+            place.extend(problem.location.iter().map(|step| json!(step)));
+            let error = ShapeError::new(problem.kind, place, problem.message, problem.input);
+            members.reject(error);
+        }
+    } else if let Value::Object(lists) = &mut graph {
+        for list in ["nodes", "edges"] {
+            lists.entry(list).or_insert_with(|| json!([]));
+        }
+    }
+    Some(graph)
+}
+
+/// Values in a value: what it takes in memory, whatever it takes as text.
+fn values(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    }
+}
+
+/// A workflow as it leaves the house, and comes back.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+struct WorkflowExport {
+    #[schema(minimum = 1, maximum = 1)]
+    version: i64,
+    workflow: ExportedWorkflow,
+}
+
+/// The parts of a workflow that do not depend on where it is kept.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+struct ExportedWorkflow {
+    #[schema(min_length = 1, max_length = 255)]
+    name: String,
+    #[schema(max_length = 1000)]
+    description: Option<String>,
+    #[schema(value_type = GraphData)]
+    graph_data: Value,
+}
+
+/// A workflow that comes from elsewhere, for the OpenAPI document.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a body for the OpenAPI document")]
+struct WorkflowImport {
+    #[schema(minimum = 1, maximum = 1)]
+    version: i64,
+    workflow: WorkflowBody,
+}
+
+/// A workflow that comes from elsewhere.
+struct ImportBody {
+    version: Value,
+    workflow: Option<WorkflowBody>,
+}
+
+impl Shape for ImportBody {
+    fn read(members: &mut Members) -> Self {
+        let version = members.any("version");
+        Self { version, workflow: members.nested("workflow") }
+    }
+}
+
+/// What a workflow is given.
+#[derive(Debug, Deserialize, ToSchema)]
+struct ExecuteBody {
+    input: String,
+    /// `provider:model` or a model's name.
+    model: Option<String>,
+}
+
+impl Shape for ExecuteBody {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            input: members.text("input", Text::ANY),
+            model: members.optional_text("model", Text::ANY),
+        }
+    }
+}
+
+/// A workflow.
+#[derive(Debug, Serialize, ToSchema)]
+struct WorkflowItem {
+    name: String,
+    description: Option<String>,
+    #[schema(value_type = GraphData)]
+    graph_data: Value,
+    id: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Workflow> for WorkflowItem {
+    fn from(workflow: Workflow) -> Self {
+        Self {
+            name: workflow.name,
+            description: workflow.description,
+            graph_data: workflow.graph,
+            id: workflow.id,
+            created_at: workflow.created_at.to_string(),
+            updated_at: workflow.updated_at.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct WorkflowList {
+    items: Vec<WorkflowItem>,
+    total: usize,
+}
+
+/// One run of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+struct ExecutionItem {
+    id: String,
+    workflow_id: String,
+    user_id: Option<String>,
+    /// `running`, `completed` or `failed`
+    status: &'static str,
+    initial_input: String,
+    model: Option<String>,
+    executed_nodes: Vec<String>,
+    queue: Vec<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Execution> for ExecutionItem {
+    fn from(execution: Execution) -> Self {
+        Self {
+            id: execution.id,
+            workflow_id: execution.workflow_id,
+            user_id: execution.user_id.map(|id| id.to_string()),
+            status: execution.status.as_str(),
+            initial_input: execution.initial_input,
+            model: execution.model,
+            executed_nodes: execution.checkpoint.executed_nodes,
+            queue: execution.checkpoint.queue,
+            created_at: execution.created_at.to_string(),
+            updated_at: execution.updated_at.to_string(),
+        }
+    }
+}
+
+/// List workflows: one's own and those of nobody.
+#[utoipa::path(
+    get, path = "/workflows", tag = "workflows", security(("bearer" = [])),
+    responses((status = 200, body = WorkflowList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<WorkflowList>> {
+    let user = asked.caller.user;
+    let owner = if user.is_admin() { None } else { Some(user.id) };
+    let items = app.database.workflows().list(owner).await?;
+    let items: Vec<WorkflowItem> = items.into_iter().map(Into::into).collect();
+    Ok(Answer(WorkflowList { total: items.len(), items }))
+}
+
+/// Keep a new workflow.
+#[utoipa::path(
+    post, path = "/workflows", tag = "workflows", security(("bearer" = [])),
+    request_body = WorkflowBody,
+    responses(
+        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn create(State(app): State<App>, asked: Asked<Json<WorkflowBody>>) -> ApiResult<Response> {
+    let Json(body) = asked.body;
+    keep(&app, asked.caller.user.id, body).await
+}
+
+async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response> {
+    if app.database.workflows().count(user_id).await? >= MAX_WORKFLOWS {
+        let detail = format!("You have {MAX_WORKFLOWS} workflows; remove some first");
+        return Err(ApiError::conflict(detail));
+    }
+    let graph = body.graph_data.unwrap_or_else(|| json!({"nodes": [], "edges": []}));
+    let workflow =
+        NewWorkflow { name: Some(body.name), description: body.description, graph: Some(graph) };
+    let workflow = app.database.workflows().create(workflow, Some(user_id)).await?;
+    Ok((StatusCode::CREATED, Answer(WorkflowItem::from(workflow))).into_response())
+}
+
+/// Show a workflow.
+#[utoipa::path(
+    get, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")),
+    responses(
+        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<WorkflowItem>> {
+    let found = flows::find(&app, &asked.caller, &id).await?;
+    Ok(Answer(found.ok_or_else(|| not_found(&id))?.into()))
+}
+
+/// Change a workflow. What is missing or null stays as it is.
+#[utoipa::path(
+    put, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")), request_body = WorkflowChange,
+    responses(
+        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::TooLarge,
+        docs::BadShape, docs::TooMany
+    )
+)]
+async fn update(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked<Json<WorkflowChange>>,
+) -> ApiResult<Answer<WorkflowItem>> {
+    changeable(&app, &asked.caller, &id).await?;
+    let Json(WorkflowChange { name, description, graph_data }) = asked.body;
+    let change = NewWorkflow { name, description, graph: graph_data };
+    let changed = app.database.workflows().update(&id, change).await?;
+    Ok(Answer(changed.ok_or_else(|| not_found(&id))?.into()))
+}
+
+/// Remove a workflow with its executions.
+#[utoipa::path(
+    delete, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")),
+    responses(
+        (status = 204, description = "It is gone"), docs::Unauthorized, docs::Missing,
+        docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<StatusCode> {
+    changeable(&app, &asked.caller, &id).await?;
+    let removed = app.database.workflows().delete(&id).await?;
+    if removed { Ok(StatusCode::NO_CONTENT) } else { Err(not_found(&id)) }
+}
+
+/// Run a workflow and stream what happens.
+#[utoipa::path(
+    post, path = "/workflows/{id}/execute", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")), request_body = ExecuteBody,
+    responses(
+        (status = 200, description = "Events: workflow_start, node_start, token, thought, \
+         citation, node_complete, node_error, workflow_error, workflow_complete, done",
+         body = docs::StreamEvent, content_type = "text/event-stream"),
+        docs::Unauthorized, docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn execute(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked<Json<ExecuteBody>>,
+) -> ApiResult<Response> {
+    let Json(ExecuteBody { input, model }) = asked.body;
+    let begun = flows::begin(&app, &asked.caller, &id, &input, model.as_deref()).await?;
+    Ok(run(&app, begun.ok_or_else(|| not_found(&id))?))
+}
+
+fn run(app: &App, begun: Begun) -> Response {
+    stream::answer(app, Running::Workflow, async move |out| {
+        // Nobody is left to tell when the client is gone.
+        let _ = workflow::run_to_end(&begun.host, begun.run(), &begun.journal, &out).await;
+    })
+}
+
+/// Write a workflow out.
+#[utoipa::path(
+    get, path = "/workflows/{id}/export", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")),
+    responses(
+        (status = 200, body = WorkflowExport), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn export(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<WorkflowExport>> {
+    let found = flows::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let Workflow { name, description, graph, .. } = found;
+    let workflow = ExportedWorkflow { name, description, graph_data: graph };
+    Ok(Answer(WorkflowExport { version: 1, workflow }))
+}
+
+const TEMPLATE_NAME: &str = "x-template-name";
+
+/// Take in a workflow that was written out.
+#[utoipa::path(
+    post, path = "/workflows/import", tag = "workflows", security(("bearer" = [])),
+    params((
+        "X-Template-Name" = Option<String>, Header, max_length = 200,
+        description = "Another name; a blank one is none"
+    )),
+    request_body = WorkflowImport,
+    responses(
+        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::BadShapeOrVersion,
+        docs::TooMany
+    )
+)]
+async fn import(
+    State(app): State<App>,
+    headers: HeaderMap,
+    asked: Asked<Json<ImportBody>>,
+) -> ApiResult<Response> {
+    let Json(ImportBody { version, workflow }) = asked.body;
+    let Some(mut workflow) = workflow.filter(|_| body::integer(&version) == Some(1)) else {
+        let detail = format!("Unsupported workflow export version: {version}");
+        return Err(ApiError::plain(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    };
+    if let Some(name) = headers.get(TEMPLATE_NAME) {
+        let name = String::from_utf8_lossy(name.as_bytes());
+        template_name(name.trim(), &mut workflow.name)?;
+    }
+    keep(&app, asked.caller.user.id, workflow).await
+}
+
+/// Another name for a workflow; an empty one changes nothing.
+fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
+    if wanted.chars().count() > 200 {
+        let place = vec!["header".into(), TEMPLATE_NAME.into()];
+        let message = "String should have at most 200 characters";
+        let error = ShapeError::new("string_too_long", place, message, wanted.into());
+        return Err(ApiError::shape(vec![error]));
+    }
+    if !wanted.is_empty() {
+        wanted.clone_into(name);
+    }
+    Ok(())
+}
+
+/// Show how far a run of a workflow is.
+#[utoipa::path(
+    get, path = "/workflows/executions/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The execution")),
+    responses(
+        (status = 200, body = ExecutionItem), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn execution(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Answer<ExecutionItem>> {
+    Ok(Answer(find_execution(&app, &asked.caller, &id).await?.into()))
+}
+
+/// Go on with a run that stopped.
+#[utoipa::path(
+    post, path = "/workflows/executions/{id}/resume", tag = "workflows",
+    security(("bearer" = [])),
+    params(("id" = String, Path, description = "The execution")),
+    responses(
+        (status = 200, description = "Events, as of a run", body = docs::StreamEvent,
+         content_type = "text/event-stream"),
+        docs::Bad, docs::Unauthorized, docs::Missing, docs::Conflict, docs::TooMany
+    )
+)]
+async fn resume(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<Response> {
+    let execution = find_execution(&app, &asked.caller, &id).await?;
+    if execution.status == ExecutionStatus::Completed {
+        return Err(ApiError::bad_request("Execution already completed"));
+    }
+    let begun = flows::resume(&app, execution).await?;
+    Ok(run(&app, begun.ok_or_else(|| ApiError::conflict("Execution is still running"))?))
+}
+
+async fn find_execution(
+    app: &App,
+    caller: &crate::asked::Caller,
+    id: &str,
+) -> ApiResult<Execution> {
+    let found = app.database.workflows().execution(id).await?;
+    found
+        .filter(|execution| caller.may_touch(execution.user_id))
+        .ok_or_else(|| ApiError::not_found(format!("Execution {id} not found")))
+}
+
+/// Only the owner and administrators change a workflow; others' are as if they were not there.
+async fn changeable(app: &App, caller: &crate::asked::Caller, id: &str) -> ApiResult<()> {
+    let found = flows::find(app, caller, id).await?;
+    match found {
+        Some(workflow) if caller.may_touch(workflow.user_id) => Ok(()),
+        Some(_) => {
+            Err(ApiError::forbidden("Only an administrator can modify a workflow without an owner"))
+        }
+        None => Err(not_found(id)),
+    }
+}
+
+fn not_found(id: &str) -> ApiError {
+    ApiError::not_found(format!("Workflow {id} not found"))
+}

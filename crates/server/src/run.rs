@@ -1,0 +1,145 @@
+//! A server runs until it is told to stop.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, extract::ConnectInfo};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::{GracefulConnection, GracefulShutdown},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+use crate::{
+    app::App,
+    impatient::Impatient,
+    limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
+    routes::router,
+};
+
+/// How long answers that are no streams may take after streams were told to end.
+const LAST: Duration = Duration::from_secs(5);
+
+/// How long to wait when no connection can be taken, for example because too many files are open.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
+/// for the time of grace; streams that go on after that end with an `error` event.
+pub async fn serve(
+    app: App,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let stopping = CancellationToken::new();
+    tokio::spawn(end(app.clone(), stopping.clone(), stop));
+    let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
+    let connections = accept(listener, router(app.clone()), &stopping).await;
+    tokio::select! {
+        () = connections.shutdown() => {}
+        () = overdue(&app) => tracing::warn!("some connections did not end in time"),
+    }
+    app.stop.cancel();
+    app.tasks.close();
+    // What tidies up after its listener went away is given a moment.
+    let _ = tokio::time::timeout(LAST, app.tasks.wait()).await;
+    housekeeping.abort();
+    app.database.close().await;
+    Ok(())
+}
+
+/// Waits for the word to stop, then for the time of grace, and has streams end.
+async fn end(app: App, stopping: CancellationToken, stop: impl Future<Output = ()>) {
+    stop.await;
+    let grace = app.config.grace;
+    tracing::info!(seconds = grace.as_secs(), "stopping; streams may go on for a while");
+    stopping.cancel();
+    tokio::time::sleep(grace).await;
+    app.stop.cancel();
+}
+
+async fn overdue(app: &App) {
+    app.stop.cancelled().await;
+    tokio::time::sleep(LAST).await;
+}
+
+/// Takes connections until it is told to stop.
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    stopping: &CancellationToken,
+) -> GracefulShutdown {
+    let connections = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let taken = async {
+            // The semaphore is never closed.
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            listener.accept().await.map(|accepted| (place, accepted))
+        };
+        let taken = tokio::select! {
+            taken = taken => taken,
+            () = stopping.cancelled() => return connections,
+        };
+        match taken {
+            Ok((place, (stream, peer))) => {
+                let connection = connections.watch(connection(router.clone(), stream, peer));
+                tokio::spawn(async move {
+                    // A connection that breaks off is the client's business.
+                    let _ = connection.await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not taken");
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection. Whoever sends a request a byte at a time, or does not take
+/// what is sent, does not hold it for ever.
+fn connection(
+    router: Router,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> impl GracefulConnection<Error = hyper::Error> + Send + use<> {
+    // Events are small and must not wait for each other.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "small packets may be delayed");
+    }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().call(request)
+    });
+    let stream = TokioIo::new(Impatient::new(stream, Duration::from_secs(STALL_SECONDS)));
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(HEADER_SECONDS))
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(stream, service)
+}
+
+/// Drops what is over, now and then.
+async fn sweep(app: App, stopping: CancellationToken) {
+    let mut every = tokio::time::interval(Duration::from_mins(5));
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            _ = every.tick() => {}
+        }
+        if let Err(error) = app.database.rate_limits().sweep().await {
+            tracing::warn!(%error, "old counters were not dropped");
+        }
+        let before = savoir_store::Time::now().minus(Duration::from_mins(30));
+        if let Err(error) = app.database.knowledge().sweep_tasks(before).await {
+            tracing::warn!(%error, "old tasks were not dropped");
+        }
+    }
+}

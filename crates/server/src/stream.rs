@@ -1,0 +1,180 @@
+//! Events become the body of an answer.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderName, HeaderValue, header},
+    response::Response,
+};
+use futures::Stream;
+use savoir_engine::event::{Done, Emitter, Event, Thought};
+use tokio::{
+    sync::mpsc::Receiver,
+    time::{Instant, Interval, MissedTickBehavior, interval_at},
+};
+
+use crate::app::App;
+
+/// What runs: it decides in which words a stream ends when the run cannot say so itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Running {
+    Skill,
+    Chat,
+    Workflow,
+}
+
+impl Running {
+    /// The last events of a run that broke down.
+    fn broke(self) -> [Event; 2] {
+        match self {
+            Self::Skill => {
+                let why = "Skill execution failed";
+                let thought = Thought::new("error", "error").with("error", why);
+                [thought.into(), Event::failed(why)]
+            }
+            Self::Chat => self.cut("Chat generation failed"),
+            Self::Workflow => self.cut("Workflow execution failed"),
+        }
+    }
+
+    /// The last events of a run that is cut short.
+    fn cut(self, why: &str) -> [Event; 2] {
+        match self {
+            Self::Skill | Self::Chat => {
+                [Event::Error { message: why.to_owned() }, Event::failed(why)]
+            }
+            Self::Workflow => {
+                [Event::WorkflowError { error: why.to_owned() }, Event::Done(Done::Complete)]
+            }
+        }
+    }
+}
+
+/// Runs something that tells events, and answers with them as they come.
+///
+/// The run goes on in a task of its own, so that it can tidy up when the client goes away: it learns
+/// of that from its emitter.
+pub(crate) fn answer<F, R>(app: &App, running: Running, run: F) -> Response
+where
+    F: FnOnce(Emitter) -> R,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let (emitter, events) = Emitter::channel();
+    app.tasks.spawn(run(emitter));
+    let body = Body::from_stream(frames(app.clone(), running, events));
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::CONNECTION, "keep-alive"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Counts a stream as open as long as it is.
+struct Open(App);
+
+impl Open {
+    fn new(app: App) -> Self {
+        app.metrics.stream_began();
+        Self(app)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.metrics.stream_ended();
+    }
+}
+
+/// What those are told who listen when the server stops.
+const STOPPING: &str = "The server is stopping";
+
+struct Frames {
+    open: Open,
+    running: Running,
+    events: Receiver<Event>,
+    heartbeat: Interval,
+    /// Whether the last event was sent.
+    over: bool,
+}
+
+fn frames(
+    app: App,
+    running: Running,
+    events: Receiver<Event>,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let heartbeat = heartbeat(app.config.heartbeat);
+    let frames = Frames { open: Open::new(app), running, events, heartbeat, over: false };
+    futures::stream::unfold(frames, |mut frames| async move {
+        let bytes = frames.next().await?;
+        Some((Ok(bytes), frames))
+    })
+}
+
+fn heartbeat(every: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + every, every);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+impl Frames {
+    /// The next bytes. Whatever happens to the run, the stream ends with exactly one `done`.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let app = &self.open.0;
+        tokio::select! {
+            biased;
+            event = self.events.recv() => {
+                let Some(event) = event else {
+                    return Some(self.end(&self.running.broke()));
+                };
+                app.metrics.event_sent();
+                self.over = matches!(event, Event::Done(_));
+                Some(event.to_sse().into())
+            }
+            () = app.stop.cancelled() => Some(self.end(&self.running.cut(STOPPING))),
+            _ = self.heartbeat.tick() => Some(Bytes::from_static(b": heartbeat\n\n")),
+        }
+    }
+
+    fn end(&mut self, last: &[Event]) -> Bytes {
+        self.over = true;
+        self.events.close();
+        last.iter().map(Event::to_sse).collect::<String>().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_breaks_down_ends_in_the_words_of_its_kind() {
+        let text =
+            |running: Running| -> String { running.broke().iter().map(Event::to_sse).collect() };
+        assert_eq!(
+            text(Running::Skill),
+            "event: thought\ndata: {\"type\": \"error\", \"status\": \"error\", \"error\": \
+             \"Skill execution failed\"}\n\nevent: done\ndata: {\"status\": \"error\", \
+             \"message\": \"Skill execution failed\"}\n\n"
+        );
+        assert_eq!(
+            text(Running::Chat),
+            "event: error\ndata: {\"message\": \"Chat generation failed\"}\n\nevent: done\n\
+             data: {\"status\": \"error\", \"message\": \"Chat generation failed\"}\n\n"
+        );
+        assert_eq!(
+            text(Running::Workflow),
+            "event: workflow_error\ndata: {\"error\": \"Workflow execution failed\"}\n\n\
+             event: done\ndata: {\"status\": \"complete\"}\n\n"
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Guessing passwords is made slow.
+//!
+//! One client that fails five times for one account waits. So that nobody can lock another out, an
+//! account as a whole bears ten times as many failures; and so that nobody tries one password on
+//! many accounts, so does an address bear four times as many.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use savoir_store::Time;
+
+use crate::{
+    accounts::Email,
+    app::App,
+    error::{ApiError, ApiResult},
+};
+
+/// How long a failure is remembered.
+const WINDOW: Duration = Duration::from_mins(15);
+
+/// Failures of one client for one account.
+const MOST_HERE: u64 = 5;
+/// Failures of one client for all accounts.
+const MOST_FROM_ADDRESS: u64 = 20;
+/// Failures of all clients for one account.
+const MOST_FOR_ACCOUNT: u64 = 50;
+
+/// Something that failures are counted by, and how many there may be.
+#[derive(Debug)]
+struct Counter {
+    key: String,
+    most: u64,
+}
+
+/// A password is about to be checked.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// Forgotten when the password is right. Counted before it is checked, so that guesses that come
+    /// at once are counted too.
+    guesses: Vec<Counter>,
+    /// Not forgotten: else one's own account would make room for guesses at those of others.
+    source: Option<Counter>,
+}
+
+impl Attempt {
+    /// Someone wants to log in.
+    pub(crate) async fn login(app: &App, email: &Email, address: &str) -> ApiResult<Self> {
+        let email = email.as_str();
+        let guesses = vec![
+            Counter { key: format!("login:{email} {address}"), most: MOST_HERE },
+            Counter { key: format!("login:{email}"), most: MOST_FOR_ACCOUNT },
+        ];
+        let source = Counter { key: format!("login:{address}"), most: MOST_FROM_ADDRESS };
+        Self { guesses, source: Some(source) }.begin(app).await
+    }
+
+    /// Someone who is logged in tells their password once more.
+    pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
+        let guess = Counter { key: format!("password:{user_id}"), most: MOST_HERE };
+        Self { guesses: vec![guess], source: None }.begin(app).await
+    }
+
+    async fn begin(self, app: &App) -> ApiResult<Self> {
+        for counter in self.guesses.iter().chain(&self.source) {
+            counter.allow(app, counter.most.saturating_sub(1)).await?;
+        }
+        for counter in &self.guesses {
+            app.database.accounts().note_failure(&counter.key).await?;
+            counter.allow(app, counter.most).await?;
+        }
+        Ok(self)
+    }
+
+    /// The password was wrong.
+    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
+        if let Some(source) = &self.source {
+            app.database.accounts().note_failure(&source.key).await?;
+        }
+        Ok(())
+    }
+
+    /// The password was right.
+    pub(crate) async fn succeeded(self, app: &App) -> ApiResult<()> {
+        for counter in &self.guesses {
+            app.database.accounts().forget_failures(&counter.key).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Counter {
+    /// Refuses if there are more failures than `most` by now.
+    async fn allow(&self, app: &App, most: u64) -> ApiResult<()> {
+        let since = Time::now().minus(WINDOW);
+        let (count, first) = app.database.accounts().failures(&self.key, since).await?;
+        if count <= most {
+            return Ok(());
+        }
+        let over = first.unwrap_or_else(Time::now).plus(WINDOW);
+        let wait = (over.seconds() - Time::now().seconds()).max(1);
+        let text = "Too many failed login attempts. Please try again later.";
+        Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
+            .with_header(header::RETRY_AFTER, HeaderValue::from(wait)))
+    }
+}

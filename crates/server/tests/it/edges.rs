@@ -1,0 +1,197 @@
+//! What is not as it should be, and what goes around every request.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::{ADMIN, Reply, TestServer};
+
+#[tokio::test]
+async fn who_is_there() {
+    let server = TestServer::start().await;
+    let stranger = server.stranger();
+    let identity = json!({"name": "Agent Flow Lite API", "version": "0.1.0", "status": "running"});
+    stranger.get("/").await.is(200, &identity);
+    stranger.get("/health").await.is(200, &json!({"status": "healthy"}));
+    let ready = json!({"status": "ready", "database": "ok", "storage": "ok"});
+    stranger.get("/ready").await.is(200, &ready);
+    let head = Reply::of(stranger.request(Method::HEAD, "/health")).await;
+    assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn routes_and_methods_that_are_not_there() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    for path in ["/none", "/api", "/api/v1", "/api/v1/none", "/api/v1/auth/me/", "/api/v2/skills"] {
+        ada.get(path).await.refuses(404, "Not Found");
+    }
+    for (method, path, allowed) in [
+        ("PUT", "/api/v1/auth/me", "GET,HEAD"),
+        ("GET", "/api/v1/auth/login", "POST"),
+        ("PATCH", "/api/v1/skills", "GET,HEAD,POST"),
+        ("BREW", "/api/v1/skills/x", "GET,HEAD,PUT,DELETE"),
+        ("POST", "/health", "GET,HEAD"),
+    ] {
+        let method: Method = method.parse().unwrap();
+        let reply = Reply::of(ada.request(method, path)).await;
+        reply.refuses(405, "Method Not Allowed");
+        assert_eq!(sorted(reply.header("allow")), sorted(allowed), "{path}");
+    }
+}
+
+fn sorted(methods: &str) -> Vec<String> {
+    let mut methods: Vec<String> =
+        methods.split(',').map(|method| method.trim().to_owned()).collect();
+    methods.sort();
+    methods
+}
+
+#[tokio::test]
+async fn bodies_that_are_none() {
+    let server = TestServer::start().await;
+    let stranger = server.stranger();
+    let login = || stranger.request(Method::POST, "/api/v1/auth/login");
+    let decode = "JSON decode error";
+    let reply = Reply::of(login().body("{\"email\":")).await;
+    reply.differs("json_invalid", &json!(["body", 9]), decode, &json!({}));
+    let reply = Reply::of(login().body(&b"{\"email\": \"\xff\xfe\"}"[..])).await;
+    assert_eq!(
+        (reply.status.as_u16(), &reply.json()["detail"][0]["type"]),
+        (422, &json!("json_invalid"))
+    );
+    let reply = Reply::of(login()).await;
+    reply.differs("missing", &json!(["body"]), "Field required", &json!(null));
+    let reply = Reply::of(login().body("[]")).await;
+    let message = "Input should be a valid dictionary or object to extract fields from";
+    reply.differs("model_attributes_type", &json!(["body"]), message, &json!([]));
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(Reply::of(login().body(deep)).await.status, 422);
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_large() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let large = "x".repeat(1024 * 1024 + 1);
+    let request = ada.request(Method::POST, "/api/v1/skills").body(large.clone());
+    Reply::of(request).await.refuses(413, "Request body too large");
+    // Without a length in front, too.
+    let chunks = futures::stream::iter([Ok::<_, std::io::Error>(large)]);
+    let body = reqwest::Body::wrap_stream(chunks);
+    let request = ada.request(Method::POST, "/api/v1/skills").body(body);
+    Reply::of(request).await.refuses(413, "Request body too large");
+    // Who asks is looked at first.
+    let request = server.stranger().request(Method::POST, "/api/v1/skills");
+    let reply = Reply::of(request.body("x".repeat(100))).await;
+    reply.refuses(401, "Missing or invalid Authorization header");
+}
+
+#[tokio::test]
+async fn paths_that_are_no_text() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let reply = ada.get("/api/v1/skills/%ff").await;
+    reply.refuses(400, "The path is not valid UTF-8");
+    let reply = ada.get("/api/v1/skills/..%2f..%2fetc").await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.json()["detail"]["field"], "name");
+}
+
+#[tokio::test]
+async fn every_answer_has_a_number() {
+    let server = TestServer::start().await;
+    let stranger = server.stranger();
+    let (one, two) = (stranger.get("/health").await, stranger.get("/none").await);
+    assert_eq!(one.header("x-request-id").len(), 36);
+    assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
+    let given = stranger.header("x-request-id", "proxy-12345678").get("/health").await;
+    assert_eq!(given.header("x-request-id"), "proxy-12345678");
+    for bad in ["short", "with blanks in it", "<script>alert(1)</script>"] {
+        let reply = stranger.header("x-request-id", bad).get("/health").await;
+        assert_ne!(reply.header("x-request-id"), bad);
+    }
+    assert_eq!(one.header("x-content-type-options"), "nosniff");
+    assert_eq!(stranger.get("/api/v1/auth/me").await.header("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn a_failure_of_ours_says_nothing_but_its_number() {
+    let server = TestServer::with(|config| config.limits.all = 0).await;
+    let ada = server.register("ada@example.org").await;
+    server.database.close().await;
+    let reply = ada.get("/api/v1/auth/me").await;
+    reply.refuses(500, "Internal server error");
+    assert!(!reply.header("x-request-id").is_empty());
+    let reply = server.stranger().get("/ready").await;
+    assert_eq!(reply.status, 503);
+}
+
+#[tokio::test]
+async fn the_limit_for_all_fails_in_the_same_words() {
+    let server = TestServer::start().await;
+    server.database.close().await;
+    let reply = server.stranger().get("/api/v1/auth/me").await;
+    reply.refuses(500, "Internal server error");
+    assert!(!reply.header("x-request-id").is_empty());
+}
+
+#[tokio::test]
+async fn pages_of_other_origins() {
+    let server = TestServer::with(|config| config.limits.all = 1).await;
+    let ours = "http://localhost:5173";
+    let preflight = |origin: &str| {
+        let request = server.stranger().header("origin", origin);
+        let request = request.request(Method::OPTIONS, "/api/v1/skills/x");
+        request
+            .header("access-control-request-method", "PUT")
+            .header("access-control-request-headers", "authorization,content-type")
+    };
+    // Asking whether one may ask is free.
+    for _ in 0..3 {
+        let reply = Reply::of(preflight(ours)).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.header("access-control-allow-origin"), ours);
+        assert_eq!(reply.header("access-control-allow-credentials"), "true");
+        assert_eq!(
+            sorted(reply.header("access-control-allow-methods")),
+            sorted("GET,POST,PUT,PATCH,DELETE,OPTIONS")
+        );
+        assert_eq!(
+            sorted(&reply.header("access-control-allow-headers").to_lowercase()),
+            sorted("authorization,content-type")
+        );
+        assert!(!reply.header("x-request-id").is_empty());
+    }
+    let reply = Reply::of(preflight("https://elsewhere.example")).await;
+    assert_eq!(reply.header("access-control-allow-origin"), "");
+
+    let page = server.stranger().header("origin", ours);
+    let reply = page.get("/api/v1/auth/me").await;
+    assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (401, ours));
+    // A page learns that it asked too often.
+    let reply = page.get("/api/v1/auth/me").await;
+    assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (429, ours));
+}
+
+#[tokio::test]
+async fn figures_are_not_for_everyone() {
+    let server = TestServer::start().await;
+    let admin = server.register(ADMIN).await;
+    let ada = server.register("ada@example.org").await;
+    let reply = server.stranger().get("/metrics").await;
+    assert_eq!(reply.status, 200);
+    assert!(reply.text.contains("route=\"/api/v1/auth/register\""));
+    let from_afar = |client: &crate::harness::Client| client.header("x-forwarded-for", "192.0.2.1");
+    let text = "Figures are for this machine and for administrators";
+    from_afar(&server.stranger()).get("/metrics").await.refuses(403, text);
+    from_afar(&ada).get("/metrics").await.refuses(403, "Admin access required");
+    assert_eq!(from_afar(&admin).get("/metrics").await.status, 200);
+    let reply = from_afar(&server.client("x")).get("/metrics").await;
+    reply.refuses(401, "Invalid or expired token");
+    for (scope, status) in [("admin", 200), ("chat", 403)] {
+        let body = json!({"name": "p", "scopes": [scope]});
+        let made = admin.post("/api/v1/auth/tokens", &body).await.json();
+        let program = server.client(made["token"].as_str().unwrap());
+        assert_eq!(from_afar(&program).get("/metrics").await.status, status);
+    }
+}

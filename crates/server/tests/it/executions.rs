@@ -1,0 +1,159 @@
+//! Runs of workflows that stopped go on.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    chat::Place,
+    harness::ADMIN,
+    model::Answer,
+    run::read_until,
+    workflows::{WORKFLOWS, execute, execution_of, graph, keep, told},
+};
+
+fn chain() -> Value {
+    graph(
+        &[
+            ("s", "start", json!({})),
+            ("m", "llm", json!({})),
+            ("n", "llm", json!({"systemPrompt": "After {{m.output}}"})),
+            ("e", "end", json!({})),
+        ],
+        &["s m", "m n", "n e"],
+    )
+}
+
+#[tokio::test]
+async fn what_there_is_to_see() {
+    let place = Place::new(&[]).await;
+    let id = keep(&place.ada, &chain()).await;
+    let body = json!({"input": "é", "model": "stub:large"});
+    let reply = place.ada.post(&format!("{WORKFLOWS}/{id}/execute"), &body).await;
+    assert!(place.model.asked().iter().all(|request| request.model == "large"));
+    let execution = execution_of(&reply.text);
+    let path = format!("{WORKFLOWS}/executions/{execution}");
+    let seen = place.ada.get(&path).await;
+    let (created, updated) = (&seen.json()["created_at"], &seen.json()["updated_at"]);
+    seen.is(
+        200,
+        &json!({
+            "id": execution, "workflow_id": id, "user_id": place.ada.id().to_string(),
+            "status": "completed", "initial_input": "é", "model": "stub:large",
+            "executed_nodes": ["s", "m", "n", "e"], "queue": [],
+            "created_at": created, "updated_at": updated,
+        }),
+    );
+    let resume = format!("{path}/resume");
+    place.ada.call(&resume).await.refuses(400, "Execution already completed");
+
+    let admin = place.server.register(ADMIN).await;
+    let bob = place.server.register("bob@example.org").await;
+    let text = format!("Execution {execution} not found");
+    bob.get(&path).await.refuses(404, &text);
+    bob.call(&resume).await.refuses(404, &text);
+    assert_eq!(admin.get(&path).await.status, 200);
+    place
+        .ada
+        .get(&format!("{WORKFLOWS}/executions/no"))
+        .await
+        .refuses(404, "Execution no not found");
+    place
+        .ada
+        .call(&format!("{WORKFLOWS}/executions/no/resume"))
+        .await
+        .refuses(404, "Execution no not found");
+    place.ada.delete(&format!("{WORKFLOWS}/{id}")).await;
+    place.ada.get(&path).await.refuses(404, &text);
+}
+
+#[tokio::test]
+async fn a_failed_run_goes_on() {
+    let place = Place::new(&[Answer::Says(&["one"]), Answer::Fails(&["tw"])]).await;
+    let id = keep(&place.ada, &chain()).await;
+    let reply = execute(&place.ada, &id, "x").await;
+    let execution = execution_of(&reply.text);
+    let path = format!("{WORKFLOWS}/executions/{execution}");
+    let seen = place.ada.get(&path).await.json();
+    assert_eq!(seen["status"], "failed");
+    assert_eq!((&seen["executed_nodes"], &seen["queue"]), (&json!(["s", "m"]), &json!(["n"])));
+
+    let reply = place.ada.call(&format!("{path}/resume")).await;
+    let start = format!(
+        r#"{{"workflow_id": "{id}", "workflow_name": "W", "execution_id": "{execution}", "resumed": true}}"#
+    );
+    reply.streams(&[
+        ("workflow_start", &start),
+        ("node_start", r#"{"node_id": "n", "node_type": "llm"}"#),
+        ("token", r#"{"node_id": "n", "content": "Hello"}"#),
+        ("token", r#"{"node_id": "n", "content": " you"}"#),
+        ("node_complete", r#"{"node_id": "n", "output": "Hello you"}"#),
+        ("node_start", r#"{"node_id": "e", "node_type": "end"}"#),
+        ("node_complete", r#"{"node_id": "e", "output": "Hello you"}"#),
+        ("workflow_complete", r#"{"final_output": "Hello you"}"#),
+        ("done", r#"{"status": "complete"}"#),
+    ]);
+    assert_eq!(place.model.last(), ("After one".to_owned(), "one".to_owned()));
+    assert_eq!(place.ada.get(&path).await.json()["status"], "completed");
+    place.ada.call(&format!("{path}/resume")).await.refuses(400, "Execution already completed");
+}
+
+#[tokio::test]
+async fn one_at_a_time() {
+    let place = Place::new(&[Answer::Says(&["one"]), Answer::Hangs(&["two"])]).await;
+    let id = keep(&place.ada, &chain()).await;
+    let run = format!("{WORKFLOWS}/{id}/execute");
+    let (stream, told) = read_until(&place.ada, &run, &json!({"input": "x"}), "two").await;
+    let path = format!("{WORKFLOWS}/executions/{}", execution_of(&told));
+    let seen = place.ada.get(&path).await.json();
+    assert_eq!(seen["status"], "running");
+    assert_eq!((&seen["executed_nodes"], &seen["queue"]), (&json!(["s", "m"]), &json!(["n"])));
+    place.ada.call(&format!("{path}/resume")).await.refuses(409, "Execution is still running");
+    drop(stream);
+    place.model.has_open(0).await;
+    // Whoever left it can go on with it.
+    let mut seen = place.ada.get(&path).await.json();
+    for _ in 0..100 {
+        if seen["status"] == "failed" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        seen = place.ada.get(&path).await.json();
+    }
+    assert_eq!((&seen["status"], &seen["queue"]), (&json!("failed"), &json!(["n"])));
+    let reply = place.ada.call(&format!("{path}/resume")).await;
+    assert!(reply.text.contains(r#"{"final_output": "Hello you"}"#), "{}", reply.text);
+}
+
+#[tokio::test]
+async fn a_run_that_was_left_can_be_resumed_by_one() {
+    let place = Place::new(&[Answer::Hangs(&["one"])]).await;
+    let id = keep(&place.ada, &chain()).await;
+    let reply = execute(&place.ada, &id, "x").await;
+    told(
+        &reply,
+        &id,
+        &[
+            ("node_start", r#"{"node_id": "s", "node_type": "start"}"#),
+            ("node_complete", r#"{"node_id": "s", "output": "x"}"#),
+            ("node_start", r#"{"node_id": "m", "node_type": "llm"}"#),
+            ("token", r#"{"node_id": "m", "content": "one"}"#),
+            ("workflow_error", r#"{"error": "Workflow execution timed out (1s)"}"#),
+        ],
+    );
+    let path = format!("{WORKFLOWS}/executions/{}", execution_of(&reply.text));
+    assert_eq!(place.ada.get(&path).await.json()["queue"], json!(["m"]));
+    place.model.next(Answer::Hangs(&["again"]));
+    // Of several who resume it, one has it.
+    let resumed = (0..4).map(async |_| place.ada.call(&format!("{path}/resume")).await);
+    let replies = futures::future::join_all(resumed).await;
+    let busy = replies.iter().filter(|reply| reply.status == 409).count();
+    assert_eq!(busy, 3);
+    assert_eq!(place.ada.get(&path).await.json()["status"], "failed");
+    // What was drawn anew since counts; what ran is not run again.
+    let drawn = graph(&[("s", "start", json!({})), ("m", "end", json!({}))], &["s m"]);
+    place.ada.put(&format!("{WORKFLOWS}/{id}"), &json!({"graph_data": drawn})).await;
+    let reply = place.ada.call(&format!("{path}/resume")).await;
+    assert!(reply.text.contains(r#"{"final_output": "x"}"#), "{}", reply.text);
+    assert!(!reply.text.contains(r#""node_id": "s""#), "{}", reply.text);
+}

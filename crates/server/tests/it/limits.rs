@@ -1,0 +1,144 @@
+//! Section 1.2 of the contract: how often one may ask.
+
+use savoir_server::Registration;
+use savoir_store::Time;
+use serde_json::{Value, json};
+
+use crate::harness::{PASSWORD, Reply, TestServer};
+
+fn exceeded(limit: u32) -> Value {
+    json!({"error": format!("Rate limit exceeded: {limit} per 1 minute")})
+}
+
+/// What the headers say: the limit, what is left, and the seconds until it is as at first.
+fn budget(reply: &Reply) -> (u32, u32, i64) {
+    let number = |name: &str| reply.header(name).parse::<i64>().unwrap();
+    let wait = number("x-ratelimit-reset") - Time::now().seconds();
+    let small = |name: &str| u32::try_from(number(name)).unwrap();
+    (small("x-ratelimit-limit"), small("x-ratelimit-remaining"), wait)
+}
+
+#[tokio::test]
+async fn a_route_has_a_limit() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let bob = server.register("bob@example.org").await;
+    for left in (0..60).rev() {
+        let reply = ada.get("/api/v1/auth/me").await;
+        assert_eq!(reply.status, 200);
+        let (limit, remaining, wait) = budget(&reply);
+        assert_eq!((limit, remaining), (60, left));
+        assert!((0..=60).contains(&wait), "{wait}");
+        assert_eq!(reply.header("retry-after"), "");
+    }
+    let reply = ada.get("/api/v1/auth/me").await;
+    reply.is(429, &exceeded(60));
+    assert_eq!((budget(&reply).0, budget(&reply).1), (60, 0));
+    let wait: i64 = reply.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    // Another route, and another person.
+    assert_eq!(ada.get("/api/v1/skills").await.status, 200);
+    assert_eq!(bob.get("/api/v1/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn running_skills_has_one_limit_for_all_names() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let run = |name: &str| format!("/api/v1/skills/{name}/run");
+    // What has another shape does not count, what is missing does.
+    for _ in 0..3 {
+        assert_eq!(ada.post(&run("x"), &json!({"inputs": 1})).await.status, 422);
+    }
+    for number in 0..10 {
+        let reply = ada.post(&run(&format!("none-{number}")), &json!({})).await;
+        assert_eq!(reply.status, 404);
+    }
+    ada.post(&run("other"), &json!({})).await.is(429, &exceeded(10));
+    // The body is looked at first.
+    assert_eq!(ada.post(&run("x"), &json!({"inputs": 1})).await.status, 422);
+}
+
+#[tokio::test]
+async fn all_routes_together_have_a_limit() {
+    let server = TestServer::with(|config| config.limits.all = 5).await;
+    let ada = server.register("ada@example.org").await;
+    // Registration counted for the address, not for the person.
+    for _ in 0..4 {
+        assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
+    }
+    assert_eq!(ada.get("/api/v1/none").await.status, 404);
+    let reply = ada.get("/api/v1/skills").await;
+    reply.is(429, &exceeded(5));
+    assert_eq!((budget(&reply).0, budget(&reply).1), (5, 0));
+    assert!(!reply.header("retry-after").is_empty());
+    assert!(!reply.header("x-request-id").is_empty());
+    // Made-up tokens do not make new counters.
+    for token in ["a", "b", "sav_c", "sav_d"] {
+        assert_eq!(server.client(token).get("/api/v1/skills").await.status, 401);
+    }
+    server.client("sav_e").get("/api/v1/skills").await.is(429, &exceeded(5));
+    // What is not the API goes on.
+    assert_eq!(server.stranger().get("/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_program_counts_as_its_person() {
+    let server = TestServer::with(|config| config.limits.all = 3).await;
+    let ada = server.register("ada@example.org").await;
+    let made = ada.post("/api/v1/auth/tokens", &json!({"name": "p"})).await.json();
+    let program = server.client(made["token"].as_str().unwrap());
+    assert_eq!(program.get("/api/v1/auth/me").await.status, 200);
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
+    program.get("/api/v1/auth/me").await.is(429, &exceeded(3));
+}
+
+#[tokio::test]
+async fn strangers_are_counted_by_address() {
+    let server = TestServer::with(|config| {
+        config.behind_proxy = true;
+        config.registration = Registration::Open;
+        config.limits.routes = 3;
+    })
+    .await;
+    let here = server.stranger().header("x-forwarded-for", "10.0.0.1, 192.0.2.1");
+    let body = json!({"email": "x", "password": PASSWORD});
+    // What has another shape does not count.
+    assert_eq!(here.post("/api/v1/auth/register", &json!({})).await.status, 422);
+    for _ in 0..3 {
+        assert_eq!(here.post("/api/v1/auth/register", &body).await.status, 400);
+    }
+    // What the client says before the proxy's word changes nothing.
+    let forged = server.stranger().header("x-forwarded-for", "10.9.9.9, 192.0.2.1");
+    forged.post("/api/v1/auth/register", &body).await.is(429, &exceeded(3));
+    let there = server.stranger().header("x-forwarded-for", "192.0.2.2");
+    assert_eq!(there.post("/api/v1/auth/register", &body).await.status, 400);
+    // Logging in is another route.
+    assert_eq!(here.post("/api/v1/auth/login", &body).await.status, 400);
+}
+
+#[tokio::test]
+async fn what_ends_in_401_does_not_count() {
+    let server = TestServer::with(|config| config.limits.routes = 2).await;
+    let ada = server.register("ada@example.org").await;
+    for _ in 0..5 {
+        let reply = server.client("none").get("/api/v1/auth/me").await;
+        assert_eq!(reply.status, 401);
+        assert_eq!(reply.header("x-ratelimit-limit"), "");
+    }
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
+    // The head of an answer counts as the answer.
+    let head = ada.request(reqwest::Method::HEAD, "/api/v1/auth/me");
+    assert_eq!(Reply::of(head).await.status, 200);
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 429);
+}
+
+#[tokio::test]
+async fn many_at_once_are_counted_exactly() {
+    let server = TestServer::with(|config| config.limits.routes = 7).await;
+    let ada = server.register("ada@example.org").await;
+    let replies = futures::future::join_all((0..25).map(|_| ada.get("/api/v1/auth/me"))).await;
+    let good = replies.iter().filter(|reply| reply.status == 200).count();
+    let refused = replies.iter().filter(|reply| reply.status == 429).count();
+    assert_eq!((good, refused), (7, 18));
+}

@@ -1,0 +1,30 @@
+//! The server as clients see it: over TCP, with a database and files in a folder of their own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::print_stderr, reason = "a test says what it leaves out")]
+
+mod accounts;
+mod admin;
+mod chat;
+mod edges;
+mod executions;
+mod files;
+mod flows;
+mod harness;
+mod knowledge;
+mod limits;
+mod many;
+mod model;
+mod nodes;
+mod openapi;
+mod owners;
+mod pages;
+mod publish;
+mod run;
+mod scopes;
+mod sessions;
+mod setup;
+mod skills;
+mod tokens;
+mod vectors;
+mod workflows;

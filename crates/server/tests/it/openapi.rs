@@ -1,0 +1,72 @@
+//! The document of all routes.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use savoir_server::openapi;
+use serde_json::Value;
+
+use crate::harness::{Reply, TestServer};
+
+#[test]
+fn the_document() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&openapi()).unwrap());
+}
+
+#[test]
+fn what_it_refers_to_is_there() {
+    fn walk(value: &Value, document: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| walk(item, document)),
+            Value::Object(members) => {
+                if let Some(path) = members.get("$ref").and_then(Value::as_str) {
+                    assert!(document.pointer(&path[1..]).is_some(), "{path}");
+                }
+                members.values().for_each(|item| walk(item, document));
+            }
+            _ => {}
+        }
+    }
+    let document = serde_json::to_value(openapi()).unwrap();
+    walk(&document, &document);
+}
+
+#[tokio::test]
+async fn it_is_served() {
+    let server = TestServer::start().await;
+    let reply = server.stranger().get("/openapi.json").await;
+    assert_eq!(reply.header("content-type"), "application/json");
+    assert_eq!(reply.json(), serde_json::to_value(openapi()).unwrap());
+}
+
+#[tokio::test]
+async fn every_documented_route_is_there() {
+    let server = TestServer::start().await;
+    let document = serde_json::to_value(openapi()).unwrap();
+    let (mut open, mut names) = (Vec::new(), BTreeSet::new());
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+            assert!(operation["tags"][0].is_string(), "{method} {path} has no tag");
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                assert!(answer["description"].is_string(), "{method} {path} {status}");
+            }
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let asked = path.replace(['{', '}'], "");
+            let reply = Reply::of(server.stranger().request(method.clone(), &asked)).await;
+            if operation["security"].is_array() {
+                let text = "Missing or invalid Authorization header";
+                assert_eq!(reply.status, 401, "{method} {path}");
+                reply.refuses(401, text);
+            } else {
+                assert!(![404, 405].contains(&reply.status.as_u16()), "{method} {path}");
+                open.push(format!("{method} {path}"));
+            }
+        }
+    }
+    open.retain(|route| !route.contains("/publish/"));
+    open.sort();
+    assert_eq!(open, ["POST /api/v1/auth/login", "POST /api/v1/auth/register"]);
+}
