@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+mod admin;
+mod answer;
 mod approvals;
 mod approve;
 mod check;
@@ -8,7 +10,10 @@ mod config;
 mod conformance;
 mod convert;
 mod doctor;
+mod extract;
+mod kb;
 mod man;
+mod models;
 mod new;
 mod prompt;
 mod record;
@@ -18,8 +23,10 @@ mod rules;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod show;
 mod tools;
+mod workflow;
 
 use std::process::ExitCode;
 
@@ -29,9 +36,9 @@ use clap::{
 };
 use savoir_skill::Dialect;
 
-use crate::error::CommandError;
+use crate::{error::CommandError, extractor};
 
-/// Makes any SKILL.md work anywhere: reads every dialect, checks it, mends it, converts it.
+/// Makes any SKILL.md work anywhere: reads every dialect, checks it, mends it, runs it, serves it.
 #[derive(Debug, Parser)]
 #[command(name = "savoir", version, about, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
@@ -43,6 +50,7 @@ Examples:
   savoir new my-skill --dialect gaia     begin a skill
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it
+  savoir serve                           skills, chat, knowledge and workflows over HTTP
 
 Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
 pub(crate) struct Cli {
@@ -63,6 +71,11 @@ enum Command {
     Revoke(revoke::Args),
     Run(run::Args),
     Runs(runs::Args),
+    Models(models::Args),
+    Kb(kb::Args),
+    Workflow(workflow::Args),
+    Serve(serve::Args),
+    Admin(admin::Args),
     Doctor(doctor::Args),
     Rules(rules::Args),
     Schema(schema::Args),
@@ -70,6 +83,9 @@ enum Command {
     Conformance(conformance::Args),
     Completions(completions::Args),
     Man(man::Args),
+    /// Read one PDF from standard input
+    #[command(name = extractor::COMMAND, hide = true)]
+    Extract,
 }
 
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
@@ -85,6 +101,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Models(args) => models::run(&args),
+        Command::Kb(args) => kb::run(&args),
+        Command::Workflow(args) => workflow::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Admin(args) => admin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Schema(args) => schema::run(&args),
@@ -92,6 +113,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Conformance(args) => conformance::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Extract => extract::run(),
     }
 }
 

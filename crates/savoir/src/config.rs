@@ -1,10 +1,17 @@
 //! Settings: `savoir.toml` of the project, the user's file, the environment, and flags; later wins.
+//!
+//! A project says how its skills are checked. What a server keeps where, and which models are asked
+//! with which keys, is the user's alone: a stranger's repository must not send keys elsewhere.
+
+mod serve;
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
 };
 
+use savoir_model::{EmbeddingSettings, ProviderSettings};
 use savoir_skill::{
     Dialect,
     check::{self, Target},
@@ -12,6 +19,9 @@ use savoir_skill::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(crate) use self::serve::{
+    ADDRESS, GRACE, LogFormat, LogLevel, RateLimit, Registration, ServeLayer, masked,
+};
 use crate::error::CommandError;
 
 /// Name of a project's file.
@@ -21,6 +31,10 @@ const PROJECT_FILE: &str = "savoir.toml";
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) check: CheckConfig,
+    /// What was said of the server, flags left out.
+    pub(crate) serve: ServeLayer,
+    /// What the user's file says of models.
+    pub(crate) models: ModelTables,
     /// Where each setting came from, by dotted name.
     origins: Vec<(String, Value, String)>,
 }
@@ -36,11 +50,31 @@ pub(crate) struct CheckConfig {
 }
 
 /// One file as it is written.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     #[serde(default)]
     check: CheckFile,
+    serve: Option<ServeLayer>,
+    model: Option<String>,
+    models: Option<BTreeMap<String, ProviderSettings>>,
+    embedding: Option<EmbeddingSettings>,
+}
+
+/// What a file says of models: `model`, the tables `[models.NAME]`, and `[embedding]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ModelTables {
+    /// `provider:model` that is taken when none is named.
+    pub(crate) default: Option<String>,
+    pub(crate) providers: BTreeMap<String, ProviderSettings>,
+    pub(crate) embedding: Option<EmbeddingSettings>,
+}
+
+/// Whose a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Project,
+    User,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -63,10 +97,10 @@ impl Config {
     pub(crate) fn load(start: &Path) -> Result<Self, CommandError> {
         let mut config = Self::default();
         if let Some(path) = project_file(start) {
-            config.file(&path)?;
+            config.file(&path, Owner::Project)?;
         }
         if let Some(path) = user_file().filter(|path| path.is_file()) {
-            config.file(&path)?;
+            config.file(&path, Owner::User)?;
         }
         config.environment()?;
         Ok(config)
@@ -74,31 +108,86 @@ impl Config {
 
     /// Every setting with its value and where that came from.
     pub(crate) fn effective(&self) -> Vec<(String, Value, String)> {
-        let defaults = [
+        let check = [
             ("check.dialect", Value::Null),
             ("check.ignore", json!([])),
             ("check.select", json!([])),
             ("check.strict", json!(false)),
             ("check.target", json!([])),
         ];
+        let check = check.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let serve = ServeLayer::defaults().into_iter();
+        let serve = serve.map(|(name, value)| (format!("serve.{name}"), value));
         let set = |name: &str| self.origins.iter().find(|(known, ..)| known == name).cloned();
-        defaults
-            .into_iter()
-            .map(|(name, value)| {
-                set(name).unwrap_or_else(|| (name.into(), value, "default".into()))
-            })
-            .collect()
+        let known = check
+            .chain(serve)
+            .map(|(name, value)| set(&name).unwrap_or_else(|| (name, value, "default".to_owned())));
+        let of_models = |name: &str| !name.starts_with("check.") && !name.starts_with("serve.");
+        let models = self.origins.iter().filter(|(name, ..)| of_models(name)).cloned();
+        known.chain(models).collect()
     }
 
-    fn file(&mut self, path: &Path) -> Result<(), CommandError> {
+    fn file(&mut self, path: &Path, owner: Owner) -> Result<(), CommandError> {
         let shown = path.display();
         let text = fs::read_to_string(path)
             .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
         let file: File = toml::from_str(&text).map_err(|error| {
             CommandError::input(format!("{shown}: {}", error.to_string().trim_end()))
-                .hint("`[check]` has select, ignore, strict, target and dialect; `savoir config` shows them")
+                .hint("`savoir config` shows every setting; docs/configuration.md explains them")
         })?;
-        self.layer(file.check, &shown.to_string())
+        if owner == Owner::Project {
+            file.require_shared(path)?;
+        }
+        let origin = shown.to_string();
+        let File { check, serve, model, models, embedding } = file;
+        self.serve_layer(serve.unwrap_or_default(), &origin);
+        let providers = models.unwrap_or_default();
+        self.model_tables(ModelTables { default: model, providers, embedding }, &origin);
+        self.layer(check, &origin)
+    }
+
+    /// Notes what a layer says of the server.
+    fn serve_layer(&mut self, layer: ServeLayer, origin: &str) {
+        if let Ok(Value::Object(set)) = serde_json::to_value(&layer) {
+            for (key, value) in set {
+                let value = match (key.as_str(), value) {
+                    ("database" | "storage" | "public-url", Value::String(url)) => {
+                        masked(&url).into()
+                    }
+                    (_, value) => value,
+                };
+                self.note(format!("serve.{key}"), value, origin);
+            }
+        }
+        self.serve = layer.over(std::mem::take(&mut self.serve));
+    }
+
+    /// Notes what a file says of models. Keys cannot stand in it, so all of it can be shown.
+    fn model_tables(&mut self, tables: ModelTables, origin: &str) {
+        if let Some(default) = &tables.default {
+            self.note("model".to_owned(), default.as_str().into(), origin);
+        }
+        for (name, provider) in &tables.providers {
+            self.note_members(&format!("models.{name}"), provider, origin);
+        }
+        if let Some(embedding) = &tables.embedding {
+            self.note_members("embedding", embedding, origin);
+        }
+        self.models = tables;
+    }
+
+    fn note_members(&mut self, table: &str, members: &impl Serialize, origin: &str) {
+        if let Ok(Value::Object(members)) = serde_json::to_value(members) {
+            for (key, value) in members {
+                let value = value.as_str().map(|text| masked(text).into()).unwrap_or(value);
+                self.note(format!("{table}.{key}"), value, origin);
+            }
+        }
+    }
+
+    fn note(&mut self, name: String, value: Value, origin: &str) {
+        self.origins.retain(|(known, ..)| *known != name);
+        self.origins.push((name, value, origin.to_owned()));
     }
 
     fn environment(&mut self) -> Result<(), CommandError> {
@@ -123,6 +212,9 @@ impl Config {
             }
             self.layer(file, &name)?;
         }
+        for (name, layer) in ServeLayer::environment()? {
+            self.serve_layer(layer, &name);
+        }
         Ok(())
     }
 
@@ -131,9 +223,7 @@ impl Config {
             |problem: &dyn std::fmt::Display| CommandError::input(format!("{origin}: {problem}"));
         if let Ok(Value::Object(set)) = serde_json::to_value(&file) {
             for (key, value) in set {
-                let name = format!("check.{key}");
-                self.origins.retain(|(known, ..)| *known != name);
-                self.origins.push((name, value, origin.to_owned()));
+                self.note(format!("check.{key}"), value, origin);
             }
         }
         known_codes(origin, file.select.iter().flatten().chain(file.ignore.iter().flatten()))?;
@@ -154,6 +244,25 @@ impl Config {
             self.check.dialect = Some(word.parse().map_err(|error| wrong(&error))?);
         }
         Ok(())
+    }
+}
+
+impl File {
+    /// Refuses what is not for a project to say.
+    fn require_shared(&self, path: &Path) -> Result<(), CommandError> {
+        let personal = [
+            ("[serve]", self.serve.is_some()),
+            ("model", self.model.is_some()),
+            ("[models]", self.models.is_some()),
+            ("[embedding]", self.embedding.is_some()),
+        ];
+        let Some((name, _)) = personal.into_iter().find(|(_, said)| *said) else { return Ok(()) };
+        let file = path.display();
+        let user = user_file().unwrap_or_default();
+        Err(CommandError::input(format!(
+            "{file}: `{name}` is for a person to say, not for a project"
+        ))
+        .hint(format!("move it to {}", user.display())))
     }
 }
 

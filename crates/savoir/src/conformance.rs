@@ -1,7 +1,7 @@
 //! Conformance vectors: pairs of an input and what must become of it, answered by the library.
 //!
-//! Nothing here knows a rule of a dialect. Each operation calls `savoir-skill`, often a function
-//! the commands call, too, and writes its result as JSON; [`compare`] holds that against what was
+//! Nothing here knows a rule of a dialect. Each operation calls a library, often a function the
+//! commands call, too, and writes its result as JSON; [`compare`] holds that against what was
 //! expected.
 
 mod afl;

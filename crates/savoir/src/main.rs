@@ -9,10 +9,16 @@ mod config;
 mod conformance;
 mod discover;
 mod error;
+mod events;
+mod extractor;
 mod load;
 mod mode;
 mod output;
+mod overheard;
+mod place;
+mod runtime;
 mod target;
+mod voice;
 mod widening;
 mod write;
 

@@ -1,4 +1,5 @@
-//! `savoir run` of a skill without tools: its prompt, and its code blocks if that is asked for.
+//! `savoir run` of a skill without tools: a model answers its prompt, or its code blocks run if that
+//! is asked for.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -13,10 +14,10 @@ use savoir_engine::{
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
 
-use super::run::Door;
+use super::{answer::Asked, run::Door};
 use crate::{error::CommandError, load, output, target};
 
-/// Prepares the prompt and prints it, or runs its code blocks.
+/// Prepares the prompt and has it answered, or runs its code blocks.
 pub(super) fn run(
     door: &Door<'_>,
     pairs: &[(String, String)],
@@ -33,8 +34,10 @@ pub(super) fn run(
     let installed = |reference: &SkillRef| installed_version(reference, door.home());
     let host = Host { path: &path, installed: &installed, mcp_servers: None };
     let folder = door.subject.folder.as_deref().map(|folder| folder.to_string_lossy());
+    // A prompt that asks for nothing and executes nothing has nothing to announce.
+    let quiet = !exec_fences && skill.permissions.is_empty();
     let mut announce = |lines: &[String]| {
-        for line in lines {
+        for line in lines.iter().filter(|_| !quiet) {
             output::note(line);
         }
     };
@@ -51,7 +54,7 @@ pub(super) fn run(
         output::note(warning);
     }
     if !exec_fences {
-        return door.print_prompt(&prepared.prompt);
+        return Asked { skill, inputs: &inputs, model: door.model(), form: door.form() }.run();
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,

@@ -25,6 +25,7 @@ use crate::{
         record::{self, Output},
     },
     error::CommandError,
+    events::Form,
     load,
     mode::Mode,
     output,
@@ -32,19 +33,19 @@ use crate::{
     widening::WideningArgs,
 };
 
-/// Run a tool of a skill in the sandbox, or print a skill's prompt
+/// Run a tool of a skill in the sandbox, or have a model answer its prompt
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A skill's folder alone prints its prompt, or runs its only tool. What follows the folder is a tool
-of the skill, or a script in its folder.
+A skill's folder alone runs its only tool, or puts its prompt to a model; `savoir render` shows the
+prompt alone. What follows the folder is a tool of the skill, or a script in its folder.
 
 Examples:
   savoir run examples/git-helper/git_log --param count=3
   savoir run examples/hello-world/say_hello --param name=Ada --json
   savoir run my-skill/scripts/fill.py -- form.pdf
-  savoir run examples/pull-request-review --input pull_request=https://example.com/pull/1
+  savoir run article-summary --input article=\"$(cat article.txt)\" --model openai:gpt-4o
 
-Exit codes: 0 the tool succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
+Exit codes: 0 it succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A skill's folder or name, then a slash and the tool
@@ -62,7 +63,13 @@ pub(crate) struct Args {
     /// Run the code blocks of the prompt, in the sandbox
     #[arg(long)]
     exec_fences: bool,
-    /// Print the envelope as JSON
+    /// The model that answers a prompt, as provider:model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Say what happens while a model answers, also without a terminal
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print the envelope as JSON; of a prompt, each event as a line of JSON
     #[arg(long)]
     json: bool,
     /// The situation, for skills that ask for it
@@ -197,12 +204,14 @@ impl Door<'_> {
 
     /// Options that mean nothing for what is run are a mistake.
     fn unused_options(&self, tool: Option<&str>) -> Option<CommandError> {
-        let Args { params, params_json, inputs, exec_fences, record, words, .. } = self.args;
+        let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
         let is_script = tool.is_some_and(|tool| self.is_script(tool));
         let unused = match tool {
             Some(_) if !inputs.is_empty() => "--input is for the prompt of a skill",
             Some(_) if *exec_fences => "--exec-fences is for the prompt of a skill",
+            Some(_) if model.is_some() => "--model is for the prompt of a skill",
+            None if *exec_fences && model.is_some() => "--model is not asked with --exec-fences",
             Some(_) if has_params && is_script => "--param is for a tool, and this is a script",
             Some(_) if !words.is_empty() && !is_script => "words after `--` are for a script",
             None if has_params => "--param is for a tool",
@@ -337,15 +346,12 @@ impl Door<'_> {
         self.home
     }
 
-    /// Prints a prompt, whole: the half of one would be another prompt.
-    pub(super) fn print_prompt(&self, text: &str) -> Result<ExitCode, CommandError> {
-        if self.args.json {
-            let empty = Envelope::returned(Value::Null, Duration::ZERO);
-            output::json(&Envelope { output: text.trim_end().to_owned(), ..empty })?;
-        } else {
-            output::content(text)?;
-        }
-        Ok(ExitCode::SUCCESS)
+    pub(super) fn model(&self) -> Option<&str> {
+        self.args.model.as_deref()
+    }
+
+    pub(super) fn form(&self) -> Form {
+        Form::new(self.args.json, self.args.verbose)
     }
 
     /// Asks whether a plan may run, if it must.

@@ -1,5 +1,12 @@
-//! Agent Flow Lite: names, files, prompts and inputs. Requests, events and workflows are not here.
+//! Agent Flow Lite: names, files, prompts, inputs, events, workflows and requests.
 
+mod events;
+mod http;
+
+use savoir_engine::{
+    event,
+    workflow::{Scope, condition, mapped_inputs},
+};
 use savoir_skill::{
     Dialect,
     dialect::agent_flow::{self, Refusal},
@@ -33,6 +40,29 @@ struct Run {
     skill: String,
 }
 
+#[derive(Deserialize)]
+struct Condition {
+    expr: String,
+    #[serde(default)]
+    ctx: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mapping {
+    input_mappings: Map<String, Value>,
+    #[serde(default, rename = "step_outputs")]
+    outputs: Map<String, Value>,
+    #[serde(default)]
+    variables: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    event: String,
+    data: Value,
+}
+
 pub(super) fn answer(op: &str, input: &Value) -> Answer {
     Ok(match op {
         "validate_name" => verdict(agent_flow::check_name(&take::<String>(input)?)),
@@ -63,6 +93,22 @@ pub(super) fn answer(op: &str, input: &Value) -> Answer {
             let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
             json!(agent_flow::model_settings(&skill))
         }
+        "condition_eval" => {
+            let Condition { expr, ctx } = take(input)?;
+            condition::holds(&expr, &Scope::new("", &ctx, &Map::new())).into()
+        }
+        "workflow_skill_mapping" => {
+            let Mapping { input_mappings, outputs, variables } = take(input)?;
+            let inputs = mapped_inputs(&input_mappings, &Scope::new("", &outputs, &variables));
+            inputs.map_err(|error| Miss::BadInput(error.to_string()))?.into()
+        }
+        "sse_bytes" => {
+            let Told { event, data } = take(input)?;
+            event::sse(&event, &data).into()
+        }
+        "sse" => events::of_skill(input)?,
+        "workflow" => events::of_workflow(input)?,
+        "http" => http::answer(input)?,
         _ => return Err(Miss::Unsupported),
     })
 }

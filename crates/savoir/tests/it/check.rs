@@ -10,7 +10,7 @@ const BROKEN: &str = "---\nname: demo\ndescription: Use for: demos\nallowed-tool
 fn the_examples_are_clean() {
     let run = Sandbox::with_examples().run(&["check", "examples", "--strict"]);
     assert_eq!(run.code, 0, "{run}");
-    assert_eq!(run.stdout, "checked 15 skills: all fine\n");
+    assert_eq!(run.stdout, "checked 18 skills: all fine\n");
 }
 
 #[test]

@@ -20,7 +20,10 @@ const DIALECTS: [&str; 10] = [
 fn examples() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(repository().join("examples"))
         .expect("examples")
-        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| entry.expect("entry"))
+        // Beside the skills lie workflows.
+        .filter(|entry| entry.path().join("SKILL.md").exists())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
     names

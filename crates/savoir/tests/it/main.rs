@@ -1,15 +1,39 @@
 //! Behaviour of the program: commands are run as a person would run them.
 
+#[cfg(unix)]
+mod admin;
 mod approval;
 mod bad_input;
 mod check;
+#[cfg(unix)]
+mod clients;
+#[cfg(unix)]
+mod cluster;
 mod convert;
 mod documentation;
 mod generated;
+#[cfg(unix)]
+mod house;
+#[cfg(unix)]
+mod kb;
+#[cfg(unix)]
+mod losses;
+#[cfg(unix)]
+mod models;
+#[cfg(unix)]
+mod openapi;
 mod other_commands;
+#[cfg(unix)]
+mod outside;
 #[cfg(target_os = "linux")]
 mod protected;
 #[cfg(target_os = "linux")]
 mod run;
+#[cfg(unix)]
+mod serve;
+#[cfg(unix)]
+mod stop;
 mod support;
 mod tools;
+#[cfg(unix)]
+mod workflow;

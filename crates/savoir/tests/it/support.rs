@@ -1,7 +1,9 @@
 //! Running the program in a folder of its own.
 
 use std::{
-    env, fmt, fs,
+    env,
+    ffi::OsString,
+    fmt, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -68,7 +70,12 @@ impl Sandbox {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_savoir"));
         let settings = env::vars_os().map(|(name, _)| name);
-        for name in settings.filter(|name| name.to_string_lossy().starts_with("SAVOIR_")) {
+        // Whose models these are, nobody is to pay for the tests.
+        let personal = ["SAVOIR_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "AWS_"];
+        let is_personal = |name: &OsString| {
+            personal.iter().any(|prefix| name.to_string_lossy().starts_with(prefix))
+        };
+        for name in settings.filter(is_personal) {
             command.env_remove(name);
         }
         command

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use super::{Stage, fingerprint, has_program, holds, server::Server};
+use crate::house::{Manner, Provider};
 
 const KEY: &str = "brave-3f1c9a77d0-secret";
 
@@ -202,19 +203,21 @@ fn python_tools() {
 }
 
 #[test]
-fn a_prompt_is_printed_when_all_is_there() {
+fn a_prompt_is_answered_when_all_is_there() {
     let stage = Stage::with_example("pull-request-review");
     let good = ["--input", "pull_request=https://example.com/pull/1"];
     let skill = stage.skill("pull-request-review");
-    let run = stage.savoir(&[&["run", &skill], &good[..]].concat());
-    assert_eq!(run.code, 0, "{run}");
-    assert!(
-        run.stdout.trim_start().starts_with("# Review https://example.com/pull/1\n\nStrictness: 3"),
-        "{run}"
-    );
-    assert!(run.stderr.contains("github.com"), "the permissions are told: {run}");
-    let output = stage.run("pull-request-review", &good).succeeds()["output"].clone();
-    assert!(output.as_str().is_some_and(|text| text.contains("Strictness: 3 of 5.")), "{output}");
+    let provider = Provider::new(Manner::Says(&["{\"verdict\": ", "\"approve\"}"]));
+    let mut command = stage.command(&[&["run", &skill], &good[..]].concat());
+    provider.of(&mut command);
+    let output = command.output().expect("savoir runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"verdict\": \"approve\"}\n", "{told}");
+    assert!(told.contains("github.com"), "the permissions are told: {told}");
+    let asked = provider.questions()[0]["messages"][1]["content"].clone();
+    let asked = asked.as_str().unwrap_or_default().trim_start();
+    assert!(asked.starts_with("# Review https://example.com/pull/1\n\nStrictness: 3"), "{asked}");
+    stage.run("pull-request-review", &good).fails(2, "no-model");
 
     let bad = ["--input", "pull_request=not a url", "--input", "strictness=many", "--input", "x=1"];
     let run = stage.run("pull-request-review", &bad);
@@ -234,11 +237,4 @@ fn a_prompt_is_printed_when_all_is_there() {
     let run = stage.run("pull-request-review", &good);
     run.fails(1, "missing-tools");
     run.says(&["no-such-a, no-such-b"]);
-
-    // However long it is.
-    let long = format!("{text}\n{}\nThe end.\n", "Read every line twice.\n".repeat(1000));
-    stage.write("skills/pull-request-review/SKILL.md", long);
-    let envelope = stage.run("pull-request-review", &good).succeeds();
-    let output = envelope["output"].as_str().unwrap_or_default();
-    assert_eq!((output.matches("twice").count(), &envelope["truncated"]), (1000, &json!(false)));
 }

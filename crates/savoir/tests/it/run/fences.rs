@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Stage;
+use crate::house::{Manner, Provider};
 
 const SCHEMA: &str = "outputs:\n  type: json\n  schema:\n    type: object\n    required: [url]\n    properties: {url: {type: string}, count: {type: integer}}\n";
 
@@ -32,11 +33,14 @@ fn inputs_come_in_variables() {
     assert_eq!(run.succeeds()["output"], format!("bash: {value}\npython: {value}"));
     assert_eq!(stage.records().len(), 2);
     // Without the option nothing runs.
-    let prompt = stage.run("fenced", &["--input", "pr-url=https://x.org"]).succeeds();
-    assert!(
-        prompt["output"].as_str().is_some_and(|text| text.contains("```bash\necho")),
-        "{prompt}"
-    );
+    let provider = Provider::new(Manner::Says(&["No."]));
+    let mut command =
+        stage.command(&["run", &stage.skill("fenced"), "--input", "pr-url=https://x.org"]);
+    provider.of(&mut command);
+    let output = command.output().expect("savoir runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "No.\n");
+    let asked = provider.questions()[0]["messages"][1]["content"].to_string();
+    assert!(asked.contains("```bash\\necho"), "{asked}");
     assert_eq!(stage.records().len(), 2);
 }
 

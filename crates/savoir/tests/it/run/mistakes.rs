@@ -162,18 +162,6 @@ fn required_variables_are_part_of_the_question() {
 }
 
 #[test]
-fn a_prompt_is_whole_in_json() {
-    let sandbox = Sandbox::new();
-    let body = "All of this is needed.\n".repeat(1000);
-    sandbox.write("long/SKILL.md", SCRIPT.replace("Run scripts/keep.sh.", &body));
-    let run = sandbox.run(&["run", "long", "--json"]);
-    let envelope = run.json();
-    assert_eq!(envelope["truncated"], false);
-    let lines = envelope["output"].as_str().unwrap_or_default().lines();
-    assert_eq!(lines.filter(|line| *line == "All of this is needed.").count(), 1000);
-}
-
-#[test]
 fn code_of_a_prompt_answers_with_an_envelope() {
     let sandbox = Sandbox::new();
     sandbox.write("answer/SKILL.md", "---\nname: answer\nversion: 1.0.0\ndescription: Answers. Use when asked.\nlicense: MIT\noutputs:\n  type: json\npermissions:\n  network: []\n  filesystem: []\n  env: []\n---\n\n# Answer\n\n```sh\necho '{\"answer\": 42}'\n```\n");

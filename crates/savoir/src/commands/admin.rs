@@ -1,0 +1,219 @@
+//! `savoir admin`.
+
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    process::ExitCode,
+};
+
+use clap::ValueEnum;
+use savoir_server::{AccountError, create_account, rotate_signing_key};
+use savoir_store::{Database, User, hash_password};
+use serde_json::{Value, json};
+
+use crate::{error::CommandError, output, place::PlaceArgs, runtime};
+
+/// Fewest characters of a password, as the server has it.
+const MIN_PASSWORD: usize = 6;
+
+/// Manage the accounts and keys of a server, on the machine where its data is
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Passwords are read from standard input, one line; on a terminal you are asked twice.
+
+Examples:
+  savoir admin create ada@example.com
+  savoir admin create bot@example.com --role user < password.txt
+  savoir admin list --json
+  savoir admin rotate-key --forget-old
+
+A server may run meanwhile.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make an account
+    Create {
+        /// Its address
+        email: String,
+        /// What it may do
+        #[arg(long, default_value = "admin")]
+        role: Role,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List all accounts
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Give an account another password; its tokens end
+    ResetPassword {
+        /// Its address
+        email: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Sign tokens with a new key from now on
+    RotateKey {
+        /// End everything that older keys signed: everyone must log in again
+        #[arg(long)]
+        forget_old: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Role {
+    /// Everything
+    Admin,
+    /// What is their own
+    User,
+}
+
+impl From<Role> for savoir_store::Role {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Admin => Self::Admin,
+            Role::User => Self::User,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::Create { email, role, common } => create(email, *role, common),
+        Command::List { common } => list(common),
+        Command::ResetPassword { email, common } => reset_password(email, common),
+        Command::RotateKey { forget_old, common } => rotate_key(*forget_old, common),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Common {
+    /// Does something with the database, and closes it.
+    fn with_database<T>(
+        &self,
+        work: impl AsyncFnOnce(&Database) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        let place = self.place.place()?;
+        runtime::block_on(async {
+            let (database, _) = place.open().await?;
+            let done = work(&database).await;
+            database.close().await;
+            done
+        })
+    }
+
+    fn print(&self, value: &Value, text: &str) -> Result<(), CommandError> {
+        if self.json { output::json(value) } else { output::text(&output::harmless(text)) }
+    }
+}
+
+fn create(email: &str, role: Role, common: &Common) -> Result<(), CommandError> {
+    let password = new_password()?;
+    let created = common.with_database(async |database| {
+        create_account(database, email, &password, role.into())
+            .await
+            .map_err(|error| refusal(&error))
+    })?;
+    let text = format!("{} is there now, as {}\n", created.email, created.role.as_str());
+    common.print(&as_json(&created), &text)
+}
+
+fn refusal(error: &AccountError) -> CommandError {
+    let hint = match error {
+        AccountError::Store(error) => return CommandError::input(error),
+        AccountError::Taken => "give it another password with: savoir admin reset-password EMAIL",
+        AccountError::Email => "write it as name@example.com",
+        AccountError::Password => "take a longer one",
+    };
+    CommandError::input(error).hint(hint)
+}
+
+fn list(common: &Common) -> Result<(), CommandError> {
+    let users = common.with_database(async |database| Ok(database.accounts().list().await?))?;
+    let row = |user: &User| {
+        let state = if user.active { "" } else { "  (may not log in)" };
+        format!("{:>5}  {:<5}  {}{state}\n", user.id, user.role.as_str(), user.email)
+    };
+    let text = match users.as_slice() {
+        [] => "there is no account yet; `savoir admin create EMAIL` makes one\n".to_owned(),
+        users => users.iter().map(row).collect(),
+    };
+    common.print(&users.iter().map(as_json).collect(), &text)
+}
+
+fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
+    let address = email.trim().to_lowercase();
+    let password = new_password()?;
+    let user = common.with_database(async |database| {
+        let Some((user, _)) = database.accounts().by_email(&address).await? else {
+            return Err(CommandError::input(format!("there is no account {address}"))
+                .hint("`savoir admin list` shows them"));
+        };
+        let hash = hash_password(&password).await?;
+        database.accounts().set_password(user.id, &hash).await?;
+        Ok(user)
+    })?;
+    let text = format!("{} has a new password; older tokens ended\n", user.email);
+    common.print(&as_json(&user), &text)
+}
+
+fn rotate_key(forget_old: bool, common: &Common) -> Result<(), CommandError> {
+    common.with_database(async |database| Ok(rotate_signing_key(database, forget_old).await?))?;
+    let text = if forget_old {
+        "a new key signs; everyone must log in again\n"
+    } else {
+        "a new key signs; tokens of older ones stay good until they end\n"
+    };
+    common.print(&json!({"rotated": true, "forgot_old": forget_old}), text)
+}
+
+fn as_json(user: &User) -> Value {
+    json!({
+        "id": user.id, "email": user.email, "role": user.role.as_str(), "active": user.active,
+        "created_at": user.created_at,
+    })
+}
+
+/// A password: asked twice on a terminal, else the first line of standard input.
+fn new_password() -> Result<String, CommandError> {
+    let password = if io::stdin().is_terminal() {
+        let ask = |question: &str| {
+            rpassword::prompt_password(question).map_err(|error| {
+                CommandError::input(format!("the password cannot be read: {error}"))
+            })
+        };
+        let first = ask("Password: ")?;
+        if first != ask("The same again: ")? {
+            return Err(CommandError::input("the passwords differ").hint("try again"));
+        }
+        first
+    } else {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map_err(|error| {
+            CommandError::input(format!("the password cannot be read: {error}"))
+                .hint("give it on standard input, in UTF-8")
+        })?;
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    };
+    if password.chars().count() < MIN_PASSWORD {
+        let message = format!("a password has at least {MIN_PASSWORD} characters");
+        return Err(CommandError::input(message)
+            .hint("give it on standard input: savoir admin create EMAIL < password.txt"));
+    }
+    Ok(password)
+}

@@ -1,0 +1,107 @@
+//! `savoir run` of a skill without tools: a model answers its prompt.
+
+use std::{process::ExitCode, sync::Arc};
+
+use savoir_engine::{
+    event::Emitter,
+    knowledge::Knowledge,
+    prompt::{self, PromptRun},
+    services::{Services, TimeLimits},
+};
+use savoir_model::Models;
+use savoir_skill::Skill;
+use savoir_store::Database;
+use serde_json::{Map, Value};
+
+use super::kb::Names;
+use crate::{
+    error::CommandError,
+    events::{Ended, Form, Printer},
+    output, overheard,
+    place::{Place, PlaceArgs},
+    runtime, voice,
+};
+
+/// What is put to a model.
+pub(super) struct Asked<'a> {
+    pub(super) skill: &'a Skill,
+    pub(super) inputs: &'a Map<String, Value>,
+    /// `provider:model`.
+    pub(super) model: Option<&'a str>,
+    pub(super) form: Form,
+}
+
+impl Asked<'_> {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let models = voice::from_settings()?;
+        let place = PlaceArgs::default().place()?;
+        runtime::block_on(self.ask(models, &place)).map_err(|error| match error.code().as_deref() {
+            Some("no-model") => error.hint("`savoir render` shows the prompt without a model"),
+            _ => error,
+        })
+    }
+
+    async fn ask(&self, models: Models, place: &Place) -> Result<ExitCode, CommandError> {
+        let (models, failure) = overheard::choose(&models, self.model).await?;
+        let (database, knowledge) = self.knowledge(&models, place).await?;
+        let services = Services {
+            models: Arc::new(models),
+            knowledge,
+            database,
+            limits: TimeLimits::default(),
+        };
+        let (out, events) = Emitter::channel();
+        let run = PromptRun { skill: self.skill, inputs: self.inputs, model: None, user: None };
+        let mut printer = Printer::new(self.form);
+        let running = async {
+            // Who interrupts it does not listen any more.
+            let _ = prompt::run(&services, run, &out).await;
+            drop(out);
+        };
+        let (ended, ()) = tokio::join!(printer.follow(events), running);
+        printer.print_sources(&self.names(&services).await);
+        if let Some(database) = &services.database {
+            database.close().await;
+        }
+        let error = match ended? {
+            Ended::Well => return Ok(ExitCode::SUCCESS),
+            Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
+            Ended::Failed(message) => failure
+                .take()
+                .unwrap_or_else(|| CommandError::findings(message).named("run-failed")),
+        };
+        // A program was told by an event; no other document follows.
+        if self.form == Form::Json { Ok(error.report()) } else { Err(error) }
+    }
+
+    /// The local database, if the skill wants to know something and there is one.
+    async fn knowledge(
+        &self,
+        models: &Models,
+        place: &Place,
+    ) -> Result<(Option<Database>, Option<Knowledge>), CommandError> {
+        let Some(base) = &self.skill.policy.knowledge_base else { return Ok((None, None)) };
+        if !place.exists() {
+            output::note(&format!(
+                "there is no knowledge base `{base}` here; make it with: savoir kb create {base}"
+            ));
+            return Ok((None, None));
+        }
+        let (database, storage) = place.open().await?;
+        let knowledge = Knowledge::new(database.clone(), storage, models.embedder().cloned());
+        Ok((Some(database), Some(knowledge)))
+    }
+
+    /// The names of the documents that an answer may rest on.
+    async fn names(&self, services: &Services) -> Names {
+        let (Some(base), Some(knowledge)) =
+            (&self.skill.policy.knowledge_base, &services.knowledge)
+        else {
+            return Names::new();
+        };
+        // Names are a courtesy: without them, ids are shown.
+        let Ok(Some(base)) = knowledge.resolve(base, None).await else { return Names::new() };
+        let documents = knowledge.documents(&base.id).await.unwrap_or_default();
+        documents.into_iter().map(|document| (document.id, document.filename)).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! `savoir models`.
+
+use std::{io::Write as _, process::ExitCode};
+
+use savoir_model::{Listed, ModelError};
+use serde_json::{Value, json};
+
+use crate::{error::CommandError, output, runtime, voice};
+
+/// How many models of a provider people are shown.
+const SHOWN: usize = 20;
+
+/// Show which language models can be reached
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Models come from variables (OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, OLLAMA_HOST) and from
+tables [models.NAME] of ~/.config/savoir/config.toml.
+
+Examples:
+  savoir models
+  OLLAMA_HOST=http://127.0.0.1:11434 savoir models --json
+
+Exit codes: 0 one can be reached, 1 none can, 2 none is set up.")]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let models = voice::from_settings()?;
+    if models.is_empty() {
+        if args.json {
+            output::json(&json!({"providers": [], "embedding": null}))?;
+        }
+        return Err(ModelError::NoProvider.into());
+    }
+    let listed = runtime::block_on(async { Ok(models.list().await) })?;
+    let embedding = models.embedder().map(|embedder| embedder.identity().to_owned());
+    if args.json {
+        let providers: Vec<Value> = listed.iter().map(as_json).collect();
+        output::json(&json!({"providers": providers, "embedding": embedding}))?;
+    } else {
+        print(&listed, embedding.as_deref())?;
+    }
+    let reached = listed.iter().any(|listed| listed.models.is_ok());
+    Ok(ExitCode::from(u8::from(!reached)))
+}
+
+fn as_json(listed: &Listed) -> Value {
+    let Listed { provider, default_model, models } = listed;
+    match models {
+        Ok(models) => {
+            let default = default_model.as_ref().or(models.first());
+            json!({"provider": provider, "default": default, "models": models})
+        }
+        Err(error) => json!({
+            "provider": provider, "default": default_model, "error": error.to_string(),
+            "help": error.help(),
+        }),
+    }
+}
+
+fn print(listed: &[Listed], embedding: Option<&str>) -> Result<(), CommandError> {
+    let mut out = output::stdout();
+    for (at, Listed { provider, default_model, models }) in listed.iter().enumerate() {
+        let asked = if at == 0 { "  (asked when none is named)" } else { "" };
+        writeln!(out, "{}{asked}", output::harmless(provider))?;
+        match models {
+            Ok(models) => {
+                let default = default_model.as_ref().or(models.first());
+                for model in models.iter().take(SHOWN) {
+                    let mark = if Some(model) == default { "*" } else { " " };
+                    writeln!(out, "  {mark} {}", output::harmless(model))?;
+                }
+                if let Some(default) = default.filter(|default| !models.contains(default)) {
+                    writeln!(out, "  * {} (not in its list)", output::harmless(default))?;
+                }
+                if models.len() > SHOWN {
+                    writeln!(out, "    and {} more; --json lists all", models.len() - SHOWN)?;
+                }
+            }
+            Err(error) => {
+                writeln!(out, "  {}", output::harmless(&error.to_string()))?;
+                if let Some(help) = error.help() {
+                    writeln!(out, "  {}", output::harmless(&help))?;
+                }
+            }
+        }
+    }
+    match embedding {
+        Some(identity) => writeln!(out, "\nembedding: {}", output::harmless(identity))?,
+        None => writeln!(out, "\nembedding: none; knowledge is searched by words alone (BM25)")?,
+    }
+    output::flush(out)
+}

@@ -1,0 +1,145 @@
+//! What a server says when it starts: where it is, what it has, and what to do first.
+
+use std::{io, io::Write as _, net::SocketAddr, path::Path, time::Duration};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
+use savoir_model::{Listed, ModelError, Models};
+use savoir_server::App;
+use savoir_store::{Storage, StoreError};
+
+use crate::{
+    config::LogFormat,
+    output::{self, plural},
+    place::Place,
+};
+
+/// How long providers are waited for; the server answers meanwhile.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) struct Greeting<'a> {
+    pub(super) form: LogFormat,
+    pub(super) url: String,
+    pub(super) address: SocketAddr,
+    pub(super) place: &'a Place,
+    pub(super) models: Models,
+}
+
+/// Who listens everywhere is reached by everyone.
+const EVERYWHERE: &str = "it listens on every network of this machine; put TLS in front of it";
+
+impl Greeting<'_> {
+    /// Tells people on standard error; a log for programs gets lines of its own.
+    pub(super) async fn say(&self, app: &App, storage: &Storage) {
+        let lines = match self.lines(app, storage).await {
+            Ok(lines) => lines,
+            Err(error) => {
+                tracing::error!(%error, "what is kept cannot be looked at");
+                return;
+            }
+        };
+        match self.form {
+            LogFormat::Text => print(&lines),
+            LogFormat::Json => {
+                for (label, text) in lines {
+                    tracing::info!(what = label, "{text}");
+                }
+            }
+        }
+    }
+
+    async fn lines(
+        &self,
+        app: &App,
+        storage: &Storage,
+    ) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let version = env!("CARGO_PKG_VERSION");
+        let mut lines = vec![("savoir", format!("{version} at {}", self.url))];
+        if self.address.ip().is_unspecified() {
+            lines.push(("", EVERYWHERE.to_owned()));
+        }
+        let (kept, files) = (self.place.shown_database(), self.place.shown_storage());
+        lines.push(("data", format!("{kept}, files in {files}")));
+        let skills = storage.skills().names().await?;
+        lines.push(("skills", plural(skills.len(), "skill")));
+        lines.extend(self.models().await);
+        let search = match self.models.embedder() {
+            Some(embedder) => format!("words (BM25) and vectors of {}", embedder.identity()),
+            None => "words alone (BM25); SAVOIR_EMBEDDING_MODEL adds vectors".to_owned(),
+        };
+        lines.push(("search", search));
+        if let Some(link) = savoir_server::setup_link(app).await? {
+            lines.push(("accounts", format!("no administrator yet; open this once: {link}")));
+            lines.push(("", format!("or run: {} admin create EMAIL", program())));
+        }
+        lines.push(("try", self.first_step(&skills)));
+        Ok(lines)
+    }
+
+    /// Which models can be asked, or how to set one up.
+    async fn models(&self) -> Vec<(&'static str, String)> {
+        if self.models.is_empty() {
+            let help = ModelError::NoProvider.help().unwrap_or_default();
+            return vec![("models", format!("none yet; {help}"))];
+        }
+        let Ok(listed) = tokio::time::timeout(PATIENCE, self.models.list()).await else {
+            let seconds = PATIENCE.as_secs();
+            return vec![("models", format!("no answer within {seconds} s; see `savoir models`"))];
+        };
+        let labels = std::iter::once("models").chain(std::iter::repeat(""));
+        labels.zip(listed.iter().map(provider)).collect()
+    }
+
+    fn first_step(&self, skills: &[String]) -> String {
+        if self.place.is_home && skills.iter().any(|name| name == "article-summary") {
+            // Without a model there is still the prompt to look at.
+            let verb = if self.models.is_empty() { "render" } else { "run" };
+            let savoir = program();
+            format!("{savoir} {verb} article-summary --input article=\"Rain fell. It was wet.\"")
+        } else {
+            format!("curl {}/openapi.json", self.url)
+        }
+    }
+}
+
+/// How this program is called: by its name if that is found, else by its path.
+fn program() -> String {
+    let ours = std::env::current_exe().ok();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|folder| folder.join("savoir"));
+    let on_path = found.into_iter().find(|path| path.is_file());
+    match (on_path, ours) {
+        (None, Some(path)) => {
+            let here = std::env::current_dir().ok();
+            let near = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+            near.unwrap_or(path).display().to_string()
+        }
+        _ => "savoir".to_owned(),
+    }
+}
+
+/// `openai: gpt-4o by default, 12 models`
+fn provider(listed: &Listed) -> String {
+    let name = &listed.provider;
+    match &listed.models {
+        Ok(models) => {
+            let first = listed.default_model.as_ref().or(models.first());
+            let default = first.map_or_else(String::new, |model| format!("{model} by default, "));
+            format!("{name}: {default}{}", plural(models.len(), "model"))
+        }
+        Err(error) => match error.help() {
+            Some(help) => format!("{name}: {error}; {help}"),
+            None => format!("{name}: {error}"),
+        },
+    }
+}
+
+fn print(lines: &[(&str, String)]) {
+    let bold = Style::new().bold();
+    let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
+    for (label, text) in lines {
+        // Nobody is left to tell when standard error is closed.
+        let _ = writeln!(err, "{bold}{label:<9}{bold:#} {}", output::harmless(text));
+    }
+    let _ = err.flush();
+}

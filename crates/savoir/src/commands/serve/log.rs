@@ -1,0 +1,34 @@
+//! The log of a server, on standard error.
+
+use std::io;
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+
+use crate::{
+    config::{LogFormat, LogLevel},
+    error::CommandError,
+};
+
+/// Our own crates; of the others only warnings are worth a line.
+const OURS: [&str; 6] =
+    ["savoir", "savoir_engine", "savoir_model", "savoir_sandbox", "savoir_server", "savoir_store"];
+
+pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandError> {
+    let ours = OURS.map(|name| format!("{name}={}", level.as_str())).join(",");
+    let filter = EnvFilter::try_new(format!("warn,{ours}"))
+        .map_err(|error| CommandError::input(format!("the log cannot be set up: {error}")))?;
+    let registry = tracing_subscriber::registry().with(filter);
+    let started = match format {
+        LogFormat::Text => {
+            let colour =
+                anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+            registry
+                .with(fmt::layer().with_writer(io::stderr).with_ansi(colour).with_target(false))
+                .try_init()
+        }
+        LogFormat::Json => registry
+            .with(fmt::layer().json().flatten_event(true).with_writer(io::stderr))
+            .try_init(),
+    };
+    started.map_err(|error| CommandError::input(format!("the log cannot be set up: {error}")))
+}

@@ -1,0 +1,230 @@
+//! `savoir workflow`.
+
+mod shelf;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use savoir_engine::{
+    Home,
+    event::Emitter,
+    knowledge::Knowledge,
+    services::{Services, TimeLimits},
+    workflow::{
+        CodePolicy, Features, Host, HttpPolicy, NoJournal, WorkflowRun, file, file::WorkflowFile,
+        graph::Work, run_to_end,
+    },
+};
+use savoir_model::{ModelError, Models};
+use savoir_store::Checkpoint;
+use serde_json::json;
+use uuid::Uuid;
+
+use self::shelf::FolderShelf;
+use crate::{
+    error::CommandError,
+    events::{Ended, Form, Printer},
+    output::{self, plural},
+    place::PlaceArgs,
+    runtime, voice,
+};
+
+/// Run a workflow from a file, or check one
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file holds what a server exports, or `{\"nodes\": […], \"edges\": […]}` alone. Skills are found by
+name in Savoir's folder of skills; knowledge bases in its database. Nodes that ask servers or run
+code do nothing unless you allow it.
+
+Examples:
+  savoir workflow check triage.json
+  savoir workflow run triage.json --input \"The printer is on fire\"
+  savoir workflow run fetch.json --input x --allow-http api.example.com --json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Say whether a file is a workflow that can run
+    Check {
+        /// A workflow
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a workflow
+    Run(RunArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// A workflow
+    file: PathBuf,
+    /// What it is given
+    #[arg(long, short, value_name = "TEXT", default_value = "")]
+    input: String,
+    /// The model, as provider:model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Print each event as a line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Say what happens, also without a terminal
+    #[arg(long, short)]
+    verbose: bool,
+    /// Let nodes ask this host and those below it; can be given several times
+    #[arg(long, value_name = "HOST")]
+    allow_http: Vec<String>,
+    /// Let nodes run code, in the sandbox
+    #[arg(long)]
+    allow_code: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::Check { file, json } => check(file, *json),
+        Command::Run(args) => execute(args),
+    }
+}
+
+fn read(path: &Path) -> Result<WorkflowFile, CommandError> {
+    let shown = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
+    file::read(&text).map_err(|error| CommandError::findings(format!("{shown}: {error}")))
+}
+
+/// What would stop a run before its first node.
+fn problem(workflow: &WorkflowFile) -> Option<&'static str> {
+    let has_start =
+        workflow.graph.nodes().iter().any(|node| matches!(node.work, Work::Start { .. }));
+    if !has_start {
+        Some("it has no start node")
+    } else if workflow.graph.has_cycle() {
+        Some("its edges lead in a circle")
+    } else {
+        None
+    }
+}
+
+fn check(path: &Path, json: bool) -> Result<ExitCode, CommandError> {
+    let workflow = match read(path) {
+        Ok(workflow) => workflow,
+        Err(error) if json => {
+            output::json(&json!({"ok": false, "error": error.to_string()}))?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
+    };
+    let problem = problem(&workflow);
+    let nodes: Vec<_> = workflow.graph.nodes().iter().collect();
+    if json {
+        let list: Vec<_> =
+            nodes.iter().map(|node| json!({"id": node.id, "type": node.work.name()})).collect();
+        output::json(&json!({
+            "ok": problem.is_none(), "error": problem, "name": workflow.name, "nodes": list,
+        }))?;
+    } else if problem.is_none() {
+        let name = workflow.name.as_deref().unwrap_or("a workflow");
+        let text = format!("{name}: {}, all fine\n", plural(nodes.len(), "node"));
+        output::text(&output::harmless(&text))?;
+    }
+    match problem {
+        None => Ok(ExitCode::SUCCESS),
+        Some(problem) => Err(CommandError::findings(format!("{}: {problem}", path.display()))),
+    }
+}
+
+fn execute(args: &RunArgs) -> Result<ExitCode, CommandError> {
+    let workflow = read(&args.file)?;
+    if let Some(problem) = problem(&workflow) {
+        return Err(CommandError::findings(format!("{}: {problem}", args.file.display())));
+    }
+    let http = HttpPolicy::only(&args.allow_http).map_err(|error| {
+        CommandError::input(format!("--allow-http: {error}")).hint("write it as example.com")
+    })?;
+    let models = voice::from_settings()?;
+    let asks = workflow.graph.nodes().iter().any(|node| asks_model(&node.work));
+    if asks && models.is_empty() {
+        return Err(ModelError::NoProvider.into());
+    }
+    runtime::block_on(async {
+        if asks {
+            // A wrong name is told before anything runs.
+            models.choose(args.model.as_deref()).await?;
+        }
+        let host = host(args, models, http).await?;
+        follow(args, &workflow, host).await
+    })
+}
+
+fn asks_model(work: &Work) -> bool {
+    matches!(work, Work::Llm(_) | Work::Skill { .. })
+}
+
+async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, CommandError> {
+    let place = args.place.place()?;
+    let (database, knowledge) = if place.exists() {
+        let (database, storage) = place.open().await?;
+        let embedder = models.embedder().cloned();
+        (Some(database.clone()), Some(Knowledge::new(database, storage, embedder)))
+    } else {
+        (None, None)
+    };
+    Ok(Host {
+        services: Services {
+            models: Arc::new(models),
+            knowledge,
+            database,
+            limits: TimeLimits::default(),
+        },
+        shelf: Arc::new(FolderShelf::new(Home::from_environment()?)),
+        features: Features { http: !args.allow_http.is_empty(), code: args.allow_code },
+        http,
+        code: CodePolicy::default(),
+    })
+}
+
+async fn follow(
+    args: &RunArgs,
+    workflow: &WorkflowFile,
+    host: Host,
+) -> Result<ExitCode, CommandError> {
+    let (out, events) = Emitter::channel();
+    let id = Uuid::new_v4().to_string();
+    let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = workflow.name.clone().or(stem).unwrap_or_default();
+    let run = WorkflowRun {
+        workflow_id: &name,
+        workflow_name: &name,
+        graph: &workflow.graph,
+        execution_id: &id,
+        input: &args.input,
+        model: args.model.as_deref(),
+        user: None,
+        checkpoint: Checkpoint::default(),
+        resumed: false,
+    };
+    let mut printer = Printer::new(Form::new(args.json, args.verbose));
+    let running = async {
+        // Who interrupts it does not listen any more.
+        let _ = run_to_end(&host, run, &NoJournal, &out).await;
+        drop(out);
+    };
+    let (ended, ()) = tokio::join!(printer.follow(events), running);
+    printer.print_sources(&super::kb::Names::new());
+    match ended? {
+        Ended::Well => Ok(ExitCode::SUCCESS),
+        Ended::Stopped => Err(CommandError::findings("the run was stopped").named("stopped")),
+        Ended::Failed(message) => Err(CommandError::findings(message).named("workflow-failed")),
+    }
+}

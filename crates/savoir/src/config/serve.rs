@@ -1,0 +1,317 @@
+//! Settings of `savoir serve`, and of everything else that opens what it keeps.
+
+use std::{env, fmt, path::PathBuf, str::FromStr};
+
+use clap::ValueEnum;
+use savoir_server::RateLimits;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::boolean;
+use crate::error::CommandError;
+
+/// Where a server listens unless someone says otherwise.
+pub(crate) const ADDRESS: &str = "127.0.0.1:7878";
+
+/// How many seconds streams may go on when a server is told to stop.
+pub(crate) const GRACE: u64 = 20;
+
+/// What one layer says: a file, the environment, or the command line.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ServeLayer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) database: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) storage: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) public_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registration: Option<Registration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) admin_email: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cors_origins: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) behind_proxy: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_limit: Option<RateLimit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) grace: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<LogFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_level: Option<LogLevel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workflow_hosts: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workflow_private: Option<bool>,
+}
+
+/// Who may make an account by themselves.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Registration {
+    /// Those on the same machine
+    Local,
+    /// Everyone who reaches the server
+    Open,
+    /// Nobody
+    Closed,
+}
+
+impl From<Registration> for savoir_server::Registration {
+    fn from(registration: Registration) -> Self {
+        match registration {
+            Registration::Local => Self::Local,
+            Registration::Open => Self::Open,
+            Registration::Closed => Self::Closed,
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// What is worth a log line.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// `runs=10,routes=60,all=1000`, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct RateLimit(pub(crate) RateLimits);
+
+impl FromStr for RateLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "off" {
+            return Ok(Self(RateLimits { runs: 0, routes: 0, all: 0 }));
+        }
+        let mut limits = RateLimits::default();
+        for part in text.split(',').map(str::trim) {
+            let wrong = || {
+                format!("`{part}` is no limit; write runs=10,routes=60,all=1000 (a minute) or off")
+            };
+            let (name, number) = part.split_once('=').ok_or_else(wrong)?;
+            let number = number.trim().parse().map_err(|_| wrong())?;
+            match name.trim() {
+                "runs" => limits.runs = number,
+                "routes" => limits.routes = number,
+                "all" => limits.all = number,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(Self(limits))
+    }
+}
+
+impl TryFrom<String> for RateLimit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<RateLimit> for String {
+    fn from(limit: RateLimit) -> Self {
+        limit.to_string()
+    }
+}
+
+impl fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            RateLimits { runs: 0, routes: 0, all: 0 } => f.write_str("off"),
+            RateLimits { runs, routes, all } => write!(f, "runs={runs},routes={routes},all={all}"),
+        }
+    }
+}
+
+impl ServeLayer {
+    /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
+    pub(crate) fn defaults() -> [(&'static str, Value); 15] {
+        [
+            ("address", json!(ADDRESS)),
+            ("admin-email", Value::Null),
+            ("behind-proxy", json!(false)),
+            ("cors-origins", json!(savoir_server::Config::default().cors_origins)),
+            ("data", Value::Null),
+            ("database", Value::Null),
+            ("grace", json!(GRACE)),
+            ("log", json!(LogFormat::default())),
+            ("log-level", json!(LogLevel::default())),
+            ("public-url", Value::Null),
+            ("rate-limit", json!(RateLimit(RateLimits::default()))),
+            ("registration", json!(Registration::Local)),
+            ("storage", Value::Null),
+            ("workflow-hosts", Value::Null),
+            ("workflow-private", json!(false)),
+        ]
+    }
+
+    /// What the environment says, one layer for each variable.
+    pub(crate) fn environment() -> Result<Vec<(String, Self)>, CommandError> {
+        let mut layers = Vec::new();
+        for (setting, _) in Self::defaults() {
+            let name = format!("SAVOIR_{}", setting.to_uppercase().replace('-', "_"));
+            let Some(value) = env::var_os(&name).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let value = value.into_string().map_err(|_| {
+                CommandError::input(format!("{name} is no text")).hint("write it in UTF-8")
+            })?;
+            let layer = Self::of_variable(setting, &name, value)?;
+            layers.push((name, layer));
+        }
+        Ok(layers)
+    }
+
+    fn of_variable(setting: &str, name: &str, value: String) -> Result<Self, CommandError> {
+        let mut layer = Self::default();
+        let wrong = |problem: String| CommandError::input(format!("{name}: {problem}"));
+        match setting {
+            "address" => layer.address = Some(value),
+            "admin-email" => layer.admin_email = Some(value),
+            "behind-proxy" => layer.behind_proxy = Some(boolean(name, &value)?),
+            "cors-origins" => layer.cors_origins = Some(words(&value)),
+            "data" => layer.data = Some(value.into()),
+            "database" => layer.database = Some(value),
+            "grace" => {
+                let seconds = value.parse();
+                let problem = |_| wrong(format!("`{value}` is no number of seconds"));
+                layer.grace = Some(seconds.map_err(problem)?);
+            }
+            "log" => layer.log = Some(LogFormat::from_str(&value, false).map_err(wrong)?),
+            "log-level" => {
+                layer.log_level = Some(LogLevel::from_str(&value, false).map_err(wrong)?);
+            }
+            "public-url" => layer.public_url = Some(value),
+            "rate-limit" => layer.rate_limit = Some(value.parse().map_err(wrong)?),
+            "registration" => {
+                layer.registration = Some(Registration::from_str(&value, false).map_err(wrong)?);
+            }
+            "workflow-hosts" => layer.workflow_hosts = Some(words(&value)),
+            "workflow-private" => layer.workflow_private = Some(boolean(name, &value)?),
+            _ => layer.storage = Some(value),
+        }
+        Ok(layer)
+    }
+
+    /// This layer where it says something, else what was said before.
+    #[must_use]
+    pub(crate) fn over(self, below: Self) -> Self {
+        Self {
+            address: self.address.or(below.address),
+            data: self.data.or(below.data),
+            database: self.database.or(below.database),
+            storage: self.storage.or(below.storage),
+            public_url: self.public_url.or(below.public_url),
+            registration: self.registration.or(below.registration),
+            admin_email: self.admin_email.or(below.admin_email),
+            cors_origins: self.cors_origins.or(below.cors_origins),
+            behind_proxy: self.behind_proxy.or(below.behind_proxy),
+            rate_limit: self.rate_limit.or(below.rate_limit),
+            grace: self.grace.or(below.grace),
+            log: self.log.or(below.log),
+            log_level: self.log_level.or(below.log_level),
+            workflow_hosts: self.workflow_hosts.or(below.workflow_hosts),
+            workflow_private: self.workflow_private.or(below.workflow_private),
+        }
+    }
+}
+
+/// Words with commas between them.
+fn words(value: &str) -> Vec<String> {
+    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// A URL without its password.
+pub(crate) fn masked(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password may hold slashes that should have been encoded: the last `@` ends it.
+    let main = match main.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{host}"),
+            None => format!("{user}@{host}"),
+        },
+        None => main.to_owned(),
+    };
+    if query.is_empty() {
+        return format!("{scheme}://{main}");
+    }
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((key, _)) if key.contains("password") => format!("{key}=***"),
+        _ => pair.to_owned(),
+    };
+    let query: Vec<String> = query.split('&').map(hide).collect();
+    format!("{scheme}://{main}?{}", query.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_masked() {
+        for (url, shown) in [
+            ("postgres://ada:secret@db/x", "postgres://ada:***@db/x"),
+            (
+                "postgres://ada:a/b@c@db/x?sslmode=require",
+                "postgres://ada:***@db/x?sslmode=require",
+            ),
+            ("postgres://ada@db/x?a=1&password=s", "postgres://ada@db/x?a=1&password=***"),
+            ("sqlite:///var/lib/x.sqlite", "sqlite:///var/lib/x.sqlite"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(masked(url), shown);
+        }
+    }
+
+    #[test]
+    fn limits_are_read_as_they_are_shown() {
+        let default = RateLimit(RateLimits::default());
+        assert_eq!(default.to_string().parse(), Ok(default));
+        assert_eq!("off".parse::<RateLimit>().unwrap().to_string(), "off");
+        assert_eq!("runs=3".parse::<RateLimit>().unwrap().to_string(), "runs=3,routes=60,all=1000");
+        for wrong in ["", "runs", "runs=x", "walks=3", "runs=-1"] {
+            assert!(wrong.parse::<RateLimit>().is_err(), "{wrong}");
+        }
+    }
+}

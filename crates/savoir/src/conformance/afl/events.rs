@@ -1,0 +1,135 @@
+//! Runs of skills and workflows, with a model that says what it is told to say.
+
+use std::sync::Arc;
+
+use futures::{
+    StreamExt as _,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use savoir_engine::{
+    event::{Emitter, Event},
+    prompt::{self, PromptRun},
+    services::{Services, TimeLimits},
+    shelf::EmptyShelf,
+    workflow::{self, CodePolicy, Features, Graph, Host, HttpPolicy, NoJournal, WorkflowRun},
+};
+use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
+use savoir_skill::Dialect;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::{Answer, Miss, report, take};
+
+#[derive(Deserialize)]
+struct SkillRun {
+    skill: String,
+    #[serde(default)]
+    inputs: Map<String, Value>,
+    #[serde(default)]
+    llm_tokens: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Execution {
+    graph_data: Value,
+    input: String,
+}
+
+/// Says the same words each time.
+#[derive(Debug, Default)]
+pub(super) struct Stub(Vec<String>);
+
+impl LanguageModel for Stub {
+    fn answer(&self, _: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
+        let words = self.0.clone().into_iter().map(Chunk::Text);
+        stream::iter(words.chain([Chunk::End(Finish::Stop)]).map(Ok)).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
+        Box::pin(std::future::ready(Ok(vec!["stub".to_owned()])))
+    }
+}
+
+/// The events of a run of a skill.
+pub(super) fn of_skill(input: &Value) -> Answer {
+    let SkillRun { skill, inputs, llm_tokens } = take(input)?;
+    let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
+    let services = services(llm_tokens);
+    let events = heard(async |out| {
+        let run = PromptRun { skill: &skill, inputs: &inputs, model: None, user: None };
+        prompt::run(&services, run, &out).await.map(drop)
+    })?;
+    let told = |event: &Event| json!({"event": event.name(), "data": event.data()});
+    Ok(events.iter().map(told).collect())
+}
+
+/// The events of a run of a workflow, without the one that only the stream has.
+pub(super) fn of_workflow(input: &Value) -> Answer {
+    let Execution { graph_data, input } = take(input)?;
+    let graph = Graph::parse(&graph_data).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Miss::BadInput(problems.join("; "))
+    })?;
+    let host = Host {
+        services: services(Vec::new()),
+        shelf: Arc::new(EmptyShelf),
+        features: Features::default(),
+        http: HttpPolicy::default(),
+        code: CodePolicy::default(),
+    };
+    let events = heard(async |out| {
+        let run = WorkflowRun {
+            workflow_id: "workflow",
+            workflow_name: "workflow",
+            graph: &graph,
+            execution_id: "execution",
+            input: &input,
+            model: None,
+            user: None,
+            checkpoint: workflow::Checkpoint::default(),
+            resumed: false,
+        };
+        workflow::run(&host, run, &NoJournal, &out).await.map(drop)
+    })?;
+    Ok(events.iter().map(typed).collect())
+}
+
+/// An event as one object, with its name as the type.
+fn typed(event: &Event) -> Value {
+    let mut members = Map::new();
+    members.insert("type".to_owned(), event.name().into());
+    if let Value::Object(data) = event.data() {
+        members.extend(data);
+    }
+    Value::Object(members)
+}
+
+fn services(words: Vec<String>) -> Services {
+    let mut models = Models::default();
+    models.add("stub", Arc::new(Stub(words)), None);
+    let limits = TimeLimits::default();
+    Services { models: Arc::new(models), knowledge: None, database: None, limits }
+}
+
+/// Everything that a run tells.
+fn heard<E: std::fmt::Display>(
+    run: impl AsyncFnOnce(Emitter) -> Result<(), E>,
+) -> Result<Vec<Event>, Miss> {
+    let failed = |error: &dyn std::fmt::Display| Miss::BadInput(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| failed(&error))?;
+    runtime.block_on(async {
+        let (out, mut heard) = Emitter::channel();
+        let listen = async {
+            let mut events = Vec::new();
+            while let Some(event) = heard.recv().await {
+                events.push(event);
+            }
+            events
+        };
+        let (ran, events) = tokio::join!(run(out), listen);
+        ran.map_err(|error| failed(&error))?;
+        Ok(events)
+    })
+}

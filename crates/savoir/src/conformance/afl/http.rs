@@ -1,0 +1,137 @@
+//! Requests, to a server in this process with an empty folder and a model that says nothing.
+
+use std::{collections::BTreeMap, fmt::Display, sync::Arc};
+
+use reqwest::{Client, Method};
+use savoir_model::Models;
+use savoir_server::{App, Config, serve};
+use savoir_store::{Database, Storage};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+
+use super::{
+    super::{Answer, Miss, take},
+    events::Stub,
+};
+
+#[derive(Deserialize)]
+struct Exchange {
+    #[serde(default)]
+    setup: Vec<Request>,
+    #[serde(default)]
+    repeat_before: usize,
+    request: Request,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    path: String,
+    json: Option<Value>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    auth: Option<bool>,
+}
+
+/// The answer to the last of several requests.
+pub(super) fn answer(input: &Value) -> Answer {
+    let exchange: Exchange = take(input)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(bad)?.block_on(hold(exchange))
+}
+
+async fn hold(exchange: Exchange) -> Answer {
+    let folder = tempfile::tempdir().map_err(bad)?;
+    let database = Database::open_folder(folder.path()).await.map_err(bad)?;
+    let storage = Storage::folder(&folder.path().join("files")).map_err(bad)?;
+    let mut models = Models::default();
+    models.add("stub", Arc::new(Stub::default()), None);
+    let app = App::new(Config::default(), database, storage, models).await.map_err(bad)?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(bad)?;
+    let url = format!("http://{}", listener.local_addr().map_err(bad)?);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(serve(app, listener, async {
+        let _ = stopped.await;
+    }));
+    let answer = exchange.with(url).await;
+    // The answer counts, not the farewell.
+    let _ = stop.send(());
+    serving.abort();
+    answer
+}
+
+impl Exchange {
+    async fn with(&self, url: String) -> Answer {
+        let http = Client::builder().no_proxy().build().map_err(bad)?;
+        let mut visitor = Visitor { http, url, token: None };
+        visitor.register().await?;
+        for request in &self.setup {
+            let answer = visitor.send(request).await?;
+            if !answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)) {
+                return Err(Miss::BadInput(format!("a request of the setup failed: {answer}")));
+            }
+        }
+        for _ in 0..self.repeat_before {
+            visitor.send(&self.request).await?;
+        }
+        visitor.send(&self.request).await
+    }
+}
+
+/// The one user.
+struct Visitor {
+    http: Client,
+    url: String,
+    token: Option<String>,
+}
+
+impl Visitor {
+    async fn register(&mut self) -> Result<(), Miss> {
+        let answer = self
+            .send(&Request {
+                method: "POST".to_owned(),
+                path: "/api/v1/auth/register".to_owned(),
+                json: Some(json!({"email": "user@example.org", "password": "correct horse"})),
+                headers: BTreeMap::new(),
+                auth: Some(false),
+            })
+            .await?;
+        self.token = answer["json"]["token"].as_str().map(str::to_owned);
+        Ok(())
+    }
+
+    async fn send(&self, request: &Request) -> Answer {
+        let method = Method::from_bytes(request.method.as_bytes()).map_err(bad)?;
+        let mut asked = self.http.request(method, format!("{}{}", self.url, request.path));
+        for (name, value) in &request.headers {
+            asked = asked.header(name, value);
+        }
+        if let Some(body) = &request.json {
+            asked = asked.json(body);
+        }
+        if let Some(token) = self.token.as_ref().filter(|_| request.auth != Some(false)) {
+            asked = asked.bearer_auth(token);
+        }
+        let answered = asked.send().await.map_err(bad)?;
+        let status = answered.status().as_u16();
+        let headers: Map<String, Value> = answered
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())
+            })
+            .collect();
+        let body = answered.text().await.map_err(bad)?;
+        let mut answer = json!({"status": status, "headers": headers});
+        if let Ok(value) = serde_json::from_str::<Value>(&body) {
+            answer["json"] = value;
+        }
+        answer["body"] = body.into();
+        Ok(answer)
+    }
+}
+
+fn bad(error: impl Display) -> Miss {
+    Miss::BadInput(error.to_string())
+}

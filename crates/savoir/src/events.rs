@@ -1,0 +1,179 @@
+//! The events of a run, for people and for programs.
+
+use std::{
+    collections::HashMap,
+    io::{self, IsTerminal as _, Write as _},
+};
+
+use savoir_engine::event::{CitedSource, Done, Event, Thought};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+
+use crate::{error::CommandError, output};
+
+/// What is printed of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One JSON object for each event, on a line of its own.
+    Json,
+    /// The answer, with the steps beside it.
+    Steps,
+    /// The answer alone.
+    Answer,
+}
+
+impl Form {
+    /// Steps are for those who watch, or ask for them.
+    pub(crate) fn new(json: bool, verbose: bool) -> Self {
+        match (json, verbose || io::stderr().is_terminal()) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Steps,
+            (false, false) => Self::Answer,
+        }
+    }
+}
+
+/// How a run ended, as its events told it.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Well.
+    Well,
+    /// With this message.
+    Failed(String),
+    /// It was stopped by a signal.
+    Stopped,
+}
+
+/// Prints events as they come.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    form: Form,
+    sources: Vec<CitedSource>,
+    failed: Option<String>,
+    /// What was printed last does not end its line.
+    open: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(form: Form) -> Self {
+        Self { form, sources: Vec::new(), failed: None, open: false }
+    }
+
+    /// Prints all events of a run until it is over, or somebody interrupts it.
+    pub(crate) async fn follow(
+        &mut self,
+        mut events: Receiver<Event>,
+    ) -> Result<Ended, CommandError> {
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                _ = &mut interrupted => {
+                    self.close()?;
+                    return Ok(Ended::Stopped);
+                }
+            };
+            let Some(event) = event else { break };
+            self.print(event)?;
+        }
+        self.close()?;
+        Ok(self.failed.take().map_or(Ended::Well, Ended::Failed))
+    }
+
+    /// The sources that were told, each document by its name where it is known.
+    pub(crate) fn print_sources(&self, names: &HashMap<String, String>) {
+        if self.form == Form::Json {
+            return;
+        }
+        for (at, source) in self.sources.iter().enumerate() {
+            let name = names.get(&source.doc_id).unwrap_or(&source.doc_id);
+            let text = source.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (place, score) = (source.chunk_index, source.score);
+            output::note(&format!("[{}] {name}, part {place} ({score:.4}): {text}", at + 1));
+        }
+    }
+
+    fn print(&mut self, event: Event) -> Result<(), CommandError> {
+        if self.form == Form::Json {
+            let line = json!({"event": event.name(), "data": event.data()});
+            let mut out = io::stdout().lock();
+            writeln!(out, "{line}")?;
+            out.flush()?;
+        }
+        match event {
+            Event::Thought(thought) => self.step(&step(&thought))?,
+            Event::Token { node: None, content } => self.words(&content)?,
+            Event::Citation { sources, .. } => self.sources.extend(sources),
+            Event::Error { message } | Event::WorkflowError { error: message } => {
+                self.failed = Some(message);
+            }
+            Event::Done(Done::Error { message }) => {
+                self.failed.get_or_insert(message);
+            }
+            // An answer within a workflow is told when its node is done.
+            Event::Token { .. } | Event::Done(Done::Success { .. } | Done::Complete) => {}
+            Event::WorkflowStart { workflow_name, .. } => self.step(&workflow_name)?,
+            Event::NodeStart { node_id, node_type } => {
+                self.step(&format!("{node_type} {node_id} …"))?;
+            }
+            Event::NodeComplete { node_id, output, .. } => {
+                self.step(&format!("{node_id}: {}", shown(&output)))?;
+            }
+            Event::NodeError { node_id, error } => self.step(&format!("{node_id}: {error}"))?,
+            Event::WorkflowComplete { final_output } => self.words(&text(&final_output))?,
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, line: &str) -> Result<(), CommandError> {
+        if self.form == Form::Steps {
+            self.close()?;
+            output::note(line);
+        }
+        Ok(())
+    }
+
+    /// Prints words as they come: byte for byte for a program, harmless for a person.
+    fn words(&mut self, words: &str) -> Result<(), CommandError> {
+        if self.form != Form::Json && !words.is_empty() {
+            output::content(words)?;
+            self.open = !words.ends_with('\n');
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), CommandError> {
+        if std::mem::take(&mut self.open) {
+            output::text("\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// `retrieval: complete, 3 found`
+fn step(thought: &Thought) -> String {
+    let member = |key: &str| thought.member(key).and_then(Value::as_str);
+    let mut line = thought.topic().to_owned();
+    for part in
+        [member("status"), member("message").or_else(|| member("error"))].into_iter().flatten()
+    {
+        line = format!("{line}: {part}");
+    }
+    match thought.member("results_count") {
+        Some(count) => format!("{line}, {count} found"),
+        None => line,
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The first line of a value, cut short.
+fn shown(value: &Value) -> String {
+    let text = text(value);
+    let line = text.lines().next().unwrap_or_default();
+    let short: String = line.chars().take(100).collect();
+    if short.len() == text.len() { short } else { format!("{short} …") }
+}

@@ -1,0 +1,170 @@
+//! Where things are kept: a folder for one machine, or a database and a bucket for many.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_engine::Home;
+use savoir_store::{Database, Storage, StoreError};
+
+use crate::{
+    config::{Config, ServeLayer, masked},
+    error::CommandError,
+    output,
+};
+
+/// The database of a folder.
+const FILE: &str = "savoir.sqlite";
+
+/// How long a bucket may take to answer at the start.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where things are kept, as it was typed.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct PlaceArgs {
+    /// The folder for everything that is kept [default: ~/.local/share/savoir]
+    #[arg(long, value_name = "DIR", help_heading = "Where things are kept")]
+    data: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "URL",
+        help_heading = "Where things are kept",
+        help = "A database instead of the file in that folder: postgres://… or sqlite://PATH"
+    )]
+    database: Option<String>,
+    #[arg(
+        long,
+        value_name = "URL",
+        help_heading = "Where things are kept",
+        help = "A bucket instead of that folder: s3://BUCKET[/PREFIX]"
+    )]
+    storage: Option<String>,
+}
+
+impl PlaceArgs {
+    pub(crate) fn layer(&self) -> ServeLayer {
+        let Self { data, database, storage } = self.clone();
+        ServeLayer { data, database, storage, ..ServeLayer::default() }
+    }
+
+    /// What was typed, and what the settings say where nothing was.
+    pub(crate) fn place(&self) -> Result<Place, CommandError> {
+        let config = Config::load(Path::new("."))?;
+        Place::new(&self.layer().over(config.serve), &Home::from_environment()?)
+    }
+}
+
+/// Where things are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    data: PathBuf,
+    database: Option<String>,
+    storage: Option<String>,
+    /// Whether it is where every other command looks, too.
+    pub(crate) is_home: bool,
+}
+
+impl Place {
+    pub(crate) fn new(settings: &ServeLayer, home: &Home) -> Result<Self, CommandError> {
+        let data = settings.data.clone().unwrap_or_else(|| home.data().to_owned());
+        let data = std::path::absolute(&data).map_err(|error| {
+            CommandError::input(format!("{} is no folder: {error}", data.display()))
+        })?;
+        let (database, storage) = (settings.database.clone(), settings.storage.clone());
+        let is_home = data == home.data() && storage.is_none();
+        Ok(Self { data, database, storage, is_home })
+    }
+
+    /// Whether something was kept here before, as far as that is known without opening it.
+    pub(crate) fn exists(&self) -> bool {
+        self.database.is_some() || self.data.join(FILE).is_file()
+    }
+
+    /// Opens the database, brings it up to date, and opens the storage.
+    pub(crate) async fn open(&self) -> Result<(Database, Storage), CommandError> {
+        if self.database.is_none() || self.storage.is_none() {
+            make_folder(&self.data)?;
+        }
+        let storage = match &self.storage {
+            Some(url) => Storage::open(url),
+            None => Storage::folder(&self.data),
+        };
+        let storage = storage.map_err(|error| {
+            CommandError::from(error)
+                .hint("--storage takes s3://BUCKET[/PREFIX]; see docs/serve.md")
+        })?;
+        if let Some(url) = &self.storage {
+            probe(&storage, url).await?;
+        }
+        let database = match &self.database {
+            Some(url) => Database::open(url).await,
+            None => Database::open_folder(&self.data).await,
+        };
+        let database = database.map_err(|error| {
+            CommandError::from(error)
+                .hint("--database takes postgres://… or sqlite://PATH; see docs/serve.md")
+        })?;
+        Ok((database, storage))
+    }
+
+    /// The database, for a person.
+    pub(crate) fn shown_database(&self) -> String {
+        match &self.database {
+            Some(url) => masked(url),
+            None => self.data.join(FILE).display().to_string(),
+        }
+    }
+
+    /// The storage, for a person.
+    pub(crate) fn shown_storage(&self) -> String {
+        match &self.storage {
+            Some(url) => masked(url),
+            None => self.data.display().to_string(),
+        }
+    }
+}
+
+/// Makes a folder for its owner alone; one that is there stays as it is, and is spoken of if others
+/// may look into it.
+fn make_folder(path: &Path) -> Result<(), CommandError> {
+    let wrong = |error: io::Error| {
+        CommandError::input(format!("{} cannot be used: {error}", path.display()))
+            .hint("choose another folder: --data DIR")
+    };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(wrong)?;
+    #[cfg(unix)]
+    {
+        let metadata = fs::metadata(path).map_err(wrong)?;
+        let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions());
+        if mode & 0o077 != 0 {
+            let shown = path.display();
+            output::note(&format!("others can look into {shown}; close it: chmod 700 {shown}"));
+        }
+    }
+    Ok(())
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::input(error)
+    }
+}
+
+/// Whether a bucket answers: what is wrong with it is told now and not with the first request.
+async fn probe(storage: &Storage, url: &str) -> Result<(), CommandError> {
+    let why = match tokio::time::timeout(PATIENCE, storage.ping()).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+    };
+    Err(CommandError::input(format!("{} cannot be used: {why}", masked(url))).hint(
+        "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and AWS_ENDPOINT_URL for \
+         anything that is not AWS",
+    ))
+}

@@ -1,0 +1,18 @@
+//! Where commands that wait for others run.
+
+use tokio::runtime::Builder;
+
+use crate::error::CommandError;
+
+/// Runs a future to its end. What it left behind in the background is not waited for.
+pub(crate) fn block_on<T>(
+    future: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    let runtime = Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        CommandError::findings(format!("threads cannot be started: {error}"))
+            .hint("raise the limit of processes: ulimit -u")
+    })?;
+    let outcome = runtime.block_on(future);
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,41 @@
+//! `admin`: accounts without a server.
+
+use std::process::Stdio;
+
+use crate::{house::create_account, support::Sandbox};
+
+#[test]
+fn accounts_are_made_listed_and_changed() {
+    let sandbox = Sandbox::new();
+    let none = sandbox.run(&["admin", "list"]);
+    assert_eq!(none.stdout, "there is no account yet; `savoir admin create EMAIL` makes one\n");
+    let made = create_account(&sandbox, " Ada@Example.com", "secret-word");
+    assert_eq!(made, "ada@example.com is there now, as admin\n");
+    let again = create_account(&sandbox, "ada@example.com", "secret-word");
+    assert!(again.starts_with("error: Email already registered\nhelp: "), "{again}");
+    let wrong = create_account(&sandbox, "ada", "secret-word");
+    assert!(wrong.starts_with("error: Valid email address required\n"), "{wrong}");
+    let short = create_account(&sandbox, "bob@example.com", "abc");
+    assert!(short.starts_with("error: a password has at least 6 characters\n"), "{short}");
+    let list = sandbox.run(&["admin", "list", "--json"]).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!((&list[0]["role"], &list[0]["active"]), (&"admin".into(), &true.into()));
+}
+
+#[test]
+fn keys_and_passwords_change() {
+    let sandbox = Sandbox::new();
+    create_account(&sandbox, "ada@example.com", "secret-word");
+    let run = sandbox.run(&["admin", "rotate-key", "--forget-old", "--json"]);
+    assert_eq!(run.json()["forgot_old"], true, "{run}");
+    let mut command = sandbox.command(&["admin", "reset-password", "eve@example.com"]);
+    let file = sandbox.write("password.txt", "another-word\n");
+    let input = || Stdio::from(std::fs::File::open(&file).expect("a file"));
+    let output = command.stdin(input()).output().expect("savoir runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("error: there is no account eve@example.com\n"), "{said}");
+    let mut command = sandbox.command(&["admin", "reset-password", "ADA@example.com"]);
+    let output = command.stdin(input()).output().expect("savoir runs");
+    assert!(output.status.success(), "{output:?}");
+}

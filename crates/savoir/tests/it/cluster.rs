@@ -1,0 +1,361 @@
+//! Several houses with one database and one bucket are one house.
+
+use std::{
+    io::BufRead as _,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    house::{Answer, House, Manner, Provider, events},
+    outside::{Ground, upload},
+};
+
+const OFF: [&str; 2] = ["--rate-limit", "off"];
+
+/// Makes an account over HTTP; gives its token.
+pub(crate) fn register(house: &House, email: &str) -> String {
+    let body = json!({"email": email, "password": "secret-word"});
+    let answer = house.ask("POST", "/api/v1/auth/register", "", Some(&body));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.json()["token"].as_str().expect("a token").to_owned()
+}
+
+fn ok(answer: &Answer) -> Value {
+    assert!(answer.status < 300, "{} {}", answer.status, answer.body);
+    answer.json()
+}
+
+fn greeter(words: &str) -> String {
+    format!("---\nname: greeter\ndescription: Greets.\n---\n\n{words}\n")
+}
+
+#[test]
+fn a_login_is_good_at_both_and_ends_at_both() {
+    let Some(ground) = Ground::new() else { return };
+    let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
+    let token = register(&one, "ada@example.com");
+    for _ in 0..3 {
+        assert_eq!(two.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
+        assert_eq!(one.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
+    }
+    let again = register(&two, "bob@example.com");
+    assert_eq!(one.ask("GET", "/api/v1/auth/me", &again, None).status, 200);
+    let body = json!({"email": "ADA@example.com", "password": "another"});
+    assert_eq!(two.ask("POST", "/api/v1/auth/register", "", Some(&body)).status, 409);
+
+    ok(&one.ask("POST", "/api/v1/auth/logout", &token, None));
+    assert_eq!(two.ask("GET", "/api/v1/auth/me", &token, None).status, 401);
+    assert_eq!(one.ask("GET", "/api/v1/auth/me", &token, None).status, 401);
+}
+
+#[test]
+fn runs_are_counted_together() {
+    let Some(ground) = Ground::new() else { return };
+    let provider = Provider::new(Manner::Says(&["Hello."]));
+    let (one, two) = (ground.house(&[], Some(&provider)), ground.house(&[], Some(&provider)));
+    let addresses = [one.address.as_str(), &two.address];
+    let run = |number: usize, token: &str| {
+        let inputs = json!({"inputs": {"article": "Rain fell."}});
+        let path = "/api/v1/skills/article-summary/run";
+        let answer = House::try_ask(addresses[number % 2], "POST", path, token, Some(&inputs));
+        answer.expect("an answer").status
+    };
+    let token = register(&one, "ada@example.com");
+    let statuses: Vec<u16> = (0..14).map(|number| run(number, &token)).collect();
+    assert_eq!(statuses, [[200; 10].as_slice(), &[429; 4]].concat());
+
+    // Asked at once, too.
+    let token = register(&two, "bob@example.com");
+    let good = thread::scope(|scope| {
+        let (run, token) = (&run, &token);
+        let asked: Vec<_> = (0..24).map(|number| scope.spawn(move || run(number, token))).collect();
+        let statuses = asked.into_iter().map(|thread| thread.join().expect("a status"));
+        statuses.filter(|status| *status == 200).count()
+    });
+    assert_eq!(good, 10);
+}
+
+#[test]
+fn what_one_writes_the_other_has() {
+    let Some(ground) = Ground::new() else { return };
+    let provider = Provider::new(Manner::Says(&["Good ", "day."]));
+    let (one, two) = (ground.house(&OFF, Some(&provider)), ground.house(&OFF, Some(&provider)));
+    let token = register(&one, "ada@example.com");
+    let ask = |house: &House, method: &str, path: &str, body: Option<Value>| {
+        house.ask(method, path, &token, body.as_ref())
+    };
+
+    let body = json!({"name": "greeter", "content": greeter("Say hello.")});
+    assert_eq!(ask(&one, "POST", "/api/v1/skills", Some(body.clone())).status, 201);
+    assert_eq!(ask(&two, "POST", "/api/v1/skills", Some(body)).status, 409);
+    let prompts = |house: &House| {
+        let answer = ask(house, "POST", "/api/v1/skills/greeter/run", Some(json!({})));
+        assert!(answer.body.contains("Skill execution completed"), "{}", answer.body);
+        let question = provider.questions().pop().expect("a question");
+        question["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(prompts(&two), "Say hello.");
+    for number in 0..6 {
+        let (writer, reader) = if number % 2 == 0 { (&one, &two) } else { (&two, &one) };
+        let words = format!("Say it {number} times.");
+        let body = json!({"content": greeter(&words)});
+        ok(&ask(writer, "PUT", "/api/v1/skills/greeter", Some(body)));
+        assert_eq!(prompts(reader), words);
+        assert_eq!(prompts(writer), words);
+    }
+    assert_eq!(ask(&one, "DELETE", "/api/v1/skills/greeter", None).status, 204);
+    assert_eq!(ask(&two, "GET", "/api/v1/skills/greeter", None).status, 404);
+
+    for (house, message) in [(&one, "First."), (&two, "Second."), (&one, "Third.")] {
+        let body = json!({"session_id": "talk", "message": message});
+        let answer = ask(house, "POST", "/api/v1/chat/completions", Some(body));
+        assert!(answer.body.contains("Chat completed successfully"), "{}", answer.body);
+    }
+    let question = provider.questions().pop().expect("a question");
+    let said: Vec<&str> = question["messages"].as_array().expect("messages")[1..]
+        .iter()
+        .filter_map(|message| message["content"].as_str())
+        .collect();
+    assert_eq!(said, ["First.", "Good day.", "Second.", "Good day.", "Third."]);
+    let session = ok(&ask(&two, "GET", "/api/v1/chat/sessions/talk", None));
+    assert_eq!(session["message_count"], 6, "{session}");
+}
+
+#[test]
+fn a_document_is_read_by_one_and_found_by_both() {
+    let Some(ground) = Ground::new() else { return };
+    let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
+    let token = register(&one, "ada@example.com");
+    let base = one.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
+    let base = ok(&base)["id"].as_str().expect("an id").to_owned();
+    for (number, house) in [&one, &two, &one, &two].into_iter().enumerate() {
+        let text = format!("The herb of number {number} is called wort{number} by everyone.");
+        let path = format!("/api/v1/knowledge/{base}/upload");
+        let answer = upload(house, &path, &token, &format!("{number}.md"), &text);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let began = Instant::now();
+    let documents = loop {
+        let list = two.ask("GET", &format!("/api/v1/knowledge/{base}/documents"), &token, None);
+        let list = ok(&list)["documents"].as_array().expect("documents").clone();
+        if list.iter().all(|document| document["status"] == "completed") {
+            break list;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{list:?}");
+        thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(documents.len(), 4);
+    for house in [&one, &two] {
+        for number in 0..4 {
+            let path = format!("/api/v1/knowledge/{base}/search?query=wort{number}");
+            let found = ok(&house.ask("GET", &path, &token, None));
+            assert_eq!(found["total"], 1, "{found}");
+        }
+        let path = format!("/api/v1/knowledge/{base}/info");
+        assert_eq!(ok(&house.ask("GET", &path, &token, None))["document_count"], 4);
+    }
+}
+
+#[test]
+fn a_run_whose_house_died_goes_on_elsewhere() {
+    let Some(ground) = Ground::new() else { return };
+    let (slow, quick) = (Provider::new(Manner::Dawdles), Provider::new(Manner::Says(&["Done."])));
+    let one = ground.house(&OFF, Some(&slow));
+    let two = ground.house(&OFF, Some(&quick));
+    let token = register(&one, "ada@example.com");
+    let graph = json!({
+        "nodes": [
+            {"id": "s", "type": "start", "data": {}},
+            {"id": "m", "type": "llm", "data": {"systemPrompt": "Be brief."}},
+            {"id": "e", "type": "end", "data": {}},
+        ],
+        "edges": [{"source": "s", "target": "m"}, {"source": "m", "target": "e"}],
+    });
+    let workflow = json!({"name": "long", "graph_data": graph});
+    let workflow = ok(&one.ask("POST", "/api/v1/workflows", &token, Some(&workflow)));
+    let path = format!("/api/v1/workflows/{}/execute", workflow["id"].as_str().expect("an id"));
+    let mut stream = one.begin("POST", &path, &token, Some(&json!({"input": "Tell me."})));
+    let mut text = String::new();
+    while !text.contains("event: token") {
+        assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
+    }
+    let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let path = format!("/api/v1/workflows/executions/{}", id.expect("an id"));
+    let resume = format!("{path}/resume");
+    // While its house lives, nobody takes it away.
+    assert_eq!(two.ask("POST", &resume, &token, None).status, 409);
+    one.signal("-KILL");
+    let died = Instant::now();
+    let execution = ok(&two.ask("GET", &path, &token, None));
+    assert_eq!(execution["status"], "running");
+    assert_eq!(execution["executed_nodes"], json!(["s"]));
+
+    let answer = loop {
+        let answer = two.ask("POST", &resume, &token, None);
+        if answer.status == 200 {
+            break answer;
+        }
+        assert_eq!(answer.status, 409, "{}", answer.body);
+        assert_eq!(answer.json()["detail"], "Execution is still running");
+        assert!(died.elapsed() < Duration::from_secs(45), "the lease does not end");
+        thread::sleep(Duration::from_millis(500));
+    };
+    let told: Vec<Value> = events(&answer.body).into();
+    assert_eq!(told[0]["event"], "workflow_start");
+    assert_eq!(told[0]["data"]["resumed"], true);
+    let begun: Vec<&Value> = told
+        .iter()
+        .filter(|event| event["event"] == "node_start")
+        .map(|event| &event["data"]["node_id"])
+        .collect();
+    assert_eq!(begun, ["m", "e"], "the first node is not run again");
+    assert!(answer.body.contains("\"final_output\": \"Done.\""), "{}", answer.body);
+    assert_eq!(ok(&two.ask("GET", &path, &token, None))["status"], "completed");
+    let again = two.ask("POST", &resume, &token, None);
+    assert_eq!(again.status, 400);
+    assert_eq!(again.json()["detail"], "Execution already completed");
+}
+
+#[test]
+fn houses_that_start_at_once_make_one_database() {
+    let Some(ground) = Ground::new() else { return };
+    let houses: Vec<House> = thread::scope(|scope| {
+        let started: Vec<_> = (0..3).map(|_| scope.spawn(|| ground.house(&OFF, None))).collect();
+        started.into_iter().map(|thread| thread.join().expect("a house")).collect()
+    });
+    let token = register(&houses[0], "ada@example.com");
+    for house in &houses {
+        assert_eq!(house.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
+        assert_eq!(house.ask("GET", "/api/v1/skills/plain-words", &token, None).status, 200);
+    }
+    let doubled = "SELECT count(*) - count(DISTINCT version) FROM schema_versions";
+    assert_eq!(ground.number(doubled), 0);
+    assert_eq!(ground.number("SELECT count(*) FROM signing_keys"), 1);
+}
+
+#[test]
+fn cut_connections_heal() {
+    let Some(ground) = Ground::new() else { return };
+    let house = ground.house(&OFF, None);
+    let token = register(&house, "ada@example.com");
+    for pause in [0, 2500] {
+        // Several connections are in use.
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                let (address, token) = (&house.address, &token);
+                scope.spawn(move || {
+                    House::try_ask(address, "GET", "/api/v1/workflows", token, None)
+                });
+            }
+        });
+        thread::sleep(Duration::from_millis(pause));
+        assert!(ground.cut_connections() > 0);
+        let cut = Instant::now();
+        let mut failed = 0;
+        for _ in 0..40 {
+            let status = house.ask("GET", "/api/v1/workflows", &token, None).status;
+            assert!([200, 500].contains(&status), "{status}");
+            failed += u32::from(status == 500);
+        }
+        assert!(cut.elapsed() < Duration::from_secs(10));
+        // One that was idle for a while is tried before it is used; the worker that reads documents
+        // may have used one or two just now.
+        let most = if pause == 0 { 16 } else { 2 };
+        assert!(failed <= most, "{failed} requests failed after {pause} ms");
+        let body = json!({"name": "w"});
+        let made = house.ask("POST", "/api/v1/workflows", &token, Some(&body));
+        assert_eq!(made.status, 201, "{}", made.body);
+    }
+}
+
+#[test]
+fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
+    let Some(ground) = Ground::new() else { return };
+    let house = ground.house(&OFF, None);
+    let token = register(&house, "ada@example.com");
+    let base = house.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
+    let base = ok(&base)["id"].as_str().expect("an id").to_owned();
+    let skill = json!({"name": "greeter", "content": greeter("Say hello.")});
+    let files = format!("/api/v1/knowledge/{base}");
+    assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
+
+    ground.line.cut(true);
+    let ready = house.ask("GET", "/ready", "", None);
+    assert_eq!(ready.status, 503, "{}", ready.body);
+    let body = json!({"status": "not ready", "database": "ok", "storage": "unreachable"});
+    assert_eq!(ready.json(), body);
+    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
+    let made = house.ask("POST", "/api/v1/skills", &token, Some(&skill));
+    assert_eq!(made.status, 500, "{}", made.body);
+    assert_eq!(made.json(), json!({"detail": "Failed to create skill"}));
+    assert!(made.head.contains("\nx-request-id: "), "{}", made.head);
+    let listed = house.ask("GET", "/api/v1/skills", &token, None);
+    assert_eq!((listed.status, &listed.json()["detail"]), (500, &json!("Failed to list skills")));
+    let answer = upload(&house, &format!("{files}/upload"), &token, "a.md", "Some words.");
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert!(answer.contains("\r\nx-request-id: "), "{answer}");
+
+    ground.line.cut(false);
+    assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
+    assert_eq!(house.ask("GET", "/api/v1/skills/greeter", &token, None).status, 404);
+    let documents = ok(&house.ask("GET", &format!("{files}/documents"), &token, None));
+    assert_eq!(documents["total"], 0, "{documents}");
+    let made = house.ask("POST", "/api/v1/skills", &token, Some(&skill));
+    assert_eq!(made.status, 201, "{}", made.body);
+}
+
+/// Asks the same of several houses at once; gives the statuses, the smallest first.
+fn at_once(houses: [&House; 2], path: &str, token: &str, body: Option<&Value>) -> Vec<u16> {
+    let addresses = houses.map(|house| house.address.as_str());
+    let ask = |number: usize| House::try_ask(addresses[number % 2], "POST", path, token, body);
+    let mut statuses: Vec<u16> = thread::scope(|scope| {
+        let ask = &ask;
+        let asked: Vec<_> = (0..8).map(|number| scope.spawn(move || ask(number))).collect();
+        let answers = asked.into_iter().map(|thread| thread.join().expect("an answer"));
+        answers.map(|answer| answer.expect("an answer").status).collect()
+    });
+    statuses.sort_unstable();
+    statuses
+}
+
+#[test]
+fn of_many_at_once_one_wins() {
+    let Some(ground) = Ground::new() else { return };
+    let (no, slow) = (Provider::new(Manner::Refuses), Provider::new(Manner::Slowly(&["On."; 4])));
+    let one = ground.house(&OFF, Some(&no));
+    let token = register(&one, "ada@example.com");
+    let workflow = json!({"name": "w", "graph_data": {
+        "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
+        "edges": [{"source": "s", "target": "m"}],
+    }});
+    let workflow = ok(&one.ask("POST", "/api/v1/workflows", &token, Some(&workflow)));
+    let path = format!("/api/v1/workflows/{}/execute", workflow["id"].as_str().expect("an id"));
+    let run = one.ask("POST", &path, &token, Some(&json!({"input": "Go."})));
+    assert!(run.body.contains("event: workflow_error"), "{}", run.body);
+    let id = run.body.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let resume = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
+
+    let (two, three) = (ground.house(&OFF, Some(&slow)), ground.house(&OFF, Some(&slow)));
+    assert_eq!(
+        at_once([&two, &three], &resume, &token, None),
+        [200, 409, 409, 409, 409, 409, 409, 409]
+    );
+    assert_eq!(slow.questions().len(), 1);
+    for number in 0..3 {
+        let name = format!("greeter-{number}");
+        let content = greeter("Say hello.").replace("greeter", &name);
+        let body = json!({"name": name, "content": content});
+        assert_eq!(
+            at_once([&two, &three], "/api/v1/skills", &token, Some(&body)),
+            [201, 409, 409, 409, 409, 409, 409, 409]
+        );
+        let body = json!({"email": format!("bob{number}@example.com"), "password": "secret-word"});
+        assert_eq!(
+            at_once([&two, &three], "/api/v1/auth/register", "", Some(&body)),
+            [200, 409, 409, 409, 409, 409, 409, 409]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! `kb`: documents without a server.
+
+use crate::{
+    house::{Manner, Provider},
+    support::Sandbox,
+};
+
+#[test]
+fn a_round_trip() {
+    let sandbox = Sandbox::new();
+    sandbox.write("returns.md", "# Returns\n\nReturns are paid within 14 days.\n");
+    sandbox.write("broken.txt", b"\xff\xfe\x00");
+    let run = sandbox.run(&["kb", "add", "handbook", "returns.md"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("help: make it with: savoir kb create handbook\n"), "{run}");
+    assert_eq!(sandbox.run(&["kb", "create", "handbook"]).code, 0);
+    assert_eq!(sandbox.run(&["kb", "create", "handbook"]).code, 2);
+
+    let run =
+        sandbox.run(&["kb", "add", "handbook", "returns.md", "broken.txt", "gone.md", "x.exe"]);
+    assert_eq!(run.code, 1, "{run}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines[0], "completed   returns.md");
+    assert!(lines[1].starts_with("failed      broken.txt: "), "{run}");
+    assert!(lines[2].starts_with("refused     gone.md: "), "{run}");
+    assert!(lines[3].starts_with("refused     x.exe: "), "{run}");
+
+    let run = sandbox.run(&["kb", "search", "handbook", "when are returns paid"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("returns.md, part 0\n"), "{run}");
+    assert!(run.stderr.starts_with("searched by words alone (BM25)"), "{run}");
+    let found = sandbox.run(&["kb", "search", "handbook", "returns", "--json"]).json();
+    assert_eq!(found["passages"][0]["filename"], "returns.md");
+
+    let run = sandbox.run(&["kb", "remove", "handbook", "broken.txt", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+    let list = sandbox.run(&["kb", "list", "handbook", "--json"]).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!(sandbox.run(&["kb", "remove", "handbook"]).code, 0);
+    assert_eq!(sandbox.run(&["kb", "list", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_skill_answers_from_its_knowledge_base() {
+    let sandbox = Sandbox::new();
+    sandbox.write("returns.md", "Returns are paid within 14 days.\n");
+    sandbox.run(&["kb", "create", "handbook"]);
+    sandbox.run(&["kb", "add", "handbook", "returns.md"]);
+    sandbox.write("ask/SKILL.md", "---\nname: ask\ndescription: Answers.\nknowledge_base: handbook\ninputs:\n  - {name: question, label: Question, type: text, required: true}\nmodel: {temperature: 0.1, max_tokens: 50}\n---\n\n{{question}}\n");
+    let provider = Provider::new(Manner::Says(&["Within 14 days."]));
+    let mut command =
+        sandbox.command(&["run", "ask", "--input", "question=When are returns paid?"]);
+    provider.of(&mut command);
+    let output = command.output().expect("savoir runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Within 14 days.\n", "{output:?}");
+    let sources = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(sources.contains("[1] returns.md, part 0 ("), "{sources}");
+    let asked = provider.questions()[0]["messages"][0]["content"].to_string();
+    assert!(asked.contains("[1] Returns are paid within 14 days."), "{asked}");
+}
+
+/// A PDF of one line.
+#[cfg(target_os = "linux")]
+fn pdf(text: &str) -> String {
+    let stream = format!("BT /F1 12 Tf 10 50 Td ({text}) Tj ET");
+    let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 100] /Contents 4 0 R \
+                /Resources << /Font << /F1 5 0 R >> >> >>";
+    let font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>";
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        page.to_owned(),
+        format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
+        font.to_owned(),
+    ];
+    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
+    for (at, object) in objects.iter().enumerate() {
+        table = format!("{table}{:010} 00000 n \n", file.len());
+        file = format!("{file}{} 0 obj\n{object}\nendobj\n", at + 1);
+    }
+    let start = file.len();
+    format!(
+        "{file}xref\n0 6\n0000000000 65535 f \n{table}trailer << /Size 6 /Root 1 0 R >>\n\
+         startxref\n{start}\n%%EOF\n"
+    )
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pdf_is_read_in_the_sandbox() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["kb", "create", "parcels"]);
+    sandbox.write("parcels.pdf", pdf("Parcels are weighed twice."));
+    sandbox.write("broken.pdf", "%PDF-1.4\nnothing");
+    let run = sandbox.run(&["kb", "add", "parcels", "parcels.pdf", "broken.pdf"]);
+    assert!(
+        run.stdout.starts_with("completed   parcels.pdf\nfailed      broken.pdf: this PDF"),
+        "{run}"
+    );
+    let found = sandbox.run(&["kb", "search", "parcels", "weighed", "--json"]).json();
+    assert_eq!(found["passages"][0]["text"], "Parcels are weighed twice.");
+}

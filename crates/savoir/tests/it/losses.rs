@@ -1,0 +1,186 @@
+//! What was acknowledged is there after a kill: skills, conversations and workflows.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, Manner, Provider},
+    outside::Ground,
+    support::Sandbox,
+};
+
+const ROUNDS: u32 = 3;
+const OPTIONS: [&str; 2] = ["--rate-limit", "off"];
+
+/// What a server said it has.
+#[derive(Default)]
+struct Ledger {
+    /// Names of skills with the number that was acknowledged last.
+    skills: Mutex<Vec<(String, u32)>>,
+    /// Conversations with how many turns were answered to their end.
+    sessions: Mutex<Vec<(String, usize)>>,
+    workflows: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    fn len(&self) -> usize {
+        let turns = |sessions: &[(String, usize)]| sessions.iter().map(|(_, turns)| turns).sum();
+        let (skills, sessions): (usize, usize) = (
+            self.skills.lock().expect("a lock").len(),
+            turns(&self.sessions.lock().expect("a lock")),
+        );
+        skills + sessions + self.workflows.lock().expect("a lock").len()
+    }
+}
+
+fn skill(name: &str, number: u32) -> String {
+    let padding = "All of this is needed. ".repeat(100);
+    format!("---\nname: {name}\ndescription: A skill.\n---\n\n{padding}\nNumber {number}.\n")
+}
+
+/// One that writes until the server is gone.
+struct Writer<'a> {
+    address: &'a str,
+    token: &'a str,
+    ledger: &'a Ledger,
+    stop: &'a AtomicBool,
+}
+
+impl Writer<'_> {
+    /// The answer; `None` once there is nobody to ask.
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Option<crate::house::Answer> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let answer = House::try_ask(self.address, method, path, self.token, Some(body))?;
+        assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
+        Some(answer)
+    }
+
+    fn skills(&self, name: &str) -> Option<()> {
+        let body = json!({"name": name, "content": skill(name, 1)});
+        self.ask("POST", "/api/v1/skills", &body)?;
+        self.ledger.skills.lock().ok()?.push((name.to_owned(), 1));
+        for number in 2.. {
+            let body = json!({"content": skill(name, number)});
+            self.ask("PUT", &format!("/api/v1/skills/{name}"), &body)?;
+            let mut skills = self.ledger.skills.lock().ok()?;
+            skills.iter_mut().find(|(known, _)| known == name)?.1 = number;
+        }
+        None
+    }
+
+    fn sessions(&self, id: &str) -> Option<()> {
+        self.ledger.sessions.lock().ok()?.push((id.to_owned(), 0));
+        loop {
+            let body = json!({"session_id": id, "message": "What now?"});
+            let answer = self.ask("POST", "/api/v1/chat/completions", &body)?;
+            // A stream that was broken off has no `done`.
+            if answer.body.contains("Chat completed successfully") {
+                let mut sessions = self.ledger.sessions.lock().ok()?;
+                sessions.iter_mut().find(|(known, _)| known == id)?.1 += 1;
+            }
+        }
+    }
+
+    fn workflows(&self) -> Option<()> {
+        // One person may have 200, and all rounds are by one.
+        for _ in 0..30 {
+            let answer = self.ask("POST", "/api/v1/workflows", &json!({"name": "w"}))?;
+            // An answer that was broken off was none.
+            let made: Value = serde_json::from_str(&answer.body).ok()?;
+            let id = made["id"].as_str()?.to_owned();
+            self.ledger.workflows.lock().ok()?.push(id);
+        }
+        None
+    }
+}
+
+/// Writes to a server until it is killed.
+fn write_and_kill(house: House, token: &str, ledger: &Ledger, round: u32) {
+    let stop = AtomicBool::new(false);
+    let random = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
+    thread::scope(|scope| {
+        for number in 0..2 {
+            let (address, stop) = (&house.address, &stop);
+            let writer = move || Writer { address, token, ledger, stop };
+            scope.spawn(move || writer().skills(&format!("skill-{round}-{number}")));
+            scope.spawn(move || writer().sessions(&format!("session-{round}-{number}")));
+            scope.spawn(move || writer().workflows());
+        }
+        thread::sleep(Duration::from_millis(800 + u64::from(random.subsec_micros() % 700)));
+        house.signal("-KILL");
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(house.wait().0, None, "it was killed");
+}
+
+/// Everything that was acknowledged is there.
+fn check(house: &House, token: &str, ledger: &Ledger) {
+    let get = |path: &str| {
+        let answer = house.ask("GET", path, token, None);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.json()
+    };
+    for (name, number) in ledger.skills.lock().expect("a lock").iter() {
+        let text = get(&format!("/api/v1/skills/{name}"))["prompt"].to_string();
+        let kept = text.rsplit("Number ").next().and_then(|end| end.split('.').next());
+        let kept: u32 = kept.and_then(|digits| digits.parse().ok()).expect("a number");
+        assert!((*number..=number + 1).contains(&kept), "{name}: {kept} in place of {number}");
+    }
+    for (id, turns) in ledger.sessions.lock().expect("a lock").iter() {
+        if *turns == 0 {
+            continue;
+        }
+        let session = get(&format!("/api/v1/chat/sessions/{id}"));
+        let said = |role: &str| {
+            let messages = session["messages"].as_array().expect("messages").iter();
+            messages.filter(|message| message["role"] == role).count()
+        };
+        assert!(said("user") >= *turns, "{id}: {turns} turns, {session}");
+        assert!(said("assistant") >= *turns, "{id}: {turns} turns, {session}");
+    }
+    for id in ledger.workflows.lock().expect("a lock").iter() {
+        get(&format!("/api/v1/workflows/{id}"));
+    }
+}
+
+#[test]
+fn a_kill_loses_nothing_of_a_folder() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Says(&["Nothing."]));
+    let mut house = House::start(&sandbox, &OPTIONS, Some(&provider));
+    let token = house.log_in(&sandbox);
+    let ledger = Ledger::default();
+    for round in 0..ROUNDS {
+        let before = ledger.len();
+        write_and_kill(house, &token, &ledger, round);
+        assert!(ledger.len() > before + 5, "the writers hardly wrote");
+        house = House::start(&sandbox, &OPTIONS, Some(&provider));
+        check(&house, &token, &ledger);
+    }
+}
+
+#[test]
+fn a_kill_loses_nothing_of_a_database_and_a_bucket() {
+    let Some(ground) = Ground::new() else { return };
+    let provider = Provider::new(Manner::Says(&["Nothing."]));
+    let other = ground.house(&OPTIONS, Some(&provider));
+    let token = crate::cluster::register(&other, "ada@example.com");
+    let ledger = Ledger::default();
+    for round in 0..ROUNDS {
+        let before = ledger.len();
+        let house = ground.house(&OPTIONS, Some(&provider));
+        write_and_kill(house, &token, &ledger, round);
+        assert!(ledger.len() > before + 5, "the writers hardly wrote");
+        check(&other, &token, &ledger);
+    }
+}

@@ -1,0 +1,126 @@
+//! The server is held against its OpenAPI document by schemathesis: with data that fits, data that
+//! does not, and with what earlier answers named.
+
+use std::{
+    fmt::Write as _,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, Manner, Provider},
+    outside::{service, upload},
+    support::Sandbox,
+};
+
+const ADMIN: &str = "admin@example.com";
+
+/// What the document cannot say, and why.
+const RULES: &str = r#"
+# A body of another shape is 422. What else is wrong with it is 400, by rules that no schema states:
+# the text of a skill, the type of a file, an account that is locked already.
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 429]
+
+# The nodes of a graph have names of their own, which no schema states, and this is 422 by contract.
+[[operations]]
+include-path-regex = "/workflows(/import|/\\{id\\})?$"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 422, 429]
+
+# It ends the token that all other questions are asked with.
+[[operations]]
+include-path = "/api/v1/auth/logout"
+enabled = false
+"#;
+
+#[test]
+fn the_server_keeps_to_its_document() {
+    let Some(python) = service("SAVOIR_TEST_PYTHON", "schemathesis") else { return };
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Says(&["Good ", "day."]));
+    let options = ["--rate-limit", "off", "--admin-email", ADMIN];
+    let house = House::start(&sandbox, &options, Some(&provider));
+    let token = crate::cluster::register(&house, ADMIN);
+    let hold = |phases: &str, examples: &str, more: &str| {
+        sandbox.write("schemathesis.toml", format!("{RULES}{more}"));
+        let url = format!("http://{}/openapi.json", house.address);
+        let bearer = format!("Authorization: Bearer {token}");
+        let output = Command::new(&python)
+            .args(["-m", "schemathesis.cli", "run", &url, "--header", &bearer, "--phases", phases])
+            .args(["--max-examples", examples, "--seed", "7", "--workers", "1", "--no-shrink"])
+            .args(["--request-timeout", "20", "--suppress-health-check", "all"])
+            .args(["--generation-database", "none", "--continue-on-failure"])
+            .current_dir(sandbox.path(""))
+            .env("NO_PROXY", "127.0.0.1")
+            .env("no_proxy", "127.0.0.1")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .expect("schemathesis runs");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{printed}{complaints}");
+        assert!(!printed.contains("Unresolvable references"), "{printed}");
+        let tested = printed.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+        tested.and_then(|count| count.parse::<u32>().ok()).unwrap_or_else(|| panic!("{printed}"))
+    };
+    let document = house.ask("GET", "/openapi.json", "", None).json();
+    let paths = document["paths"].as_object().expect("paths");
+    let operations: usize = paths.values().filter_map(|path| Some(path.as_object()?.len())).sum();
+    let tested = hold("coverage,fuzzing", "15", &furnish(&house, &token));
+    assert_eq!(usize::try_from(tested), Ok(operations - 1), "all but one are tested");
+    // What it asks for here it has made before.
+    assert!(hold("stateful", "60", "") > 15);
+    assert_eq!(house.ask("GET", "/ready", "", None).status, 200, "it is well afterwards");
+}
+
+/// Things to ask for, as parameters that schemathesis takes.
+fn furnish(house: &House, token: &str) -> String {
+    let ask = |method: &str, path: &str, body: Value| {
+        let answer = house.ask(method, &format!("/api/v1{path}"), token, Some(&body));
+        assert!(answer.status < 300, "{path}: {}", answer.body);
+        answer.json()
+    };
+    let id = |made: &Value, member: &str| made[member].as_str().expect(member).to_owned();
+    let base = id(&ask("POST", "/knowledge", json!({"name": "garden"})), "id");
+    let path = format!("/api/v1/knowledge/{base}/upload");
+    let answer = upload(house, &path, token, "herbs.md", "Sage is a herb.");
+    let document: Value =
+        serde_json::from_str(answer.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
+    let (document, task) = (id(&document, "id"), id(&document, "task_id"));
+    let graph = json!({
+        "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
+        "edges": [{"source": "s", "target": "m"}],
+    });
+    let workflow = json!({"name": "w", "graph_data": graph});
+    let workflow = id(&ask("POST", "/workflows", workflow), "id");
+    let execute = format!("/api/v1/workflows/{workflow}/execute");
+    let run = house.ask("POST", &execute, token, Some(&json!({"input": "Hello."})));
+    let execution = run.body.split("\"execution_id\": \"").nth(1).expect("an execution");
+    let execution = execution.split('"').next().expect("an execution");
+    ask("PUT", "/settings/feature-flags/ENABLE_PUBLIC_EMBED", json!({"enabled": true}));
+    let published = id(&ask("POST", "/publish/embed", json!({"workflow_id": workflow})), "token");
+    let chat = json!({"session_id": "talk", "message": "Hello."});
+    assert_eq!(house.ask("POST", "/api/v1/chat/completions", token, Some(&chat)).status, 200);
+
+    let mut text = String::new();
+    for (paths, name, value) in [
+        ("/knowledge/\\\\{kb\\\\}", "kb", base.as_str()),
+        ("/knowledge/.*\\\\{doc\\\\}", "doc", &document),
+        ("/knowledge/tasks/", "id", &task),
+        ("/skills/\\\\{name\\\\}", "name", "plain-words"),
+        ("/workflows/\\\\{id\\\\}", "id", &workflow),
+        ("/workflows/executions/", "id", execution),
+        ("/publish/embed/", "token", &published),
+        ("/chat/sessions/", "id", "talk"),
+    ] {
+        write!(
+            text,
+            "\n[[operations]]\ninclude-path-regex = \"{paths}\"\nexclude-method = \"DELETE\"\n\
+             parameters = {{ \"path.{name}\" = \"{value}\" }}\n"
+        )
+        .expect("a text");
+    }
+    text
+}

@@ -1,0 +1,208 @@
+//! What `scripts/services.sh` starts: servers and clients that others wrote.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    process::{Command, Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+use uuid::Uuid;
+
+use crate::{
+    house::{House, Provider},
+    support::{Sandbox, repository},
+};
+
+/// The value of a variable that `scripts/services.sh` sets, or a line that says what was left out.
+#[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
+pub(crate) fn service(variable: &str, what: &str) -> Option<String> {
+    let found = std::env::var(variable).ok().filter(|value| !value.is_empty());
+    if found.is_none() {
+        eprintln!("=== SKIPPED: {what}, since {variable} is not set ===");
+    }
+    found
+}
+
+/// A database and a bucket of their own, for several houses.
+pub(crate) struct Ground {
+    pub(crate) sandbox: Sandbox,
+    server: String,
+    name: String,
+    bucket: String,
+    /// Between the houses and the bucket.
+    pub(crate) line: Line,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Option<Self> {
+        let server = service("SAVOIR_TEST_POSTGRES", "houses on one PostgreSQL")?;
+        let s3 = service("SAVOIR_TEST_S3", "houses on one bucket")?;
+        let name = format!("test_{}", Uuid::new_v4().simple());
+        execute(&server, &format!("CREATE DATABASE {name}"));
+        let bucket = format!("test-{}", Uuid::new_v4().simple());
+        let address = s3.strip_prefix("http://").expect("an address");
+        let made = House::try_ask(address, "PUT", &format!("/{bucket}"), "", None);
+        assert_eq!(made.expect("an answer").status, 200);
+        let line = Line::new(address);
+        Some(Self { sandbox: Sandbox::new(), server, name, bucket, line })
+    }
+
+    fn database(&self) -> String {
+        let (head, _) = self.server.rsplit_once('/').expect("a database");
+        format!("{head}/{}", self.name)
+    }
+
+    pub(crate) fn house(&self, options: &[&str], provider: Option<&Provider>) -> House {
+        let (database, storage) = (self.database(), format!("s3://{}", self.bucket));
+        let place = ["--database", &database, "--storage", &storage];
+        House::start_with(&self.sandbox, &[&place, options].concat(), |command| {
+            command
+                .env("AWS_ENDPOINT_URL", format!("http://{}", self.line.address))
+                .env("AWS_ACCESS_KEY_ID", "test")
+                .env("AWS_SECRET_ACCESS_KEY", "test")
+                .env("AWS_REGION", "us-east-1")
+                .env("NO_PROXY", "127.0.0.1");
+            if let Some(provider) = provider {
+                provider.of(command);
+            }
+        })
+    }
+
+    /// Cuts all connections to the database; says how many there were.
+    pub(crate) fn cut_connections(&self) -> i64 {
+        number(
+            &self.server,
+            &format!(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                 WHERE datname = '{}'",
+                self.name
+            ),
+        )
+    }
+
+    /// What a question about the database is answered with.
+    pub(crate) fn number(&self, question: &str) -> i64 {
+        number(&self.database(), question)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        execute(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+fn execute(server: &str, statement: &str) {
+    block_on(async {
+        let mut connection = PgConnection::connect(server).await.expect("PostgreSQL");
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()));
+        statement.execute(&mut connection).await.expect("a result");
+    });
+}
+
+fn number(server: &str, question: &str) -> i64 {
+    block_on(async {
+        let mut connection = PgConnection::connect(server).await.expect("PostgreSQL");
+        let question = sqlx::query(AssertSqlSafe(question.to_owned()));
+        question.fetch_one(&mut connection).await.expect("a row").get(0)
+    })
+}
+
+/// A line to another server that can be cut.
+pub(crate) struct Line {
+    address: String,
+    cut: Arc<AtomicBool>,
+}
+
+impl Line {
+    fn new(target: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (cut, target) = (Arc::new(AtomicBool::new(false)), target.to_owned());
+        let is_cut = Arc::clone(&cut);
+        thread::spawn(move || {
+            for here in listener.incoming().flatten() {
+                if is_cut.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let Ok(there) = TcpStream::connect(&target) else { continue };
+                for (from, to) in [(&here, &there), (&there, &here)] {
+                    let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else { continue };
+                    let is_cut = Arc::clone(&is_cut);
+                    thread::spawn(move || pump(from, to, &is_cut));
+                }
+            }
+        });
+        Self { address, cut }
+    }
+
+    pub(crate) fn cut(&self, cut: bool) {
+        self.cut.store(cut, Ordering::SeqCst);
+    }
+}
+
+/// Carries bytes until one side ends or the line is cut.
+fn pump(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) -> Option<()> {
+    from.set_read_timeout(Some(Duration::from_millis(50))).ok()?;
+    let mut buffer = [0; 16 * 1024];
+    let end = loop {
+        match from.read(&mut buffer) {
+            _ if is_cut.load(Ordering::SeqCst) => break std::net::Shutdown::Both,
+            Ok(0) => break std::net::Shutdown::Write,
+            Ok(count) => to.write_all(&buffer[..count]).ok()?,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) => {}
+            Err(_) => break std::net::Shutdown::Both,
+        }
+    };
+    to.shutdown(end).ok()
+}
+
+/// Sends a file as a form; gives the whole answer.
+pub(crate) fn upload(house: &House, path: &str, token: &str, name: &str, text: &str) -> String {
+    let body = format!(
+        "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+         Content-Type: text/plain\r\n\r\n{text}\r\n--edge--\r\n"
+    );
+    let mut stream = TcpStream::connect(&house.address).expect("a server");
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
+         content-type: multipart/form-data; boundary=edge\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        house.address,
+        body.len()
+    )
+    .expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// Runs a script of `tests/it/clients` with the clients that others wrote.
+pub(crate) fn python(program: &str, script: &str, words: &[&str]) -> Output {
+    let script = repository().join("crates/savoir/tests/it/clients").join(script);
+    Command::new(program)
+        .arg(script)
+        .args(words)
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("python runs")
+}

@@ -1,0 +1,316 @@
+//! `serve`: the first start, a run over HTTP, the way it stops, and what it never loses.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::BufRead as _,
+    net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, Manner, Provider, events},
+    support::Sandbox,
+};
+
+fn shown(greeting: &str, house: &House, sandbox: &Sandbox) -> String {
+    let folder = sandbox.path("");
+    let folder = folder.to_string_lossy();
+    let text = greeting.replace(&house.address, "[ADDRESS]");
+    let text = text.replace(folder.trim_end_matches('/'), "[FOLDER]");
+    // Where `savoir` is not on the path, it is called by its own.
+    let text = text.replace(env!("CARGO_BIN_EXE_savoir"), "savoir");
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = match line.split_once("open this once: ") {
+            Some((before, _)) => format!("{before}open this once: [LINK]"),
+            None => line.to_owned(),
+        };
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_first_start_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    let house = House::start(&sandbox, &[], None);
+    insta::assert_snapshot!(shown(&house.greeting, &house, &sandbox));
+    let mode = |path: &str| {
+        let metadata = fs::metadata(sandbox.path(path)).expect(path);
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(".savoir/data"), 0o700);
+    assert_eq!(mode(".savoir/data/skills"), 0o700);
+    assert_eq!(mode(".savoir/data/savoir.sqlite"), 0o600);
+    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
+    assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
+}
+
+#[test]
+fn examples_come_once_and_overwrite_nothing() {
+    let sandbox = Sandbox::new();
+    drop(House::start(&sandbox, &[], None));
+    let skills = || {
+        let entries = fs::read_dir(sandbox.path(".savoir/data/skills")).expect("a folder");
+        entries.flatten().filter(|entry| entry.path().join("SKILL.md").is_file()).count()
+    };
+    assert_eq!(skills(), 4);
+    for name in ["plain-words", "reply-draft", "meeting-minutes", "article-summary"] {
+        fs::remove_dir_all(sandbox.path(&format!(".savoir/data/skills/{name}"))).expect(name);
+    }
+    drop(House::start(&sandbox, &[], None));
+    assert_eq!(skills(), 0);
+
+    let sandbox = Sandbox::new();
+    sandbox.write(".savoir/data/skills/mine/SKILL.md", crate::support::GOOD);
+    drop(House::start(&sandbox, &[], None));
+    assert!(!sandbox.path(".savoir/data/skills/plain-words").exists());
+}
+
+#[test]
+fn a_run_over_http_and_in_the_terminal_are_the_same() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Says(&["It ", "rained.", "\n"]));
+    let house = House::start(&sandbox, &[], Some(&provider));
+    assert!(house.greeting.contains("openai: echo-1 by default, 1 model"), "{}", house.greeting);
+    let token = house.log_in(&sandbox);
+    let inputs = json!({"inputs": {"article": "Rain fell.", "tone": "dry"}});
+    let answer = house.ask("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let over_http: Vec<Value> = events(&answer.body).into();
+
+    let words = ["run", "article-summary", "--input", "article=Rain fell.", "--input", "tone=dry"];
+    let run = |more: &[&str]| {
+        let mut command = sandbox.command(&[&words[..], more].concat());
+        provider.of(&mut command);
+        command.output().expect("savoir runs")
+    };
+    let printed = run(&["--json"]);
+    assert!(printed.status.success(), "{printed:?}");
+    let lines = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let in_terminal: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(over_http, in_terminal);
+    assert_eq!(over_http.last().expect("events")["event"], "done");
+    let questions = provider.questions();
+    assert_eq!(questions[0]["messages"], questions[1]["messages"]);
+
+    let plain = run(&[]);
+    assert_eq!(String::from_utf8_lossy(&plain.stdout), "It rained.\n");
+    assert_eq!(String::from_utf8_lossy(&plain.stderr), "");
+    let verbose = run(&["--verbose"]);
+    assert_eq!(String::from_utf8_lossy(&verbose.stdout), "It rained.\n");
+    assert!(String::from_utf8_lossy(&verbose.stderr).starts_with("validation: start\n"));
+}
+
+#[test]
+fn a_stream_ends_with_words_when_the_server_stops() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Dawdles);
+    let house = House::start(&sandbox, &["--grace", "0"], Some(&provider));
+    let token = house.log_in(&sandbox);
+    let inputs = json!({"inputs": {"article": "Rain fell."}});
+    let mut stream =
+        house.begin("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+    let mut text = String::new();
+    while !text.contains("event: token") {
+        assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
+    }
+    house.signal("-TERM");
+    while stream.reader.read_line(&mut text).expect("a line") > 0 {}
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(&names[names.len() - 2..], ["error", "done"], "{text}");
+    assert!(text.contains("The server is stopping"), "{text}");
+    let (code, log) = house.wait();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("stopping"), "{log}");
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Dawdles);
+    let house = House::start(&sandbox, &["--grace", "60"], Some(&provider));
+    let token = house.log_in(&sandbox);
+    let inputs = json!({"inputs": {"article": "Rain fell."}});
+    let _stream = house.begin("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+    house.signal("-INT");
+    thread::sleep(Duration::from_millis(700));
+    house.signal("-INT");
+    let (code, log) = house.wait();
+    assert_eq!(code, Some(1), "{log}");
+}
+
+#[test]
+fn a_port_in_use_is_named_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let run = sandbox.run(&["serve", "--address", &address]);
+    assert_eq!(run.code, 2, "{run}");
+    let said = format!(
+        "error: {address} is in use by another program\nhelp: choose another port: --address"
+    );
+    assert!(run.stderr.starts_with(&said), "{run}");
+    assert!(!sandbox.path(".savoir").exists());
+}
+
+#[test]
+fn the_link_makes_one_administrator() {
+    let sandbox = Sandbox::new();
+    let house = House::start(&sandbox, &[], None);
+    let link = house.greeting.split("open this once: ").nth(1).expect("a link");
+    let link = link.split_whitespace().next().expect("a link");
+    let path = link.split_once(&house.address).expect("the address").1;
+    let page = house.ask("GET", path, "", None);
+    assert_eq!(page.status, 200, "{}", page.body);
+    let secret = path.split_once("token=").expect("a secret").1;
+    let form =
+        format!("token={secret}&email=ada%40example.com&password=secret-word&again=secret-word");
+    let form = Value::String(form);
+    let made = house.ask("POST", "/setup", "", Some(&form));
+    assert_eq!(made.status, 200, "{}", made.body);
+    let again = house.ask("POST", "/setup", "", Some(&form));
+    assert!(again.status >= 400, "{}", again.body);
+    let list = sandbox.run(&["admin", "list", "--json"]).json();
+    assert_eq!((&list[0]["email"], &list[0]["role"]), (&json!("ada@example.com"), &json!("admin")));
+    drop(house);
+    let house = House::start(&sandbox, &[], None);
+    assert!(!house.greeting.contains("administrator"), "{}", house.greeting);
+}
+
+/// Skills by name with the newest content that was acknowledged, and that was sent last.
+type Written = Arc<Mutex<BTreeMap<String, (u32, u32)>>>;
+
+fn skill(name: &str, number: u32) -> String {
+    let padding = "All of this is needed. ".repeat(200);
+    format!(
+        "---\nname: {name}\ndescription: Number {number}.\n---\n\n{padding}\nNumber {number}.\n"
+    )
+}
+
+fn write_until(address: &str, token: &str, name: &str, written: &Written, stop: &AtomicBool) {
+    let path = format!("/api/v1/skills/{name}");
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) {
+        number += 1;
+        written.lock().expect("a lock").entry(name.to_owned()).or_default().1 = number;
+        let content = skill(name, number);
+        let status = if number == 1 {
+            let body = json!({"name": name, "content": content});
+            House::try_ask(address, "POST", "/api/v1/skills", token, Some(&body))
+        } else {
+            House::try_ask(address, "PUT", &path, token, Some(&json!({"content": content})))
+        };
+        match status.map(|answer| answer.status) {
+            Some(200 | 201) => {
+                written.lock().expect("a lock").get_mut(name).expect("an entry").0 = number;
+            }
+            Some(other) => panic!("{name}: {other}"),
+            None => return,
+        }
+    }
+}
+
+#[test]
+fn a_kill_loses_nothing_that_was_acknowledged() {
+    let sandbox = Sandbox::new();
+    let options = ["--rate-limit", "off"];
+    let mut house = House::start(&sandbox, &options, None);
+    let token = house.log_in(&sandbox);
+    let written = Written::default();
+    for round in 0..3 {
+        let stop = AtomicBool::new(false);
+        let random = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
+        thread::scope(|scope| {
+            for writer in 0..4 {
+                let name = format!("writer-{round}-{writer}");
+                let (address, token, written) = (&house.address, &token, &written);
+                let stop = &stop;
+                scope.spawn(move || write_until(address, token, &name, written, stop));
+            }
+            thread::sleep(Duration::from_millis(200 + u64::from(random.subsec_micros() % 500)));
+            house.signal("-KILL");
+            stop.store(true, Ordering::Relaxed);
+        });
+        house = House::start(&sandbox, &options, None);
+        let count: u32 = written.lock().expect("a lock").values().map(|(kept, _)| kept).sum();
+        assert!(count > 4 * (round + 1), "the writers hardly wrote: {count}");
+        for (name, (acknowledged, sent)) in written.lock().expect("a lock").iter() {
+            let kept = house.ask("GET", &format!("/api/v1/skills/{name}"), &token, None);
+            if kept.status == 404 && *acknowledged == 0 {
+                continue;
+            }
+            assert_eq!(kept.status, 200, "{name}: {}", kept.body);
+            let text = kept.json()["prompt"].as_str().unwrap_or_default().to_owned();
+            let number = text.rsplit("Number ").next().and_then(|end| end.strip_suffix('.'));
+            let number: u32 = number.and_then(|digits| digits.parse().ok()).expect("a number");
+            assert!(
+                (*acknowledged..=*sent).contains(&number),
+                "{name}: {number} of {acknowledged}"
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_have_an_origin_and_no_passwords() {
+    let sandbox = Sandbox::new();
+    let file = "[serve]\naddress = \"127.0.0.1:9\"\ngrace = 3\nrate-limit = \"off\"\n\n[models.local]\nkind = \"openai\"\nbase-url = \"http://127.0.0.1:1/v1\"\n";
+    sandbox.write(".config/savoir/config.toml", file);
+    let mut command = sandbox.command(&["config", "--json"]);
+    command.env("SAVOIR_DATABASE", "postgres://ada:secret@db/savoir").env("SAVOIR_GRACE", "5");
+    let output = command.output().expect("savoir runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("secret"), "{text}");
+    let settings: Value = serde_json::from_str(&text).expect("JSON");
+    let database = json!({"value": "postgres://ada:***@db/savoir", "from": "SAVOIR_DATABASE"});
+    assert_eq!(settings["serve.database"], database);
+    assert_eq!(settings["serve.grace"], json!({"value": 5, "from": "SAVOIR_GRACE"}));
+    assert_eq!(settings["serve.rate-limit"]["value"], "off");
+    assert_eq!(settings["serve.log"]["from"], "default");
+    assert_eq!(settings["models.local.kind"]["value"], "openai");
+
+    // A project says nothing about a person's server or keys.
+    sandbox
+        .write("savoir.toml", "[models.openai]\nkind = \"openai\"\nbase-url = \"http://evil\"\n");
+    let run = sandbox.run(&["config"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("`[models]` is for a person to say"), "{run}");
+}
+
+#[test]
+fn wrong_settings_are_named_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    for (words, said) in [
+        (
+            &["--public-url", "skills.example.com"][..],
+            "--public-url: `skills.example.com` is no address",
+        ),
+        (&["--cors-origin", "*"], "--cors-origin: `*` is no address"),
+        (&["--rate-limit", "fast"], "`fast` is no limit; write runs=10"),
+        (&["--address", "nowhere"], "nowhere cannot be listened at"),
+    ] {
+        let run = sandbox.run(&[&["serve"], words].concat());
+        assert_eq!(run.code, 2, "{words:?}: {run}");
+        assert!(run.stderr.contains(said), "{words:?}: {run}");
+    }
+    for (name, value) in
+        [("SAVOIR_GRACE", "soon"), ("SAVOIR_LOG", "loud"), ("SAVOIR_BEHIND_PROXY", "x")]
+    {
+        let output = sandbox.command(&["serve"]).env(name, value).output().expect("savoir runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(name), "{said}");
+    }
+    assert!(!sandbox.path(".savoir").exists());
+}
