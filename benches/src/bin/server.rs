@@ -313,7 +313,7 @@ fn beside_nginx(server: &Server, folder: &Path) {
     }
     let detail = server.ask("GET", "/api/v1/skills/bench", "");
     fs::write(folder.join("bench"), detail.to_string()).unwrap();
-    let Some(mut nginx) = Nginx::start(folder) else {
+    let Some(nginx) = Nginx::start(folder) else {
         println!("Requests in a second: skipped, nginx is not installed.");
         return;
     };
@@ -325,8 +325,7 @@ fn beside_nginx(server: &Server, folder: &Path) {
         our_best = our_best.max(wrk(&ours, &header));
         their_best = their_best.max(wrk(&theirs, &header));
     }
-    let _ = nginx.child.kill();
-    let _ = nginx.child.wait();
+    drop(nginx);
     println!(
         "GET of a skill, requests in a second: {our_best:.0}, nginx with the same bytes \
          {their_best:.0}, ratio {:.2}.",
@@ -354,8 +353,13 @@ impl Nginx {
         let file = folder.join("nginx.conf");
         fs::write(&file, config).unwrap();
         fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let child =
-            Command::new("nginx").arg("-c").arg(&file).stderr(Stdio::null()).spawn().ok()?;
+        let child = Command::new("nginx")
+            .arg("-c")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         for _ in 0..100 {
             if TcpStream::connect(address).is_ok() {
@@ -364,6 +368,15 @@ impl Nginx {
             thread::sleep(Duration::from_millis(20));
         }
         None
+    }
+}
+
+impl Drop for Nginx {
+    /// Asks it to end: its workers would outlive a process that is killed.
+    fn drop(&mut self) {
+        let id = self.child.id().to_string();
+        let _ = Command::new("kill").arg(id).status();
+        let _ = self.child.wait();
     }
 }
 
