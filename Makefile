@@ -46,6 +46,7 @@ bench:
 	python3 benches/compare.py
 	$(TARGET)/release/bench-sandbox 200
 	$(TARGET)/release/bench-python-calls 2000
+	$(TARGET)/release/bench-server 1000 1000
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

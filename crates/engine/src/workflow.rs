@@ -22,7 +22,7 @@ mod run;
 pub use graph::Graph;
 pub use host::{CodePolicy, Features, Host, HttpPolicy};
 pub use journal::{Journal, JournalError, NoJournal, StoreJournal};
-pub use node::skill::mapped_inputs;
+pub use node::{DISABLED, skill::mapped_inputs};
 pub use run::{WorkflowOutcome, WorkflowRun, run, run_to_end};
 pub use savoir_store::Checkpoint;
 pub use scope::Scope;

@@ -23,7 +23,8 @@ use super::{
 use crate::event::{Emitter, Gone};
 
 /// What a node is told when an administrator did not switch its type on.
-const DISABLED: &str = "This feature has been disabled by the administrator";
+/// What a node says that may not run.
+pub const DISABLED: &str = "This feature has been disabled by the administrator";
 
 /// What a node can see.
 pub(super) struct Given<'a> {

@@ -215,6 +215,9 @@ async fn search(
     limit: u32,
     common: &Common,
 ) -> Result<ExitCode, CommandError> {
+    if question.trim().is_empty() {
+        return Err(CommandError::input("there is no question").hint("say what to look for"));
+    }
     let base = open.base(base).await?;
     let found = open.knowledge.search(&base.id, None, question, limit).await;
     let passages = found.map_err(|error| match error {

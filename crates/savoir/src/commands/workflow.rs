@@ -15,8 +15,8 @@ use savoir_engine::{
     knowledge::Knowledge,
     services::{Services, TimeLimits},
     workflow::{
-        CodePolicy, Features, Host, HttpPolicy, NoJournal, WorkflowRun, file, file::WorkflowFile,
-        graph::Work, run_to_end,
+        CodePolicy, DISABLED, Features, Host, HttpPolicy, NoJournal, WorkflowRun, file,
+        file::WorkflowFile, graph::Work, run_to_end,
     },
 };
 use savoir_model::{ModelError, Models};
@@ -225,6 +225,14 @@ async fn follow(
     match ended? {
         Ended::Well => Ok(ExitCode::SUCCESS),
         Ended::Stopped => Err(CommandError::findings("the run was stopped").named("stopped")),
-        Ended::Failed(message) => Err(CommandError::findings(message).named("workflow-failed")),
+        Ended::Failed(message) => {
+            let disabled = message == DISABLED;
+            let failed = CommandError::findings(message).named("workflow-failed");
+            Err(if disabled {
+                failed.hint("a code node needs --allow-code, an http node --allow-http HOST")
+            } else {
+                failed
+            })
+        }
     }
 }

@@ -162,14 +162,27 @@ impl FolderSkills {
             self.cache().remove(name);
             return Ok(None);
         };
-        let stamp = Stamp::of(&metadata);
-        if let Some(cached) = self.cache().get(name)
-            && cached.settled
-            && cached.stamp == stamp
-        {
-            return cached.file.clone().map(Some).map_err(|message| damaged(name, message));
+        if let Some(known) = self.known(name, &metadata) {
+            return known.map(Some).map_err(|message| damaged(name, message));
         }
         self.load(name)
+    }
+
+    /// A file that was read before and did not change since.
+    pub(super) fn unchanged(&self, name: &str) -> Option<SkillFile> {
+        if !self.cache().contains_key(name) {
+            return None;
+        }
+        let metadata = fs::metadata(self.path(name)).ok()?;
+        self.known(name, &metadata)?.ok()
+    }
+
+    /// What was read of a file that still has this look.
+    fn known(&self, name: &str, metadata: &Metadata) -> Option<Result<SkillFile, &'static str>> {
+        let cache = self.cache();
+        let cached = cache.get(name)?;
+        let same = cached.settled && cached.stamp == Stamp::of(metadata);
+        same.then(|| cached.file.clone())
     }
 
     /// Reads a file, whatever is known about it.
