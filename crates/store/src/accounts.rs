@@ -1,11 +1,15 @@
 //! People, their tokens, and their failed attempts to log in.
 
+mod memory;
+
 use std::time::Duration;
 
 use crate::{
     Database, StoreError, Time,
     sql::{Row, damaged, new_id, sql},
 };
+use memory::Holder;
+pub(crate) use memory::Memory;
 
 /// How long failed attempts are kept.
 const FAILURES_ARE_KEPT: Duration = Duration::from_hours(24);
@@ -193,7 +197,7 @@ impl Accounts<'_> {
         .number(i64::from(active))
         .run(self.0.writer())
         .await?;
-        Ok(changed == 1)
+        self.changed(changed == 1).await
     }
 
     /// Changes what a person may do; false if nothing changed.
@@ -204,7 +208,7 @@ impl Accounts<'_> {
         .text(role.as_str())
         .run(self.0.writer())
         .await?;
-        Ok(changed == 1)
+        self.changed(changed == 1).await
     }
 
     /// Changes a password. Tokens that were given out before end, those of programs included; false
@@ -225,7 +229,7 @@ impl Accounts<'_> {
                 .await?;
         }
         transaction.commit().await?;
-        Ok(changed == 1)
+        self.changed(changed == 1).await
     }
 
     /// Marks an account as deleted and ends its tokens; its address is free again.
@@ -238,26 +242,38 @@ impl Accounts<'_> {
             .await?;
         sql("DELETE FROM api_tokens WHERE user_id = $1").number(id).run(&mut *transaction).await?;
         transaction.commit().await?;
-        Ok(changed == 1)
+        self.changed(changed == 1).await
+    }
+
+    /// Makes sure that a change is seen by everyone before it is acknowledged.
+    async fn changed(&self, changed: bool) -> Result<bool, StoreError> {
+        if changed {
+            self.0.people().forget().await?;
+        }
+        Ok(changed)
     }
 
     /// The person of a signed token: unless the token is revoked, was issued before the last change
-    /// of the password, or the person is deleted. One question to the database.
+    /// of the password, or the person is deleted.
     pub async fn of_token(
         &self,
         user_id: i64,
         token: &str,
         issued_at: Time,
     ) -> Result<Option<User>, StoreError> {
-        let row = sql("SELECT id, email, role, active, created_at FROM users
-             WHERE id = $1 AND deleted_at IS NULL AND tokens_since <= $3
-                AND NOT EXISTS (SELECT 1 FROM revoked_tokens WHERE token = $2)")
-        .number(user_id)
-        .text(token)
-        .time(issued_at)
-        .optional(self.0.reader())
-        .await?;
-        row.map(|row| user(&row, 0)).transpose()
+        let key = format!("{token} {user_id} {}", issued_at.micros());
+        let holder = self.0.people().recall_or(key, async {
+            let row = sql("SELECT id, email, role, active, created_at FROM users
+                 WHERE id = $1 AND deleted_at IS NULL AND tokens_since <= $3
+                    AND NOT EXISTS (SELECT 1 FROM revoked_tokens WHERE token = $2)")
+            .number(user_id)
+            .text(token)
+            .time(issued_at)
+            .optional(self.0.reader())
+            .await?;
+            row.map(|row| Ok(Holder { user: user(&row, 0)?, token: None })).transpose()
+        });
+        Ok(holder.await?.map(|holder| holder.user))
     }
 
     /// Ends a signed token; false if it had ended. The note is dropped when the token is over anyway.
@@ -276,7 +292,7 @@ impl Accounts<'_> {
         .time(expires_at)
         .run(self.0.writer())
         .await?;
-        Ok(added == 1)
+        self.changed(added == 1).await
     }
 
     /// Keeps a token for a program.
@@ -302,6 +318,14 @@ impl Accounts<'_> {
         &self,
         digest: &str,
     ) -> Result<Option<(ApiToken, User)>, StoreError> {
+        let holder = self.0.people().recall_or(digest.to_owned(), self.holder(digest)).await?;
+        let Some(Holder { user, token: Some(token) }) = holder else { return Ok(None) };
+        let over = token.expires_at.is_some_and(|end| end <= Time::now());
+        Ok((!over).then_some((token, user)))
+    }
+
+    /// The holder of a token. That it was used is noted.
+    async fn holder(&self, digest: &str) -> Result<Option<Holder>, StoreError> {
         let now = Time::now();
         let row = sql("SELECT t.id, t.user_id, t.name, t.scopes, t.created_at, t.expires_at,
                 t.last_used_at, u.id, u.email, u.role, u.active, u.created_at
@@ -321,7 +345,7 @@ impl Accounts<'_> {
                 .run(self.0.writer())
                 .await?;
         }
-        Ok(Some((token, user)))
+        Ok(Some(Holder { user, token: Some(token) }))
     }
 
     /// A person's tokens, newest first.
@@ -341,7 +365,7 @@ impl Accounts<'_> {
             .text(id)
             .run(self.0.writer())
             .await?;
-        Ok(removed == 1)
+        self.changed(removed == 1).await
     }
 
     /// Notes a failed attempt to log in.

@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::{
     Accounts, Knowledge, Leases, RateLimits, Sessions, Settings, StoreError, Usage, VectorSearch,
-    Workflows, knowledge::VectorCache, migrations::migrate, sql::sql,
+    Workflows, accounts::Memory, knowledge::VectorCache, migrations::migrate, sql::sql,
 };
 
 /// How long a writer waits for another process, in milliseconds.
@@ -42,6 +42,7 @@ pub struct Database {
     writer: AnyPool,
     vectors: Arc<OnceLock<VectorSearch>>,
     cache: Arc<VectorCache>,
+    people: Arc<Memory>,
 }
 
 impl Database {
@@ -78,6 +79,7 @@ impl Database {
             .await
             .map_err(|error| fail(error.to_string()))?
             .map_err(|error| fail(error.to_string()))?;
+        let people = Memory::beside(&path)?;
         let options = sqlite_options(&path).map_err(|error| fail(error.to_string()))?;
         let writer = sqlite_pool(&options, 1).await.map_err(|error| fail(error.to_string()))?;
         let reader = AnyPoolOptions::new()
@@ -85,7 +87,7 @@ impl Database {
             .test_before_acquire(false)
             .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
             .connect_lazy_with(options);
-        Self::finish(Kind::Sqlite, reader, writer).await
+        Self::finish(Kind::Sqlite, reader, writer, people).await
     }
 
     async fn open_server(url: &str) -> Result<Self, StoreError> {
@@ -111,12 +113,17 @@ impl Database {
                 })
             })
             .connect_lazy_with(options);
-        Self::finish(Kind::Postgres, pool.clone(), pool).await
+        Self::finish(Kind::Postgres, pool.clone(), pool, Memory::default()).await
     }
 
-    async fn finish(kind: Kind, reader: AnyPool, writer: AnyPool) -> Result<Self, StoreError> {
-        let database =
-            Self { kind, reader, writer, vectors: Arc::default(), cache: Arc::default() };
+    async fn finish(
+        kind: Kind,
+        reader: AnyPool,
+        writer: AnyPool,
+        people: Memory,
+    ) -> Result<Self, StoreError> {
+        let (vectors, cache) = (Arc::default(), Arc::default());
+        let database = Self { kind, reader, writer, vectors, cache, people: Arc::new(people) };
         let search = migrate(&database).await?;
         let _ = database.vectors.set(search);
         Ok(database)
@@ -197,6 +204,10 @@ impl Database {
 
     pub(crate) fn vectors(&self) -> VectorSearch {
         self.vectors.get().copied().unwrap_or(VectorSearch::Scan)
+    }
+
+    pub(crate) fn people(&self) -> &Memory {
+        &self.people
     }
 
     pub(crate) fn cache(&self) -> &VectorCache {

@@ -23,6 +23,7 @@ mod sessions;
 mod settings;
 mod skills;
 mod sql;
+mod stamp;
 mod storage;
 mod time;
 mod usage;

@@ -12,7 +12,7 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -20,11 +20,10 @@ use sha2::{Digest as _, Sha256};
 use super::{LARGEST_FILE, SkillFile, WriteError, damaged, is_name, no_name};
 use crate::{
     StoreError, Time,
+    stamp::Stamp,
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
-/// Two changes within this time may leave the same times at a file.
-const CLOCK_IS_COARSE: Duration = Duration::from_millis(100);
 /// What is older was left by a process that died.
 const LEFT_BEHIND: Duration = Duration::from_hours(1);
 
@@ -43,44 +42,15 @@ struct Cached {
     file: Result<SkillFile, &'static str>,
 }
 
-/// What changes when a file does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    fn version(&self, text: &str) -> String {
-        let mut hash = Sha256::new();
-        hash.update(format!("{self:?}"));
-        hash.update(text);
-        hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        })
-    }
-
-    fn is_settled(&self) -> bool {
-        let (seconds, nanos) = self.changed.max(self.modified);
-        let changed = u64::try_from(seconds).unwrap_or(0);
-        let changed =
-            SystemTime::UNIX_EPOCH + Duration::new(changed, u32::try_from(nanos).unwrap_or(0));
-        changed.elapsed().is_ok_and(|since| since > CLOCK_IS_COARSE)
-    }
+/// Changes with every write, and with the text.
+fn version(stamp: &Stamp, text: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!("{stamp:?}"));
+    hash.update(text);
+    hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -205,7 +175,7 @@ impl FolderSkills {
         };
         let file = text.map(|text| SkillFile {
             name: name.to_owned(),
-            version: before.version(&text),
+            version: version(&before, &text),
             text: text.into(),
             created_at: self.created_at(name).unwrap_or_else(|| modified_at(&metadata)),
             updated_at: modified_at(&metadata),

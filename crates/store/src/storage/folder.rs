@@ -5,6 +5,7 @@ use std::{
     io::Write as _,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use bytes::Bytes;
@@ -102,6 +103,8 @@ pub(crate) fn write_whole(
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }
+    // The clock of the file system stands still for milliseconds: two files would be equally new.
+    file.as_file().set_modified(SystemTime::now())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     sync_folder(folder)

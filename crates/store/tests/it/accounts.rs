@@ -123,6 +123,56 @@ async fn tokens_of_programs() {
     .await;
 }
 
+/// What one process remembers ends with what another one changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_another_process_are_seen_at_once() {
+    for_each_database(async |place| {
+        let other = place.again().await;
+        let (here, there) = (place.database.accounts(), other.accounts());
+        let user = here.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
+        let (id, issued) = (user.id, Time::now());
+        let scopes = ["read".to_owned()];
+        for round in 0..20 {
+            let digest = format!("d{round}");
+            let new = NewToken {
+                user_id: id,
+                name: "n",
+                scopes: &scopes,
+                digest: &digest,
+                expires_at: Some(Time::now().plus(HOUR)),
+            };
+            let token = there.add_token(new).await.unwrap();
+            let signed = format!("t{round}");
+            for _ in 0..2 {
+                let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();
+                assert_eq!((found.active, found.is_admin()), (true, round % 2 == 1));
+                assert!(here.by_token_digest(&digest).await.unwrap().unwrap().1.active);
+            }
+            assert!(there.set_active(id, false).await.unwrap());
+            assert!(!here.of_token(id, &signed, issued).await.unwrap().unwrap().active);
+            assert!(!here.by_token_digest(&digest).await.unwrap().unwrap().1.active);
+            assert!(there.set_active(id, true).await.unwrap());
+            let role = if round % 2 == 0 { Role::Admin } else { Role::User };
+            assert!(there.set_role(id, role).await.unwrap());
+            let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();
+            assert_eq!((found.active, found.role), (true, role));
+            assert!(there.revoke(&signed, issued.plus(HOUR)).await.unwrap());
+            assert_eq!(here.of_token(id, &signed, issued).await.unwrap(), None);
+            assert!(here.by_token_digest(&digest).await.unwrap().is_some());
+            assert!(there.remove_token(id, &token.id).await.unwrap());
+            assert_eq!(here.by_token_digest(&digest).await.unwrap(), None);
+        }
+        assert!(here.of_token(id, "last", issued).await.unwrap().is_some());
+        assert!(there.set_password(id, "h2").await.unwrap());
+        assert_eq!(here.of_token(id, "last", issued).await.unwrap(), None);
+        assert!(here.of_token(id, "last", Time::now()).await.unwrap().is_some());
+        assert!(there.delete(id).await.unwrap());
+        assert_eq!(here.of_token(id, "last", Time::now()).await.unwrap(), None);
+        other.close().await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_attempts_are_counted() {
     for_each_database(async |place| {

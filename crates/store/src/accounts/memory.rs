@@ -1,0 +1,117 @@
+//! What was read about people, as long as nobody changed it.
+//!
+//! Every request asks whose it is. Where the database is a file, all processes see the folder that it
+//! lies in: a second file there is touched after each change of an account and before the change is
+//! acknowledged. Who finds that file as it was may use what it read before. A database on a server is
+//! asked each time.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{ApiToken, User};
+use crate::{
+    StoreError,
+    stamp::Stamp,
+    storage::{file_error, on_a_thread},
+};
+
+/// A process may die between a change and its touch: the others notice after this time.
+const LONGEST: Duration = Duration::from_secs(2);
+const MAX_KNOWN: usize = 10_000;
+
+/// Whose a token is, and what a program's token may do.
+#[derive(Clone, Debug)]
+pub(super) struct Holder {
+    pub(super) user: User,
+    pub(super) token: Option<ApiToken>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The file that is touched; none for a database on a server.
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// How the file looked when the holders were asked for.
+    look: Option<Stamp>,
+    holders: HashMap<String, (Instant, Holder)>,
+}
+
+impl Memory {
+    /// For a database that is the file at `path`.
+    pub(crate) fn beside(path: &Path) -> Result<Self, StoreError> {
+        let mut name = path.as_os_str().to_owned();
+        name.push("-people");
+        let file = PathBuf::from(name);
+        // One that is there stays as it is: opening a database changes nobody.
+        if !file.exists() {
+            touch(&file)?;
+        }
+        Ok(Self { file: Some(file), known: Mutex::default() })
+    }
+
+    /// What is known under a key, else what the database says.
+    pub(super) async fn recall_or(
+        &self,
+        key: String,
+        ask: impl Future<Output = Result<Option<Holder>, StoreError>>,
+    ) -> Result<Option<Holder>, StoreError> {
+        // Before the question: a change in between makes the answer useless.
+        let look = self.file.as_ref().and_then(|file| fs::metadata(file).ok());
+        let look = look.map(|metadata| Stamp::of(&metadata));
+        if let Some(holder) = look.and_then(|look| self.recall(look, &key)) {
+            return Ok(Some(holder));
+        }
+        let answer = ask.await?;
+        if let (Some(look), Some(holder)) = (look, &answer) {
+            self.keep(look, key, holder.clone());
+        }
+        Ok(answer)
+    }
+
+    /// To be called after every change of an account or a token that was committed.
+    pub(super) async fn forget(&self) -> Result<(), StoreError> {
+        let Some(file) = self.file.clone() else { return Ok(()) };
+        on_a_thread(move || touch(&file)).await
+    }
+
+    fn recall(&self, look: Stamp, key: &str) -> Option<Holder> {
+        let known = self.known();
+        if known.look != Some(look) {
+            return None;
+        }
+        let (since, holder) = known.holders.get(key)?;
+        (since.elapsed() < LONGEST).then(|| holder.clone())
+    }
+
+    fn keep(&self, look: Stamp, key: String, holder: Holder) {
+        let mut known = self.known();
+        if known.look != Some(look) || known.holders.len() >= MAX_KNOWN {
+            known.holders.clear();
+            known.look = Some(look);
+        }
+        known.holders.insert(key, (Instant::now(), holder));
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time of the touch is that of the clock: the one of the file system stands still for
+/// milliseconds.
+fn touch(path: &Path) -> Result<(), StoreError> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let touched = options.open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    touched.map_err(|error| file_error(path, &error))
+}
