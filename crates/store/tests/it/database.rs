@@ -71,7 +71,7 @@ async fn a_file_is_for_its_owner() {
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
         seen += 1;
     }
-    assert_eq!(seen, 3, "the file and its journal");
+    assert_eq!(seen, 4, "the file, its journal, and the mark of changes");
 }
 
 #[tokio::test]
