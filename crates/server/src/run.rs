@@ -38,7 +38,9 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
-    let connections = accept(listener, router(app.clone()), &stopping).await;
+    // A connection begins on the thread that takes it; this one is none of those that work.
+    let accepting = tokio::spawn(accept(listener, router(app.clone()), stopping));
+    let connections = accepting.await.map_err(io::Error::other)?;
     tokio::select! {
         () = connections.shutdown() => {}
         () = overdue(&app) => tracing::warn!("some connections did not end in time"),
@@ -71,7 +73,7 @@ async fn overdue(app: &App) {
 async fn accept(
     listener: TcpListener,
     router: Router,
-    stopping: &CancellationToken,
+    stopping: CancellationToken,
 ) -> GracefulShutdown {
     let connections = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
