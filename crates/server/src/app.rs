@@ -7,7 +7,7 @@ use savoir_model::Models;
 use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Config, keys::Keys, metrics::Metrics, shelf::Skills};
+use crate::{config::Config, keys::Keys, metrics::Metrics, readiness::Readiness, shelf::Skills};
 
 /// Everything that a request may need. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct Inner {
     pub(crate) knowledge: Knowledge,
     pub(crate) keys: Keys,
     pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
     /// Runs that go on, also after their listener went away.
     pub(crate) tasks: TaskTracker,
     /// How much code of workflows may run at once.
@@ -58,6 +59,7 @@ impl App {
             knowledge,
             keys,
             metrics: Metrics::default(),
+            readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),

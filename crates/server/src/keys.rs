@@ -261,11 +261,13 @@ impl Ring {
 /// Makes a new key that signs from now on. What older keys signed stays good until it is over,
 /// unless `forget_old`: then everyone must log in again.
 pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreError> {
-    let key = new_key()?;
-    let made = key.created_at;
-    database.settings().add_signing_key(&key, false).await?;
-    let keep_from = if forget_old { made } else { made.minus(LIFETIME) };
-    database.settings().remove_signing_keys_before(keep_from).await?;
+    let (settings, key) = (database.settings(), new_key()?);
+    if forget_old {
+        // By what they are, not by when they were made: a clock may have been wrong.
+        return settings.replace_signing_keys(&key).await;
+    }
+    settings.add_signing_key(&key, false).await?;
+    settings.remove_signing_keys_before(key.created_at.minus(LIFETIME)).await?;
     Ok(())
 }
 

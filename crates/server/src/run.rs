@@ -8,6 +8,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
+use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
+use savoir_store::{StoreError, Time};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -136,12 +138,15 @@ async fn sweep(app: App, stopping: CancellationToken) {
             () = stopping.cancelled() => return,
             _ = every.tick() => {}
         }
-        if let Err(error) = app.database.rate_limits().sweep().await {
-            tracing::warn!(%error, "old counters were not dropped");
-        }
-        let before = savoir_store::Time::now().minus(Duration::from_mins(30));
-        if let Err(error) = app.database.knowledge().sweep_tasks(before).await {
-            tracing::warn!(%error, "old tasks were not dropped");
-        }
+        let (database, now) = (&app.database, Time::now());
+        told("counters", database.rate_limits().sweep().await);
+        told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
+        told("executions", database.workflows().sweep_executions(now.minus(EXECUTION_KEPT)).await);
+    }
+}
+
+fn told(what: &str, swept: Result<u64, StoreError>) {
+    if let Err(error) = swept {
+        tracing::warn!(%error, "old {what} were not dropped");
     }
 }

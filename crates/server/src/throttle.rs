@@ -32,14 +32,16 @@ struct Counter {
     most: u64,
 }
 
-/// A password is about to be checked.
+/// A password is about to be checked. It counts as wrong until it is known to be right, so that
+/// guesses that come at once are counted too.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Forgotten when the password is right. Counted before it is checked, so that guesses that come
-    /// at once are counted too.
+    /// Forgotten when the password is right.
     guesses: Vec<Counter>,
     /// Not forgotten: else one's own account would make room for guesses at those of others.
     source: Option<Counter>,
+    /// What was noted for this attempt alone.
+    notes: Vec<String>,
 }
 
 impl Attempt {
@@ -51,32 +53,33 @@ impl Attempt {
             Counter { key: format!("login:{email}"), most: MOST_FOR_ACCOUNT },
         ];
         let source = Counter { key: format!("login:{address}"), most: MOST_FROM_ADDRESS };
-        Self { guesses, source: Some(source) }.begin(app).await
+        Self { guesses, source: Some(source), notes: Vec::new() }.begin(app).await
     }
 
     /// Someone who is logged in tells their password once more.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
         let guess = Counter { key: format!("password:{user_id}"), most: MOST_HERE };
-        Self { guesses: vec![guess], source: None }.begin(app).await
+        Self { guesses: vec![guess], source: None, notes: Vec::new() }.begin(app).await
     }
 
-    async fn begin(self, app: &App) -> ApiResult<Self> {
-        for counter in self.guesses.iter().chain(&self.source) {
-            counter.allow(app, counter.most.saturating_sub(1)).await?;
+    async fn begin(mut self, app: &App) -> ApiResult<Self> {
+        let counters = || self.guesses.iter().chain(&self.source);
+        for counter in counters() {
+            counter.check(app).await?;
         }
-        for counter in &self.guesses {
-            app.database.accounts().note_failure(&counter.key).await?;
-            counter.allow(app, counter.most).await?;
+        let mut notes = Vec::new();
+        for counter in counters() {
+            match counter.note(app).await {
+                Ok(note) => notes.push(note),
+                Err(refused) => {
+                    // Nothing was tried.
+                    take_back(app, &notes).await?;
+                    return Err(refused);
+                }
+            }
         }
+        self.notes = notes;
         Ok(self)
-    }
-
-    /// The password was wrong.
-    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
-        if let Some(source) = &self.source {
-            app.database.accounts().note_failure(&source.key).await?;
-        }
-        Ok(())
     }
 
     /// The password was right.
@@ -84,22 +87,42 @@ impl Attempt {
         for counter in &self.guesses {
             app.database.accounts().forget_failures(&counter.key).await?;
         }
-        Ok(())
+        take_back(app, &self.notes).await
     }
 }
 
+async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
+    for note in notes {
+        app.database.accounts().take_back_failure(note).await?;
+    }
+    Ok(())
+}
+
 impl Counter {
-    /// Refuses if there are more failures than `most` by now.
-    async fn allow(&self, app: &App, most: u64) -> ApiResult<()> {
+    /// Refuses if there are as many failures as there may be.
+    async fn check(&self, app: &App) -> ApiResult<()> {
         let since = Time::now().minus(WINDOW);
         let (count, first) = app.database.accounts().failures(&self.key, since).await?;
-        if count <= most {
-            return Ok(());
-        }
-        let over = first.unwrap_or_else(Time::now).plus(WINDOW);
-        let wait = (over.seconds() - Time::now().seconds()).max(1);
-        let text = "Too many failed login attempts. Please try again later.";
-        Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
-            .with_header(header::RETRY_AFTER, HeaderValue::from(wait)))
+        if count < self.most { Ok(()) } else { Err(pause(first)) }
     }
+
+    /// Counts one more, unless there are as many as there may be.
+    async fn note(&self, app: &App) -> ApiResult<String> {
+        let since = Time::now().minus(WINDOW);
+        let noted = app.database.accounts().note_failure(&self.key, since).await?;
+        if noted.count <= self.most {
+            return Ok(noted.id);
+        }
+        take_back(app, &[noted.id]).await?;
+        Err(pause(noted.first))
+    }
+}
+
+/// Says when the first failure is forgotten.
+fn pause(first: Option<Time>) -> ApiError {
+    let over = first.unwrap_or_else(Time::now).plus(WINDOW);
+    let wait = (over.seconds() - Time::now().seconds()).max(1);
+    let text = "Too many failed login attempts. Please try again later.";
+    ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
+        .with_header(header::RETRY_AFTER, HeaderValue::from(wait))
 }

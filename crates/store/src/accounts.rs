@@ -4,8 +4,10 @@ mod memory;
 
 use std::time::Duration;
 
+use sqlx::AnyConnection;
+
 use crate::{
-    Database, StoreError, Time,
+    Database, Kind, StoreError, Time,
     sql::{Row, damaged, new_id, sql},
 };
 use memory::Holder;
@@ -128,6 +130,31 @@ pub struct NewToken<'a> {
     pub digest: &'a str,
     /// When it ends, if it does.
     pub expires_at: Option<Time>,
+}
+
+/// A failed attempt to log in that was noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Identifies the note.
+    pub id: String,
+    /// How many there are since a time, this one included.
+    pub count: u64,
+    /// When the first of them was.
+    pub first: Option<Time>,
+}
+
+async fn count_failures(
+    connection: &mut AnyConnection,
+    key: &str,
+    since: Time,
+) -> Result<(u64, Option<Time>), StoreError> {
+    let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
+         WHERE name = $1 AND failed_at >= $2")
+    .text(key)
+    .time(since)
+    .one(connection)
+    .await?;
+    Ok((row.count(0)?, row.maybe_time(1)?))
 }
 
 impl Accounts<'_> {
@@ -368,17 +395,35 @@ impl Accounts<'_> {
         self.changed(removed == 1).await
     }
 
-    /// Notes a failed attempt to log in.
-    pub async fn note_failure(&self, key: &str) -> Result<(), StoreError> {
-        let now = Time::now();
+    /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.
+    pub async fn note_failure(&self, key: &str, since: Time) -> Result<Failure, StoreError> {
+        let (id, now) = (new_id(), Time::now());
         sql("DELETE FROM login_failures WHERE failed_at < $1")
             .time(now.minus(FAILURES_ARE_KEPT))
             .run(self.0.writer())
             .await?;
+        let mut transaction = self.0.begin().await?;
+        if self.0.kind() == Kind::Postgres {
+            sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
+                .text(key)
+                .run(&mut *transaction)
+                .await?;
+        }
         sql("INSERT INTO login_failures (id, name, failed_at) VALUES ($1, $2, $3)")
-            .text(&new_id())
+            .text(&id)
             .text(key)
             .time(now)
+            .run(&mut *transaction)
+            .await?;
+        let (count, first) = count_failures(&mut transaction, key, since).await?;
+        transaction.commit().await?;
+        Ok(Failure { id, count, first })
+    }
+
+    /// Forgets one failed attempt, which was none.
+    pub async fn take_back_failure(&self, id: &str) -> Result<(), StoreError> {
+        sql("DELETE FROM login_failures WHERE id = $1")
+            .text(id)
             .run(self.0.writer())
             .await
             .map(drop)
@@ -390,13 +435,7 @@ impl Accounts<'_> {
         key: &str,
         since: Time,
     ) -> Result<(u64, Option<Time>), StoreError> {
-        let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
-             WHERE name = $1 AND failed_at >= $2")
-        .text(key)
-        .time(since)
-        .one(self.0.reader())
-        .await?;
-        Ok((row.count(0)?, row.maybe_time(1)?))
+        count_failures(&mut *self.0.reader().acquire().await?, key, since).await
     }
 
     /// Forgets failed attempts, after a good one.

@@ -221,7 +221,6 @@ async fn search(
     let base = open.base(base).await?;
     let found = open.knowledge.search(&base.id, None, question, limit).await;
     let passages = found.map_err(|error| match error {
-        SearchError::Model(error) => error.into(),
         SearchError::OtherModel => {
             CommandError::input("its vectors were made by another embedding model")
                 .hint("remove its documents and add them again, or set the old model")
@@ -259,7 +258,7 @@ impl Open {
 /// `0.8731  manual.pdf, part 3` and the words below.
 fn entry(passage: &Passage, names: &Names) -> String {
     let name = names.get(&passage.doc_id).unwrap_or(&passage.doc_id);
-    let text = lines(passage.text.lines().map(|line| format!("  {line}")));
+    let text = lines(passage.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
     format!("{:.4}  {name}, part {}\n{text}", passage.score, passage.chunk_index)
 }
 

@@ -182,7 +182,6 @@ async fn login(
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     let right = verify_password(&password, hash).await?;
     let Some((user, _)) = found.filter(|_| right) else {
-        attempt.failed(&app).await?;
         return Err(ApiError::unauthorized("Invalid email or password"));
     };
     attempt.succeeded(&app).await?;
@@ -241,7 +240,6 @@ async fn password(
     let found = accounts.by_email(&caller.user.email).await?;
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     if !verify_password(&current, hash).await? {
-        attempt.failed(&app).await?;
         return Err(ApiError::bad_request("Current password is incorrect"));
     }
     attempt.succeeded(&app).await?;
