@@ -116,6 +116,7 @@ impl Room {
             directory: None,
             model: turn.model.as_deref(),
             user: Some(turn.user),
+            held_to_outputs: false,
         };
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
@@ -172,7 +173,8 @@ impl Room {
         match answer.error {
             None => Ok(None),
             Some(error) => {
-                tracing::warn!(session = turn.session, %error, "a model failed");
+                let help = error.help();
+                tracing::warn!(session = turn.session, %error, help, "a model failed");
                 failed()
             }
         }

@@ -52,7 +52,8 @@ pub async fn serve(
     // What tidies up after its listener went away is given a moment.
     let _ = tokio::time::timeout(LAST, app.tasks.wait()).await;
     housekeeping.abort();
-    app.database.close().await;
+    // A connection that is still in use would be waited for.
+    let _ = tokio::time::timeout(LAST, app.database.close()).await;
     Ok(())
 }
 

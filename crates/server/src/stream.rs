@@ -14,6 +14,8 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 
+use tracing::Instrument as _;
+
 use crate::app::App;
 
 /// What runs: it decides in which words a stream ends when the run cannot say so itself.
@@ -64,7 +66,7 @@ where
     // One that panics ends as one that breaks down, here as in its task.
     let mut run = Box::pin(AssertUnwindSafe(run(emitter)).catch_unwind());
     if run.as_mut().now_or_never().is_none() {
-        app.tasks.spawn(run);
+        app.tasks.spawn(run.in_current_span());
     }
     let body = Body::from_stream(frames(app.clone(), running, events));
     let mut response = Response::new(body);

@@ -2,12 +2,18 @@
 //!
 //! One client that fails five times for one account waits. So that nobody can lock another out, an
 //! account as a whole bears ten times as many failures; and so that nobody tries one password on
-//! many accounts, so does an address bear four times as many.
+//! many accounts, so does an address bear four times as many. Who asks for more than a few at once
+//! from one address waits, so that guesses that come together are counted too.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{HeaderValue, StatusCode, header};
 use savoir_store::Time;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     accounts::Email,
@@ -25,6 +31,9 @@ const MOST_FROM_ADDRESS: u64 = 20;
 /// Failures of all clients for one account.
 const MOST_FOR_ACCOUNT: u64 = 50;
 
+/// Passwords of one address that are checked at once, in one process.
+const AT_ONCE: usize = 4;
+
 /// Something that failures are counted by, and how many there may be.
 #[derive(Debug)]
 struct Counter {
@@ -38,10 +47,47 @@ struct Counter {
 pub(crate) struct Attempt {
     /// Forgotten when the password is right.
     guesses: Vec<Counter>,
-    /// Not forgotten: else one's own account would make room for guesses at those of others.
+    /// Counted only when the password is wrong: many people may share an address. It is not forgotten:
+    /// else one's own account would make room for guesses at those of others.
     source: Option<Counter>,
     /// What was noted for this attempt alone.
     notes: Vec<String>,
+    _turn: Option<Turn>,
+}
+
+/// A turn to have a password checked, given back when it is dropped.
+#[derive(Debug)]
+struct Turn {
+    turns: Turns,
+    address: String,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The turns of each address that has asked for one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
+
+impl Turns {
+    async fn take(&self, address: &str) -> Turn {
+        let semaphore = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = turns.entry(address.to_owned());
+            Arc::clone(made.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))))
+        };
+        // The semaphore is never closed.
+        let permit = semaphore.acquire_owned().await.ok();
+        Turn { turns: self.clone(), address: address.to_owned(), permit }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        drop(self.permit.take());
+        let mut turns = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.get(&self.address).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&self.address);
+        }
+    }
 }
 
 impl Attempt {
@@ -53,22 +99,24 @@ impl Attempt {
             Counter { key: format!("login:{email}"), most: MOST_FOR_ACCOUNT },
         ];
         let source = Counter { key: format!("login:{address}"), most: MOST_FROM_ADDRESS };
-        Self { guesses, source: Some(source), notes: Vec::new() }.begin(app).await
+        let turn = app.turns.take(address).await;
+        Self { guesses, source: Some(source), notes: Vec::new(), _turn: Some(turn) }
+            .begin(app)
+            .await
     }
 
     /// Someone who is logged in tells their password once more.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
         let guess = Counter { key: format!("password:{user_id}"), most: MOST_HERE };
-        Self { guesses: vec![guess], source: None, notes: Vec::new() }.begin(app).await
+        Self { guesses: vec![guess], source: None, notes: Vec::new(), _turn: None }.begin(app).await
     }
 
     async fn begin(mut self, app: &App) -> ApiResult<Self> {
-        let counters = || self.guesses.iter().chain(&self.source);
-        for counter in counters() {
+        for counter in self.guesses.iter().chain(&self.source) {
             counter.check(app).await?;
         }
         let mut notes = Vec::new();
-        for counter in counters() {
+        for counter in &self.guesses {
             match counter.note(app).await {
                 Ok(note) => notes.push(note),
                 Err(refused) => {
@@ -80,6 +128,15 @@ impl Attempt {
         }
         self.notes = notes;
         Ok(self)
+    }
+
+    /// The password was wrong.
+    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
+        if let Some(source) = &self.source {
+            let since = Time::now().minus(WINDOW);
+            app.database.accounts().note_failure(&source.key, since).await?;
+        }
+        Ok(())
     }
 
     /// The password was right.

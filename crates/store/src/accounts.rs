@@ -11,6 +11,7 @@ use crate::{
     sql::{Row, damaged, new_id, sql},
 };
 use memory::Holder;
+pub use memory::Look;
 pub(crate) use memory::Memory;
 
 /// How long failed attempts are kept.
@@ -130,6 +131,8 @@ pub struct NewToken<'a> {
     pub digest: &'a str,
     /// When it ends, if it does.
     pub expires_at: Option<Time>,
+    /// When the token was issued with which it is asked for.
+    pub since: Time,
 }
 
 /// A failed attempt to log in that was noted.
@@ -158,6 +161,11 @@ async fn count_failures(
 }
 
 impl Accounts<'_> {
+    /// How accounts look from outside; nothing for a database on a server, which must be asked.
+    pub fn look(&self) -> Option<Look> {
+        self.0.people().look()
+    }
+
     /// Makes an account; `None` if the address belongs to another one that is not deleted.
     pub async fn create(
         &self,
@@ -274,9 +282,7 @@ impl Accounts<'_> {
 
     /// Makes sure that a change is seen by everyone before it is acknowledged.
     async fn changed(&self, changed: bool) -> Result<bool, StoreError> {
-        if changed {
-            self.0.people().forget().await?;
-        }
+        self.0.people().forget().await?;
         Ok(changed)
     }
 
@@ -322,11 +328,12 @@ impl Accounts<'_> {
         self.changed(added == 1).await
     }
 
-    /// Keeps a token for a program.
-    pub async fn add_token(&self, token: NewToken<'_>) -> Result<ApiToken, StoreError> {
+    /// Keeps a token for a program; none if the password was changed or the person deleted since.
+    pub async fn add_token(&self, token: NewToken<'_>) -> Result<Option<ApiToken>, StoreError> {
         let row = sql("INSERT INTO api_tokens
                 (id, user_id, name, scopes, digest, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             SELECT $1, id, $3, $4, $5, $6, $7 FROM users
+                WHERE id = $2 AND deleted_at IS NULL AND tokens_since <= $8
              RETURNING id, user_id, name, scopes, created_at, expires_at, last_used_at")
         .text(&new_id())
         .number(token.user_id)
@@ -335,9 +342,10 @@ impl Accounts<'_> {
         .text(token.digest)
         .time(Time::now())
         .maybe_time(token.expires_at)
-        .one(self.0.writer())
+        .time(token.since)
+        .optional(self.0.writer())
         .await?;
-        api_token(&row)
+        row.as_ref().map(api_token).transpose()
     }
 
     /// The token of a digest and its person, unless it is over or the person is deleted.

@@ -121,7 +121,7 @@ impl Settings<'_> {
         sql("DELETE FROM signing_keys").run(&mut *transaction).await?;
         insert_signing_key(&mut transaction, key).await?;
         transaction.commit().await?;
-        Ok(())
+        self.0.people().forget().await
     }
 
     /// Removes keys that were made before a time, but never the newest.

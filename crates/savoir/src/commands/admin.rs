@@ -171,15 +171,19 @@ fn list(common: &Common) -> Result<(), CommandError> {
 
 fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
     let address = email.trim().to_lowercase();
-    let user = common.account(&address)?.ok_or_else(|| {
+    let unknown = || {
         CommandError::input(format!("there is no account {address}"))
             .hint("`savoir admin list` shows them")
-    })?;
+    };
+    let user = common.account(&address)?.ok_or_else(unknown)?;
     let password = new_password()?;
-    common.with_database(async |database| {
+    let changed = common.with_database(async |database| {
         let hash = hash_password(&password).await?;
         Ok(database.accounts().set_password(user.id, &hash).await?)
     })?;
+    if !changed {
+        return Err(unknown());
+    }
     let text = format!("{} has a new password; older tokens ended\n", user.email);
     common.print(&as_json(&user), &text)
 }

@@ -55,7 +55,8 @@ impl Asked<'_> {
         };
         let (out, events) = Emitter::channel();
         let Self { skill, inputs, directory, .. } = *self;
-        let run = PromptRun { skill, inputs, directory, model: None, user: None };
+        let run =
+            PromptRun { skill, inputs, directory, model: None, user: None, held_to_outputs: true };
         let mut printer = Printer::new(self.form);
         if self.form != Form::Json && skill.outputs.as_ref().is_some_and(Output::is_checked) {
             printer.hold_back();
@@ -89,7 +90,10 @@ impl Asked<'_> {
     fn print_checked(&self, held: Option<&str>) -> Result<ExitCode, CommandError> {
         if let (Some(text), Some(promised)) = (held, &self.skill.outputs) {
             match structured::validate_answer(promised, text) {
-                Ok(Answer::Json(value)) => output::json(&value)?,
+                // As the model wrote it: numbers and names that are there twice stay.
+                Ok(Answer::Json(_)) => {
+                    output::content(&format!("{}\n", structured::json_text(text)))?;
+                }
                 _ => output::content(&format!("{}\n", text.trim_end_matches('\n')))?,
             }
         }

@@ -49,6 +49,9 @@ enum Command {
         /// Documents
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Put a file in the place of the document that has its name and other content
+        #[arg(long)]
+        replace: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -102,8 +105,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Create { name, common } => {
             common.with(async |open| create(open, name, common).await)
         }
-        Command::Add { base, files, common } => {
-            common.with(async |open| add::run(open, base, files, common).await)
+        Command::Add { base, files, replace, common } => {
+            common.with(async |open| add::run(open, base, files, *replace, common).await)
         }
         Command::List { base, common } => {
             common.with(async |open| list(open, base.as_deref(), common).await)

@@ -69,18 +69,22 @@ fn a_name_means_one_document() {
     assert_eq!(listed(), ["completed"]);
 
     sandbox.write("returns.md", "Refunds take a month.\n");
-    let changed = add(&["returns.md", "--json"]).json();
+    let refused = add(&["returns.md"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stdout.contains("--replace"), "{refused}");
+    assert_eq!((listed(), found("days")), (vec!["completed".into()], 1));
+    let changed = add(&["returns.md", "--replace", "--json"]).json();
     assert_eq!(changed[0]["change"], "replaced", "{changed}");
     assert_eq!((listed(), found("refunds"), found("days")), (vec!["completed".into()], 1, 0));
 
     // What cannot be read does not take the place of what could.
     sandbox.write("returns.md", b"\xff\xfe\x00");
     for _ in 0..2 {
-        assert_eq!(add(&["returns.md"]).code, 1);
+        assert_eq!(add(&["returns.md", "--replace"]).code, 1);
         assert_eq!((listed(), found("refunds")), (vec!["failed".into(), "completed".into()], 1));
     }
     sandbox.write("returns.md", "Returns are paid at once.\n");
-    assert_eq!(add(&["returns.md"]).stdout, "replaced    returns.md\n");
+    assert_eq!(add(&["returns.md", "--replace"]).stdout, "replaced    returns.md\n");
     assert_eq!(listed(), ["completed"]);
 
     sandbox.write("old/returns.md", "Nothing was paid.\n");

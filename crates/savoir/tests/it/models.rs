@@ -109,7 +109,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
     };
     let (code, stdout, stderr) = run(&["```json\n{\"verdict\":", " \"approve\"}\n```"], &[]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stdout, "{\n  \"verdict\": \"approve\"\n}\n");
+    assert_eq!(stdout, "{\"verdict\": \"approve\"}\n");
     let (code, stdout, stderr) = run(&["{\"verdict\": \"maybe\"}"], &[]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.starts_with("{\"verdict\": \"maybe\"}\nerror: "), "{stderr}");

@@ -1,7 +1,7 @@
 //! Accounts: make one, log in, see oneself, log out, change the password.
 
 use axum::{Json as Answer, extract::State};
-use savoir_store::{Role, User, verify_password};
+use savoir_store::{Role, Time, User, verify_password};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -146,7 +146,7 @@ async fn register(
         true => return Err(closed()),
     };
     let user = account.create(&app.database, role).await?;
-    logged_in(&app, user).await
+    logged_in(&app, user, Time::now()).await
 }
 
 fn closed() -> ApiError {
@@ -177,22 +177,24 @@ async fn login(
         return Err(ApiError::bad_request("Password is required"));
     }
     let attempt = Attempt::login(&app, &email, &address).await?;
+    let since = Time::now();
     let found = app.database.accounts().by_email(email.as_str()).await?;
     // Without an account this takes as long as with one.
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     let right = verify_password(&password, hash).await?;
     let Some((user, _)) = found.filter(|_| right) else {
+        attempt.failed(&app).await?;
         return Err(ApiError::unauthorized("Invalid email or password"));
     };
     attempt.succeeded(&app).await?;
     if !user.active {
         return Err(ApiError::forbidden("User account is disabled"));
     }
-    logged_in(&app, user).await
+    logged_in(&app, user, since).await
 }
 
-async fn logged_in(app: &App, user: User) -> ApiResult<Answer<LoggedIn>> {
-    let token = app.keys.issue(&app.database, user.id).await?;
+async fn logged_in(app: &App, user: User, since: Time) -> ApiResult<Answer<LoggedIn>> {
+    let token = app.keys.issue(&app.database, user.id, since).await?;
     Ok(Answer(LoggedIn { token, user: user.into() }))
 }
 
@@ -240,12 +242,13 @@ async fn password(
     let found = accounts.by_email(&caller.user.email).await?;
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     if !verify_password(&current, hash).await? {
+        attempt.failed(&app).await?;
         return Err(ApiError::bad_request("Current password is incorrect"));
     }
     attempt.succeeded(&app).await?;
     if !accounts.set_password(caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }
-    let token = app.keys.issue(&app.database, caller.user.id).await?;
+    let token = app.keys.issue(&app.database, caller.user.id, Time::now()).await?;
     Ok(Answer(PasswordChanged { success: true, token }))
 }

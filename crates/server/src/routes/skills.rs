@@ -187,7 +187,8 @@ async fn run(
     Ok(stream::answer(&app, Running::Skill, async move |out| {
         let skill = &kept.stored.skill;
         let (directory, model, user) = (None, None, Some(user));
-        let run = PromptRun { skill, inputs: &inputs, directory, model, user };
+        let run =
+            PromptRun { skill, inputs: &inputs, directory, model, user, held_to_outputs: false };
         // Nobody is left to tell when the client is gone.
         let _ = prompt::run(&services, run, &out).await;
     }))

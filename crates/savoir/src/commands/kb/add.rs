@@ -1,7 +1,7 @@
 //! `savoir kb add`: documents are read in the foreground, one after the other.
 //!
-//! Within a knowledge base a name means one document: a file that is there already is left alone,
-//! and one that changed takes the place of the older one.
+//! A file that is there already is left alone. One that changed takes the place of the older one only
+//! if that is wanted: another file may have the same name.
 
 use std::{
     collections::HashSet,
@@ -30,11 +30,12 @@ pub(super) async fn run(
     open: &Open,
     base: &str,
     files: &[PathBuf],
+    replace: bool,
     common: &Common,
 ) -> Result<ExitCode, CommandError> {
     let base = open.base(base).await?;
     let indexer = Indexer::new(open.knowledge.clone(), extractor::extractor());
-    let mut adding = Adding { open, base, indexer, taken: HashSet::new() };
+    let mut adding = Adding { open, base, indexer, replace, taken: HashSet::new() };
     let mut failed = false;
     let mut answers: Vec<Value> = Vec::new();
     for file in files {
@@ -69,6 +70,8 @@ struct Adding<'a> {
     open: &'a Open,
     base: Base,
     indexer: Indexer,
+    /// Whether documents of the same name make room.
+    replace: bool,
     /// The names of this command's files so far.
     taken: HashSet<String>,
 }
@@ -125,6 +128,7 @@ impl Adding<'_> {
             let message = "another file of this name was added just now; rename one of them";
             return Err(CommandError::input(message));
         }
+        self.make_sure_of_room(&namesakes)?;
         let document = self.read_in(&name, bytes).await?;
         let change = self.replace(&namesakes, document.status).await?;
         Ok(Added { document, change })
@@ -150,6 +154,29 @@ impl Adding<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// What was read, or still is, makes room only if that is wanted, and if there is no doubt what is
+    /// meant.
+    fn make_sure_of_room(&self, namesakes: &[Document]) -> Result<(), CommandError> {
+        let good: Vec<&Document> =
+            namesakes.iter().filter(|known| known.status != Status::Failed).collect();
+        match good.as_slice() {
+            [] => Ok(()),
+            [one] if self.replace && one.status == Status::Completed => Ok(()),
+            [one] if self.replace => {
+                let message = format!("{} of this name is being read; wait for it", one.id);
+                Err(CommandError::input(message))
+            }
+            [_] => Err(CommandError::input(
+                "a document of this name is there with other content; \
+                 --replace puts this one in its place",
+            )),
+            several => Err(CommandError::input(format!(
+                "{} documents of this name are there; remove those that are not wanted, by id",
+                several.len()
+            ))),
+        }
     }
 
     /// Removes what a document takes the place of: of one that failed, only others that failed.

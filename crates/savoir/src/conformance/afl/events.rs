@@ -58,7 +58,14 @@ pub(super) fn of_skill(input: &Value) -> Answer {
     let services = services(llm_tokens);
     let events = heard(async |out| {
         let (directory, model, user) = (None, None, None);
-        let run = PromptRun { skill: &skill, inputs: &inputs, directory, model, user };
+        let run = PromptRun {
+            skill: &skill,
+            inputs: &inputs,
+            directory,
+            model,
+            user,
+            held_to_outputs: false,
+        };
         prompt::run(&services, run, &out).await.map(drop)
     })?;
     let told = |event: &Event| json!({"event": event.name(), "data": event.data()});

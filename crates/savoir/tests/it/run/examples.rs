@@ -212,11 +212,7 @@ fn a_prompt_is_answered_when_all_is_there() {
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        "{\n  \"verdict\": \"approve\"\n}\n",
-        "{told}"
-    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"verdict\": \"approve\"}\n", "{told}");
     assert!(told.contains("github.com"), "the permissions are told: {told}");
     let asked = provider.questions()[0]["messages"][1]["content"].clone();
     let asked = asked.as_str().unwrap_or_default().trim_start();
