@@ -1,0 +1,16 @@
+//! The shelf: where skills come from, what they are, and where they go.
+//!
+//! - [`Tree`] is a skill as files: what a source gives, what is scanned, signed, kept and written.
+//!   Its [`Tree::integrity`] is what a lock holds a skill to.
+//!
+//! Nothing here runs anything that a skill brought.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod path;
+
+mod tree;
+
+pub use tree::{File, Tree, TreeError};

@@ -1,0 +1,20 @@
+//! Every bound of this crate, with the reason beside each number.
+
+/// Largest archive that is read, in bytes. Real packages have some kilobytes.
+pub const MAX_ARCHIVE_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Most bytes of a skill, unpacked. The MCP skills extension accepts 16 MiB.
+pub const MAX_TREE_BYTES: u64 = 20 * 1024 * 1024;
+
+/// Most files of a skill. The MCP skills extension accepts 512.
+pub const MAX_FILES: usize = 2_000;
+
+/// Largest single file of a skill, in bytes: fonts and sample documents fit.
+pub const MAX_FILE_BYTES: u64 = 5 * 1024 * 1024;
+
+/// Longest path inside a skill, in bytes, and its longest part: what every file system takes.
+pub const MAX_PATH_BYTES: usize = 1_024;
+/// Longest part of a path, in bytes.
+pub const MAX_NAME_BYTES: usize = 255;
+/// Deepest folder of a skill.
+pub const MAX_DEPTH: usize = 16;
