@@ -2,12 +2,14 @@
 //!
 //! - [`Tree`] is a skill as files: what a source gives, what is scanned, signed, kept and written.
 //!   Its [`Tree::integrity`] is what a lock holds a skill to.
+//! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
 //!
 //! Nothing here runs anything that a skill brought.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod limits;
 pub mod path;
 

@@ -3,6 +3,19 @@
 /// Largest archive that is read, in bytes. Real packages have some kilobytes.
 pub const MAX_ARCHIVE_BYTES: u64 = 10 * 1024 * 1024;
 
+/// Most entries of an archive: its files, its folders, and what archivers add.
+pub const MAX_ENTRIES: usize = 2 * MAX_FILES;
+
+/// How many times larger than its packed bytes something may become. Text shrinks to a tenth.
+pub const MAX_RATIO: u64 = 100;
+/// Up to this size, in bytes, the ratio does not matter: small tables of blanks shrink a lot.
+pub const MAX_RATIO_FREE_BYTES: u64 = 1024 * 1024;
+
+/// Most bytes of a tar, unpacked: the files of a skill, and for each entry a header and padding.
+pub const MAX_TAR_BYTES: u64 = MAX_TREE_BYTES + MAX_ENTRIES as u64 * 2 * 1024;
+/// Largest record of a tar that describes the next entry, in bytes. Paths and attributes fit.
+pub const MAX_TAR_RECORD_BYTES: u64 = 64 * 1024;
+
 /// Most bytes of a skill, unpacked. The MCP skills extension accepts 16 MiB.
 pub const MAX_TREE_BYTES: u64 = 20 * 1024 * 1024;
 

@@ -172,6 +172,11 @@ impl Tree {
         self.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
+    /// The files themselves, sorted by path.
+    pub fn into_files(self) -> impl ExactSizeIterator<Item = (String, File)> {
+        self.files.into_iter()
+    }
+
     /// A file.
     pub fn get(&self, path: &str) -> Option<&File> {
         self.files.get(path)

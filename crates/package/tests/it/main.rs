@@ -1,0 +1,7 @@
+//! Behaviour of the crate as a whole.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+#![expect(clippy::print_stderr, reason = "tests tell what they could not check here")]
+
+mod archive;
+mod shared;
