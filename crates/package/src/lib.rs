@@ -3,6 +3,7 @@
 //! - [`Tree`] is a skill as files: what a source gives, what is scanned, signed, kept and written.
 //!   Its [`Tree::integrity`] is what a lock holds a skill to.
 //! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
+//! - [`trust`] says who vouches for a skill: keys, signatures, and the tier that they attest.
 //!
 //! Nothing here runs anything that a skill brought.
 
@@ -12,6 +13,7 @@
 pub mod archive;
 pub mod limits;
 pub mod path;
+pub mod trust;
 
 mod tree;
 

@@ -31,3 +31,12 @@ pub const MAX_PATH_BYTES: usize = 1_024;
 pub const MAX_NAME_BYTES: usize = 255;
 /// Deepest folder of a skill.
 pub const MAX_DEPTH: usize = 16;
+
+/// Most further signatures of a skill: each one costs time to check, and nobody needs more.
+pub const MAX_SIGNATURES: usize = 16;
+
+/// Longest text of a signature that is shown, such as the name of a publisher, in bytes.
+pub const MAX_SHOWN_BYTES: usize = 256;
+
+/// Largest list of trusted keys, in bytes: OpenPGP keys have some kilobytes each.
+pub const MAX_TRUST_STORE_BYTES: u64 = 16 * 1024 * 1024;

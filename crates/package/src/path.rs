@@ -125,7 +125,7 @@ fn check_part(part: &str) -> Result<(), PathProblem> {
 }
 
 /// Control characters, marks of direction, and characters without width.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
