@@ -47,6 +47,7 @@ bench:
 	$(TARGET)/release/bench-sandbox 200
 	$(TARGET)/release/bench-python-calls 2000
 	$(TARGET)/release/bench-server 1000 1000
+	$(TARGET)/release/bench-resolve 1000 50
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

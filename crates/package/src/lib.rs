@@ -5,19 +5,33 @@
 //! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
 //! - [`Store`] keeps what was fetched, for all projects.
 //! - [`trust`] says who vouches for a skill: keys, signatures, and the tier that they attest.
+//! - [`manifest`] is `savoir.toml`, in which a project says which skills it uses, and in which agents.
+//! - [`resolve`] chooses versions that go together, or says in sentences why none do.
+//! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
+//!   of a skill wants more than the old one.
+//! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
 //!
 //! Nothing here runs anything that a skill brought.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod agent_file;
 pub mod archive;
+pub mod gaia_lock;
 pub mod limits;
+pub mod lock;
+pub mod manifest;
 pub mod path;
+pub mod resolve;
 pub mod trust;
 
+mod place;
 mod store;
+mod table;
 mod tree;
+mod words;
 
+pub use place::{FileError, Mistake, Place};
 pub use store::{Store, StoreError};
 pub use tree::{File, Tree, TreeError};

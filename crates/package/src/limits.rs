@@ -40,3 +40,13 @@ pub const MAX_SHOWN_BYTES: usize = 256;
 
 /// Largest list of trusted keys, in bytes: OpenPGP keys have some kilobytes each.
 pub const MAX_TRUST_STORE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Most skills that one resolution looks at. The largest registries list some ten thousand.
+pub const MAX_RESOLVED_SKILLS: usize = 20_000;
+/// Most steps of one resolution: two for each skill where nothing conflicts, seconds in all.
+pub const MAX_RESOLVE_STEPS: usize = 200_000;
+
+/// Largest `savoir.toml`, `AGENT.yaml` and the like, in bytes: people write them by hand.
+pub const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
+/// Largest lock, in bytes: a thousand skills have half a megabyte.
+pub const MAX_LOCK_BYTES: u64 = 16 * 1024 * 1024;
