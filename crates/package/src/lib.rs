@@ -26,6 +26,8 @@ pub mod path;
 pub mod resolve;
 pub mod trust;
 
+pub mod merge;
+
 mod place;
 mod store;
 mod table;
