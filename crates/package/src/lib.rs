@@ -10,6 +10,8 @@
 //! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
 //!   of a skill wants more than the old one.
 //! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
+//! - [`agents`] knows the programs that read skills, and the folders in which they look.
+//! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
 //!
 //! Nothing here runs anything that a skill brought.
 
@@ -17,16 +19,17 @@
 #![forbid(unsafe_code)]
 
 pub mod agent_file;
+pub mod agents;
 pub mod archive;
 pub mod gaia_lock;
+pub mod ledger;
 pub mod limits;
 pub mod lock;
 pub mod manifest;
+pub mod merge;
 pub mod path;
 pub mod resolve;
 pub mod trust;
-
-pub mod merge;
 
 mod place;
 mod store;
@@ -34,6 +37,8 @@ mod table;
 mod tree;
 mod words;
 
+pub use agents::{Agent, Agents};
+pub use ledger::Ledger;
 pub use place::{FileError, Mistake, Place};
 pub use store::{Store, StoreError};
 pub use tree::{File, Tree, TreeError};

@@ -50,3 +50,9 @@ pub const MAX_RESOLVE_STEPS: usize = 200_000;
 pub const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 /// Largest lock, in bytes: a thousand skills have half a megabyte.
 pub const MAX_LOCK_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Largest ledger of another tool that is read, in bytes: ten thousand skills take four million.
+pub const MAX_LEDGER_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Folders for categories in which skills may lie, one inside the other.
+pub const MAX_CATEGORY_DEPTH: usize = 3;

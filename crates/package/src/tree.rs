@@ -22,9 +22,18 @@ use crate::{
 /// Files that hold signatures: they sign the others, and are no part of what is signed.
 pub(crate) const SIGNATURE_FILES: [&str; 3] = ["signature.json", "SIGNATURE.json", "skill.oms.sig"];
 
-/// What programs leave behind in a skill's folder when it is used. It is no part of the skill.
-const LEFT_BEHIND: [&str; 6] =
-    [".savoir", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store", "Thumbs.db"];
+/// What programs leave behind in a skill's folder when it is installed or used. It is no part of
+/// the skill.
+const LEFT_BEHIND: [&str; 8] = [
+    ".savoir",
+    ".clawhub",
+    ".clawdhub",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".DS_Store",
+    "Thumbs.db",
+];
 
 /// A file of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,7 +101,7 @@ impl TreeError {
         }
     }
 
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::Io { path, error }
     }
@@ -253,7 +262,7 @@ pub(crate) fn push_ascii(text: &mut String, value: &str) {
     }
 }
 
-fn is_left_behind(name: &str) -> bool {
+pub(crate) fn is_left_behind(name: &str) -> bool {
     IGNORED_FOLDERS.contains(&name)
         || LEFT_BEHIND.contains(&name)
         || [".pyc", ".pyo"].iter().any(|end| name.ends_with(end))

@@ -5,3 +5,9 @@
 
 mod archive;
 mod shared;
+//! What tools of others leave on a machine, and how fast that is found.
+
+#![expect(clippy::unwrap_used, reason = "a failed test is a panic")]
+
+mod speed;
+mod tools;
