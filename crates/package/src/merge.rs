@@ -52,7 +52,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 fn push(text: &mut String, lines: &[&str]) {
-    lines.iter().for_each(|line| text.push_str(line));
+    text.extend(lines.iter().copied());
 }
 
 /// Both versions of a place, one below the other, as version control marks them.
@@ -64,7 +64,7 @@ fn mark(text: &mut String, mine: &[&str], new: &[&str], title: &str) {
         push(text, lines);
     }
     begin_line(text);
-    text.push_str(&format!(">>>>>>> {title}\n"));
+    text.extend([">>>>>>> ", title, "\n"]);
 }
 
 fn begin_line(text: &mut String) {
@@ -87,8 +87,8 @@ impl<'a> Side<'a> {
     fn new(base: &[&str], text: &'a str) -> Self {
         let lines = lines(text);
         let ops = capture_diff_slices(Algorithm::Myers, base, &lines);
-        let changed = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
-        let changes = changed.map(|op| (op.old_range(), op.new_range())).collect();
+        let others = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
+        let changes = others.map(|op| (op.old_range(), op.new_range())).collect();
         Self { lines, changes, taken: 0, merged: 0 }
     }
 
