@@ -12,6 +12,7 @@
 //! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
+//! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
 //!
 //! Nothing here runs anything that a skill brought.
 
@@ -21,6 +22,7 @@
 pub mod agent_file;
 pub mod agents;
 pub mod archive;
+pub mod card;
 pub mod gaia_lock;
 pub mod ledger;
 pub mod limits;
@@ -29,6 +31,7 @@ pub mod manifest;
 pub mod merge;
 pub mod path;
 pub mod resolve;
+pub mod scan;
 pub mod trust;
 
 mod place;
