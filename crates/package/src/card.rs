@@ -82,8 +82,10 @@ impl Card {
         }
         let skill = &reading.skill;
         let name = if skill.name.is_empty() { called.unwrap_or_default() } else { &skill.name };
-        check_name(name).map_err(|why| CardError::Name { name: name.to_owned(), why: why.into() })?;
-        let needs: Result<Vec<SkillRef>, CardError> = skill.requirements.skills.iter().map(need).collect();
+        check_name(name)
+            .map_err(|why| CardError::Name { name: name.to_owned(), why: why.into() })?;
+        let needs: Result<Vec<SkillRef>, CardError> =
+            skill.requirements.skills.iter().map(need).collect();
         Ok(Self {
             name: name.to_owned(),
             version: version(skill.version.as_deref()),
@@ -120,7 +122,8 @@ fn version(text: Option<&str>) -> Version {
 }
 
 fn need(text: &String) -> Result<SkillRef, CardError> {
-    SkillRef::parse(text).map_err(|why| CardError::Need { text: text.clone(), why: why.to_string() })
+    SkillRef::parse(text)
+        .map_err(|why| CardError::Need { text: text.clone(), why: why.to_string() })
 }
 
 fn tools(reading: &Reading) -> Vec<String> {

@@ -22,6 +22,7 @@ mod revoke;
 mod rules;
 mod run;
 mod runs;
+mod scan;
 mod schema;
 mod serve;
 mod show;
@@ -50,6 +51,7 @@ Examples:
   savoir new my-skill --dialect gaia     begin a skill
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it
+  savoir scan my-skill                   hold it against what harmful ones do
   savoir serve                           skills, chat, knowledge and workflows over HTTP
 
 Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
@@ -71,6 +73,7 @@ enum Command {
     Revoke(revoke::Args),
     Run(run::Args),
     Runs(runs::Args),
+    Scan(scan::Args),
     Models(models::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
@@ -101,6 +104,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Scan(args) => scan::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Kb(args) => kb::run(&args),
         Command::Workflow(args) => workflow::run(&args),

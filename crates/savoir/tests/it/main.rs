@@ -30,6 +30,7 @@ mod protected;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(unix)]
+mod scan;
 mod serve;
 #[cfg(unix)]
 mod stop;
