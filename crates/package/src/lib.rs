@@ -22,7 +22,6 @@
 pub mod agent_file;
 pub mod agents;
 pub mod archive;
-pub mod card;
 pub mod gaia_lock;
 pub mod ledger;
 pub mod limits;
