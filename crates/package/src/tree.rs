@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// Files that hold signatures: they sign the others, and are no part of what is signed.
-pub(crate) const SIGNATURE_FILES: [&str; 3] = ["signature.json", "SIGNATURE.json", "skill.oms.sig"];
+pub(crate) const SIGNATURE_FILES: [&str; 4] =
+    ["signature.json", "SIGNATURE.json", "skill.oms.sig", "signature.asc"];
 
 /// What programs leave behind in a skill's folder when it is installed or used. It is no part of
 /// the skill.

@@ -29,6 +29,6 @@ pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, Further, SignatureError, SignatureKind, Signer, Unchecked,
-    countersign, file_name, sign, signed_bytes, unsigned, verify,
+    countersign, differences, file_name, sign, signed_bytes, unsigned, verify,
 };
 pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};

@@ -312,7 +312,12 @@ fn project_file(start: &Path) -> Option<PathBuf> {
 }
 
 fn user_file() -> Option<PathBuf> {
+    Some(user_folder()?.join("config.toml"))
+}
+
+/// Where a person's own settings and keys are.
+pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| env::home_dir().map(|home| home.join(".config")))?;
-    Some(base.join("savoir/config.toml"))
+    Some(base.join("savoir"))
 }

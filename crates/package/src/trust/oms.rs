@@ -12,7 +12,7 @@
 //! nothing in a bundle proves when it was signed, and what was good once does not become wrong
 //! because a certificate ends. A certificate that fell into wrong hands has to be revoked.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
 
 use aws_lc_rs::{
     encoding::{AsDer as _, PublicKeyX509Der},
@@ -34,7 +34,8 @@ use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert, aws_lc_rs as alg
 use zeroize::Zeroizing;
 
 use super::{
-    KeyKind, PublicKey, TrustStore, TrustedKey, json,
+    KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, file, json,
+    keys::refuse_readable,
     public::{bundle_id, hex, x509_id},
     signature::{Difference, UNSIGNED, content, is_digest},
 };
@@ -47,6 +48,9 @@ const PREDICATE_TYPE: &str = "https://model_signing/signature/v1.0";
 
 /// 1.3.6.1.5.5.7.3.3: the certificate is meant for the signing of code.
 const CODE_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x03];
+
+/// Largest file of a key that is read.
+const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 /// Most certificates between a signature and what is trusted.
 const MAX_CHAIN: usize = 8;
@@ -91,6 +95,9 @@ pub enum OmsError {
     /// The key that should sign cannot be used.
     #[error("it is no P-256 key: expected a PEM block `PRIVATE KEY` or `EC PRIVATE KEY`")]
     Key,
+    /// The file of the key that should sign cannot be used.
+    #[error(transparent)]
+    File(#[from] KeyError),
     /// Nothing could be signed.
     #[error("the system could not sign")]
     Sign,
@@ -106,6 +113,7 @@ impl OmsError {
             Self::Wrong(_) => "oms_wrong",
             Self::Files(_) => "oms_files",
             Self::Key => "oms_key",
+            Self::File(error) => error.code(),
             Self::Sign => "oms_sign",
         }
     }
@@ -136,6 +144,15 @@ impl BundleKey {
             key => EcdsaKeyPair::from_private_key_der(algorithm, key.secret_der()),
         };
         Ok(Self { pair: pair.map_err(|_| OmsError::Key)? })
+    }
+
+    /// Reads the PEM block in a file, which others must not be able to read.
+    pub fn read(path: &Path) -> Result<Self, OmsError> {
+        let fail = |error| KeyError::Io { path: path.to_owned(), error };
+        let opened = fs::File::open(path).map_err(fail)?;
+        refuse_readable(&opened, path)?;
+        let pem = Zeroizing::new(file::read_open(&opened, MAX_KEY_BYTES).map_err(fail)?);
+        Self::from_pem(std::str::from_utf8(&pem).map_err(|_| OmsError::Key)?)
     }
 
     /// A new key, as a PEM block that others must not see.
@@ -258,6 +275,14 @@ pub(super) fn key_id(bundle: &Value) -> Result<Option<String>, OmsError> {
         Material { chain: Some(chain), .. } => chain.ders()?.first().map(|der| x509_id(der)),
         Material { public_key, .. } => public_key.as_ref().and_then(KeyHint::key_id),
     })
+}
+
+/// The files that a bundle says it signs.
+pub(super) fn signed_files(bundle: &Value) -> Result<BTreeMap<String, String>, OmsError> {
+    let payload = decoded(&Bundle::read(bundle)?.envelope.payload, "payload")?;
+    let malformed = |error: serde_json::Error| OmsError::Malformed(format!("its payload: {error}"));
+    let payload = json::parse(&payload).map_err(malformed)?;
+    listed(&Statement::deserialize(&payload).map_err(malformed)?.predicate.resources)
 }
 
 fn by_key<'a>(
@@ -404,8 +429,17 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<(), OmsError> {
         };
         return Err(OmsError::Subject { found: found.escape_debug().to_string(), expected: both });
     }
+    let signed = listed(&predicate.resources)?;
+    if root(predicate.resources.iter().map(|resource| &resource.digest))? != subject.digest.sha256 {
+        return Err(OmsError::Inconsistent);
+    }
+    Difference::find(&signed, files).map_err(OmsError::Files)
+}
+
+/// The files that a statement lists, with their digests.
+fn listed(resources: &[Resource]) -> Result<BTreeMap<String, String>, OmsError> {
     let mut signed = BTreeMap::new();
-    for resource in &predicate.resources {
+    for resource in resources {
         expect("predicate.resources.algorithm", &resource.algorithm, "sha256")?;
         if !is_digest(&resource.digest) {
             return Err(OmsError::Malformed(format!(
@@ -420,10 +454,7 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<(), OmsError> {
             )));
         }
     }
-    if root(predicate.resources.iter().map(|resource| &resource.digest))? != subject.digest.sha256 {
-        return Err(OmsError::Inconsistent);
-    }
-    Difference::find(&signed, files).map_err(OmsError::Files)
+    Ok(signed)
 }
 
 fn expect(field: &'static str, found: &str, expected: &'static str) -> Result<(), OmsError> {

@@ -235,6 +235,27 @@ pub fn verify(
     Ok(Attestation::of(check.signers, check.unchecked))
 }
 
+/// Every file that is not what was signed, sorted by path. [`verify`] ends at the first one; whether
+/// the signature holds at all is for it to say.
+pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
+    let mut found = Vec::new();
+    if let Some(place) = file_name(tree)
+        && let Some(file) = tree.get(place)
+    {
+        let signed = Record::parse(&file.bytes, place)?.files()?;
+        found = Difference::all(&signed, &files(tree));
+    }
+    if let Some(file) = tree.get(BUNDLE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE)?.members.into();
+        let signed = oms::signed_files(&bundle)
+            .map_err(|error| SignatureError::Oms { place: BUNDLE.to_owned(), error })?;
+        found.extend(Difference::all(&signed, &content(tree)));
+    }
+    found.sort_by(|a, b| a.path().cmp(b.path()));
+    found.dedup();
+    Ok(found)
+}
+
 struct Check<'a> {
     tree: &'a Tree,
     name: &'a str,

@@ -37,4 +37,6 @@ mod stop;
 mod support;
 mod tools;
 #[cfg(unix)]
+mod trust;
+#[cfg(unix)]
 mod workflow;

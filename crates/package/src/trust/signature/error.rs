@@ -1,6 +1,6 @@
 //! What can be wrong with a signature.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -216,6 +216,37 @@ impl Difference {
         match there.keys().find(|path| !signed.contains_key(*path)) {
             Some(path) => Err(Self::Additional(path.clone())),
             None => Ok(()),
+        }
+    }
+
+    /// All of them, sorted by path.
+    pub(super) fn all(
+        signed: &BTreeMap<String, String>,
+        there: &BTreeMap<String, String>,
+    ) -> Vec<Self> {
+        let paths: BTreeSet<_> = signed.keys().chain(there.keys()).collect();
+        let difference = |path: &String| match (signed.get(path), there.get(path)) {
+            (Some(_), None) => Some(Self::Missing(path.clone())),
+            (None, Some(_)) => Some(Self::Additional(path.clone())),
+            (Some(digest), Some(other)) if digest != other => Some(Self::Changed(path.clone())),
+            _ => None,
+        };
+        paths.into_iter().filter_map(difference).collect()
+    }
+
+    /// What happened to the file.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => "missing",
+            Self::Additional(_) => "additional",
+            Self::Changed(_) => "changed",
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Missing(path) | Self::Additional(path) | Self::Changed(path) => path,
         }
     }
 

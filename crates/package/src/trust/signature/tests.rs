@@ -245,3 +245,26 @@ fn what_is_not_known_counts_for_nothing() {
     assert_eq!(attestation.unchecked, [unchecked]);
     assert_eq!(code(&tree, &revoking("x")), "key_revoked");
 }
+
+#[test]
+fn every_difference_is_named() {
+    let tree = signed();
+    assert_eq!(differences(&tree).unwrap(), []);
+    assert_eq!(differences(&golden()).unwrap(), [], "nothing was signed");
+    let path = golden().files().map(|(path, _)| path.to_owned()).find(|path| path != "SKILL.md");
+    let path = path.unwrap();
+    let changed = with(&with(&without(&tree, &path), "SKILL.md", "x"), "a.md", "x");
+    let mut expected = [
+        Difference::Changed("SKILL.md".into()),
+        Difference::Additional("a.md".into()),
+        Difference::Missing(path),
+    ];
+    expected.sort_by(|a, b| a.path().cmp(b.path()));
+    assert_eq!(differences(&changed).unwrap(), expected);
+    let key = oms::BundleKey::from_pem(&oms::BundleKey::generate().unwrap()).unwrap();
+    let bundle = oms::sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
+    let bundled = with(&golden(), BUNDLE, bundle.to_string());
+    assert_eq!(differences(&bundled).unwrap(), []);
+    let changed = with(&bundled, "SKILL.md", "x");
+    assert_eq!(differences(&changed).unwrap(), [Difference::Changed("SKILL.md".into())]);
+}
