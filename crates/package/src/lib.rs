@@ -13,6 +13,7 @@
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
 //! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
+//! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
 //!
 //! Nothing here runs anything that a skill brought.
 
@@ -31,6 +32,7 @@ pub mod merge;
 pub mod path;
 pub mod resolve;
 pub mod scan;
+pub mod source;
 pub mod trust;
 
 mod place;

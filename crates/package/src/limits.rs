@@ -56,3 +56,20 @@ pub const MAX_LEDGER_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Folders for categories in which skills may lie, one inside the other.
 pub const MAX_CATEGORY_DEPTH: usize = 3;
+
+/// Most bytes that a repository may put into its cache. Trees of large repositories have some
+/// megabytes; servers that cannot leave files out send all of one commit.
+pub const MAX_REPOSITORY_BYTES: u64 = 256 * 1024 * 1024;
+/// Most bytes that git may print where the answer is a list: a hundred thousand paths or refs.
+pub const MAX_GIT_LIST_BYTES: usize = 32 * 1024 * 1024;
+
+/// Most skills that one source offers. The largest collections have some hundreds.
+pub const MAX_OFFERS: usize = 1_000;
+/// Most entries of folders that are looked at to find skills.
+pub const MAX_WALKED: usize = 100_000;
+
+/// Largest index of a site, in bytes: a thousand skills with long descriptions.
+pub const MAX_INDEX_BYTES: u64 = 2 * 1024 * 1024;
+
+/// How often an address may send elsewhere: downloads behind two mirrors and a login page fit.
+pub const MAX_REDIRECTS: usize = 5;

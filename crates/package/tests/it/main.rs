@@ -7,3 +7,4 @@ mod archive;
 mod shared;
 mod speed;
 mod tools;
+mod source;
