@@ -14,6 +14,7 @@
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
 //! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
+//! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
 //!
 //! Nothing here runs anything that a skill brought.
 
@@ -29,6 +30,7 @@ pub mod limits;
 pub mod lock;
 pub mod manifest;
 pub mod merge;
+pub mod migrate;
 pub mod path;
 pub mod resolve;
 pub mod scan;

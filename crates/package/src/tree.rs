@@ -269,7 +269,7 @@ pub(crate) fn is_left_behind(name: &str) -> bool {
         || [".pyc", ".pyo"].iter().any(|end| name.ends_with(end))
 }
 
-fn read_file(path: &Path) -> Result<File, TreeError> {
+pub(crate) fn read_file(path: &Path) -> Result<File, TreeError> {
     let fail = || TreeError::io(path);
     let file = fs::File::open(path).map_err(fail())?;
     let metadata = file.metadata().map_err(fail())?;

@@ -14,6 +14,7 @@ mod extract;
 mod kb;
 mod keys;
 mod man;
+mod migrate;
 mod models;
 mod new;
 mod prompt;
@@ -72,6 +73,7 @@ enum Command {
     Render(render::Args),
     Tools(tools::Args),
     Convert(convert::Args),
+    Migrate(migrate::Args),
     New(new::Args),
     Approve(approve::Args),
     Approvals(approvals::Args),
@@ -112,6 +114,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Render(args) => render::run(args),
         Command::Tools(args) => tools::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::New(args) => new::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approvals::run(&args),

@@ -46,7 +46,7 @@ fn folder_of(file: &Path) -> Option<Folder> {
     Folder::open(parent).ok()
 }
 
-fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
+pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|error| {
         let problem = match error.kind() {

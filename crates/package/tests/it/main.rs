@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "tests tell what they could not check here")]
 
 mod archive;
+mod migrate;
 mod shared;
 mod speed;
 mod tools;

@@ -19,6 +19,7 @@ mod kb;
 #[cfg(unix)]
 mod losses;
 #[cfg(unix)]
+mod migrate;
 mod models;
 #[cfg(unix)]
 mod openapi;
