@@ -6,6 +6,6 @@
 mod archive;
 mod migrate;
 mod shared;
+mod source;
 mod speed;
 mod tools;
-mod source;
