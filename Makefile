@@ -42,16 +42,16 @@ generated:
 
 # Speed and memory beside the peers, as ratios of one run. Needs python3.
 bench:
-	$(CARGO) build --release --locked --workspace
+	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py
-	$(TARGET)/release/bench-sandbox 200
-	$(TARGET)/release/bench-python-calls 2000
-	$(TARGET)/release/bench-server 1000 1000
-	$(TARGET)/release/bench-resolve 1000 50
+	$(TARGET)/dist/bench-sandbox 200
+	$(TARGET)/dist/bench-python-calls 2000
+	$(TARGET)/dist/bench-server 1000 1000
+	$(TARGET)/dist/bench-resolve 1000 50
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz
-	$(CARGO) build --release --locked --workspace
+	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers
 
 SECONDS_PER_TARGET ?= 60

@@ -23,7 +23,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RELEASE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release"
+BUILT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "dist"
 PEERS = Path(tempfile.gettempdir()) / "savoir-bench-peers"
 SLOW_PEERS_SKILLS = 1000
 WORDS = (
@@ -146,10 +146,10 @@ def slow_peers(folder):
 
 
 def compare(folder, count, peers, runs):
-    savoir = [str(RELEASE / "savoir"), "check", str(folder)]
+    savoir = [str(BUILT / "savoir"), "check", str(folder)]
     find = f"find {shlex.quote(str(folder))} -name SKILL.md -exec cat {{}} +"
     rows = [
-        ("Rust program that walks and reads", median([str(RELEASE / "peer-walk-read"), str(folder)], runs)),
+        ("Rust program that walks and reads", median([str(BUILT / "peer-walk-read"), str(folder)], runs)),
         ("savoir check", median(savoir, runs)),
         ("find and cat", median(["sh", "-c", find], runs)),
     ]
@@ -167,8 +167,8 @@ def start_up(folder, runs=200):
     skill = next(folder.rglob("SKILL.md"))
     timings = {}
     commands = {
-        "empty Rust program": [str(RELEASE / "peer-empty")],
-        "savoir check of one small skill": [str(RELEASE / "savoir"), "check", str(skill)],
+        "empty Rust program": [str(BUILT / "peer-empty")],
+        "savoir check of one small skill": [str(BUILT / "savoir"), "check", str(skill)],
     }
     for name, command in commands.items():
         timings[name] = [run(command) for _ in range(runs)]

@@ -3,20 +3,8 @@
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"
-cache="${SAVOIR_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/savoir-tests}"
-place="$cache/s3-$(cat "$here/s3.txt" <(python3 --version) | sha256sum | cut -c 1-12)"
-mkdir -p "$cache"
 touch "$work/pids"
-
-(
-	flock 9
-	[ ! -f "$place/done" ] || exit 0
-	# An environment cannot be moved, so a mark tells whether it is whole.
-	rm -rf "$place"
-	python3 -m venv "$place"
-	"$place/bin/python" -m pip install --quiet --no-deps --require-hashes --requirement "$here/s3.txt"
-	touch "$place/done"
-) 9>"$cache/s3.lock" >&2
+place="$("$here/../venv.sh" "$here/s3.txt")"
 
 for _ in 1 2 3; do
 	port="$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     event::{Done, Emitter, Event, Gone, Thought},
     knowledge::Passage,
+    limits::CONTEXT_TOKENS,
     prompt::{self, PromptRun},
     retrieval::{Search, system_message},
     services::{Question, Services},
@@ -19,9 +20,6 @@ use crate::{
 };
 
 const TEMPERATURE: f64 = 0.7;
-
-/// Tokens that a model is taken to hold. Providers do not tell; all of today hold as much.
-const CONTEXT_TOKENS: usize = 8192;
 
 /// Tokens of what was said that are sent however long the rest is.
 const LEAST_HISTORY_TOKENS: usize = 256;
@@ -115,8 +113,10 @@ impl Room {
         let run = PromptRun {
             skill: &skill,
             inputs: &first_input(&skill, text),
+            directory: None,
             model: turn.model.as_deref(),
             user: Some(turn.user),
+            held_to_outputs: false,
         };
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
@@ -173,7 +173,8 @@ impl Room {
         match answer.error {
             None => Ok(None),
             Some(error) => {
-                tracing::warn!(session = turn.session, %error, "a model failed");
+                let help = error.help();
+                tracing::warn!(session = turn.session, %error, help, "a model failed");
                 failed()
             }
         }

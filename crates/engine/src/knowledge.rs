@@ -90,6 +90,8 @@ pub enum Reprocessing {
     Underway,
     /// It was read.
     Done,
+    /// It will not: too many others wait.
+    Crowded,
 }
 
 /// Why nothing can be found.
@@ -104,9 +106,6 @@ pub enum SearchError {
          base index and re-upload documents."
     )]
     OtherModel,
-    /// The vectors of the question cannot be made.
-    #[error(transparent)]
-    Model(#[from] savoir_model::ModelError),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -175,6 +174,11 @@ impl Knowledge {
         self.database.knowledge().documents(kb_id).await
     }
 
+    /// The bytes of a document as they were uploaded; `None` if they are gone.
+    pub async fn bytes(&self, kb_id: &str, doc_id: &str) -> Result<Option<Bytes>, StoreError> {
+        self.storage.get(&key(kb_id, doc_id)).await
+    }
+
     /// How far the reading of a document is.
     pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         self.database.knowledge().task(id).await
@@ -189,8 +193,9 @@ impl Knowledge {
     ) -> Result<(Document, Task), UploadError> {
         upload::check(filename, &bytes)?;
         let rows = self.database.knowledge();
-        if rows.get(kb_id).await?.is_none() {
-            return Err(UploadError::UnknownBase);
+        let base = rows.get(kb_id).await?.ok_or(UploadError::UnknownBase)?;
+        if self.is_crowded(&base).await? {
+            return Err(UploadError::Crowded);
         }
         let id = Uuid::new_v4().to_string();
         let file_size = bytes.len() as u64;
@@ -207,6 +212,13 @@ impl Knowledge {
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether as many documents wait as one person may have. What is nobody's is the operator's.
+    async fn is_crowded(&self, base: &Base) -> Result<bool, StoreError> {
+        let Some(owner) = base.user_id else { return Ok(false) };
+        let waiting = self.database.knowledge().waiting(owner).await?;
+        Ok(waiting >= limits::DOCUMENTS_WAITING)
     }
 
     /// Removes a document from all indexes, and its bytes; false if there is none.
@@ -239,16 +251,17 @@ impl Knowledge {
     /// Has a document read again that failed; `None` if there is none.
     pub async fn reprocess(
         &self,
-        kb_id: &str,
+        base: &Base,
         doc_id: &str,
     ) -> Result<Option<Reprocessing>, StoreError> {
         let rows = self.database.knowledge();
-        let Some(document) = rows.document(kb_id, doc_id).await? else { return Ok(None) };
+        let Some(document) = rows.document(&base.id, doc_id).await? else { return Ok(None) };
         Ok(Some(match document.status {
             Status::Pending | Status::Processing => Reprocessing::Underway,
             Status::Completed => Reprocessing::Done,
+            Status::Failed if self.is_crowded(base).await? => Reprocessing::Crowded,
             Status::Failed => {
-                let task = rows.add_task(kb_id, doc_id).await?;
+                let task = rows.add_task(&base.id, doc_id).await?;
                 self.notify();
                 Reprocessing::Started(task)
             }

@@ -58,6 +58,9 @@ pub const PDF_TIME: Duration = Duration::from_mins(1);
 /// Threads of the program that reads a PDF: one, and those of its runtime.
 pub const PDF_THREADS: u64 = 64;
 
+/// Documents of one person that may wait to be read; a worker reads as many in some minutes.
+pub const DOCUMENTS_WAITING: u64 = 1000;
+
 /// How long a worker owns a task without saying anything.
 pub const TASK_LEASE: Duration = Duration::from_mins(1);
 
@@ -70,6 +73,10 @@ pub const TASK_ATTEMPTS: u32 = 3;
 /// How long an ended task can be asked about, as Agent Flow Lite has it.
 pub const TASK_KEPT: Duration = Duration::from_mins(30);
 
+/// How long a run of a workflow can be looked at and resumed since it last got on. Each keeps up to
+/// two mebibytes of outputs.
+pub const EXECUTION_KEPT: Duration = Duration::from_hours(30 * 24);
+
 /// How soon a worker looks again for tasks of other processes, at first and at most.
 pub const TASK_POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
@@ -81,6 +88,15 @@ pub const EMBED_ATTEMPTS: u32 = 3;
 
 /// Before an embedder is asked for the second time; then four times as long.
 pub const EMBED_PAUSE: Duration = Duration::from_secs(1);
+
+/// Characters that a knowledge base is searched for.
+pub const QUERY_CHARS: usize = 500;
+
+/// Passages that are found.
+pub const PASSAGES: u32 = 5;
+
+/// Tokens that a model is taken to hold. Providers do not tell; all of today hold as much.
+pub const CONTEXT_TOKENS: usize = 8192;
 
 /// Passages of each list that are looked at for each that is wanted: what is twelfth in both may
 /// be third of all.

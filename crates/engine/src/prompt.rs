@@ -6,15 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::{
     event::{Done, Emitter, Event, Gone, Thought},
+    limits::QUERY_CHARS,
     retrieval::{Search, system_message},
     services::{Answer, Question, Services},
+    structured,
 };
 
 /// Bytes that values may take in a prompt. No model reads as much.
 const MAX_FILLED_BYTES: usize = 16 * 1024 * 1024;
 
-/// Characters of the prompt that are searched for, and those of them that are shown.
-const QUERY_CHARS: usize = 500;
+/// Characters of what is searched for that are shown.
 const SHOWN_QUERY_CHARS: usize = 200;
 
 /// A skill with what it is given.
@@ -24,10 +25,15 @@ pub struct PromptRun<'a> {
     pub skill: &'a Skill,
     /// Values of its inputs. Names that it does not declare are ignored.
     pub inputs: &'a Map<String, Value>,
+    /// The skill's folder, for prompts that name it.
+    pub directory: Option<&'a str>,
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<&'a str>,
     /// Who runs it.
     pub user: Option<i64>,
+    /// Whether the answer must be what the skill promises. Only where the one who waits can end it: a
+    /// schema can be written so that nobody lives to see it checked.
+    pub held_to_outputs: bool,
 }
 
 /// What came of a run.
@@ -83,7 +89,7 @@ async fn all_steps(
     answer: &mut Answer,
 ) -> Result<Option<String>, Gone> {
     out.emit(Thought::new("validation", "start")).await?;
-    let prompt = match filled(run.skill, run.inputs) {
+    let prompt = match filled(run) {
         Ok(prompt) => prompt,
         Err(error) => {
             out.emit(Thought::new("validation", "error").with("error", error.as_str())).await?;
@@ -119,15 +125,25 @@ async fn all_steps(
         user: run.user,
     };
     services.ask_into(question, out, answer).await?;
-    match &answer.error {
-        None => Ok(None),
+    let failure = match &answer.error {
+        None if run.held_to_outputs => broken_promise(run.skill, &answer.text),
+        None => None,
         Some(error) => {
-            tracing::warn!(skill = run.skill.name, %error, "a model failed");
-            let message = "Generation failed".to_owned();
-            out.emit(Event::Error { message: message.clone() }).await?;
-            Ok(Some(message))
+            let help = error.help();
+            tracing::warn!(skill = run.skill.name, %error, help, "a model failed");
+            Some("Generation failed".to_owned())
         }
+    };
+    if let Some(message) = failure.clone() {
+        out.emit(Event::Error { message }).await?;
     }
+    Ok(failure)
+}
+
+/// How an answer differs from what the skill says that it answers with.
+fn broken_promise(skill: &Skill, answer: &str) -> Option<String> {
+    let promised = skill.outputs.as_ref()?;
+    structured::validate_answer(promised, answer).err().map(|error| error.to_string())
 }
 
 /// Whose knowledge bases a skill means by their names: those of its owner first.
@@ -136,14 +152,17 @@ fn owner(skill: &Skill) -> Option<i64> {
 }
 
 /// The prompt, unless its inputs would make it huge: a value may stand in it thousands of times.
-fn filled(skill: &Skill, inputs: &Map<String, Value>) -> Result<String, String> {
-    let places = skill.body.matches("{{").count() + skill.body.matches('$').count();
+fn filled(run: PromptRun<'_>) -> Result<String, String> {
+    let PromptRun { skill, inputs, directory, .. } = run;
+    let count = |mark: &str| skill.body.matches(mark).count();
+    let places = count("{{") + count("$") + count("{baseDir}");
     let length = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
-    let longest = inputs.values().map(length).max().unwrap_or(0);
+    let lengths = inputs.values().map(length).chain(directory.map(str::len));
+    let longest = lengths.max().unwrap_or(0);
     if places.saturating_mul(longest) > MAX_FILLED_BYTES {
         return Err("The inputs make the prompt too long".to_owned());
     }
-    render::fill(skill, inputs, None).map_err(|error| error.to_string())
+    render::fill(skill, inputs, directory).map_err(|error| error.to_string())
 }
 
 pub(crate) fn first_chars(text: &str, count: usize) -> &str {

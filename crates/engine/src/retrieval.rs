@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::{
     event::{CitedSource, Emitter, Event, Gone, Thought},
     knowledge::Passage,
+    limits::PASSAGES,
     services::Services,
 };
 
 /// What a model is told to be.
 const ASSISTANT: &str = "You are a helpful AI assistant.";
 
-/// Passages that are found, and those of them that a model reads.
-const PASSAGES: u32 = 5;
+/// Passages of those that are found that a model reads.
 const PASSAGES_IN_PROMPT: usize = 3;
 
 /// Characters of a passage that are shown.

@@ -81,6 +81,8 @@ impl Services {
         out: &Emitter,
         answer: &mut Answer,
     ) -> Result<(), Gone> {
+        // What was told so far goes out before the question is put together.
+        tokio::task::yield_now().await;
         let choice = match self.models.choose(question.model).await {
             Ok(choice) => choice,
             Err(error) => {

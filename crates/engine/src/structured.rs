@@ -24,7 +24,7 @@ mod programs;
 
 pub use dependencies::{Unmet, unknown_servers, unmet_skills};
 pub use fences::{Fence, FenceError, INTERPRETERS, fences, fences_of};
-pub use output::{Answer, OutputError, Violation, validate_output};
+pub use output::{Answer, OutputError, Violation, json_text, validate_answer, validate_output};
 pub use permissions::permission_lines;
 pub use programs::{find_program, missing_programs};
 

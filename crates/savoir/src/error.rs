@@ -72,6 +72,10 @@ impl CommandError {
         Some(self.code.clone().unwrap_or(Cow::Borrowed(of_kind)))
     }
 
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
     pub(crate) fn report(&self) -> ExitCode {
         if self.kind == Kind::Closed {
             return ExitCode::SUCCESS;

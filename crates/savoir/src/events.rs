@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     io::{self, IsTerminal as _, Write as _},
+    process::ExitCode,
 };
 
 use savoir_engine::event::{CitedSource, Done, Event, Thought};
@@ -50,13 +51,25 @@ pub(crate) struct Printer {
     form: Form,
     sources: Vec<CitedSource>,
     failed: Option<String>,
+    /// The answer so far, where it must not be printed before it was checked.
+    held: Option<String>,
     /// What was printed last does not end its line.
     open: bool,
 }
 
 impl Printer {
     pub(crate) fn new(form: Form) -> Self {
-        Self { form, sources: Vec::new(), failed: None, open: false }
+        Self { form, sources: Vec::new(), failed: None, held: None, open: false }
+    }
+
+    /// Keeps the answer back, as it may turn out to be wrong.
+    pub(crate) fn hold_back(&mut self) {
+        self.held = Some(String::new());
+    }
+
+    /// The answer that was kept back.
+    pub(crate) fn take_held(&mut self) -> Option<String> {
+        self.held.take()
     }
 
     /// Prints all events of a run until it is over, or somebody interrupts it.
@@ -96,10 +109,7 @@ impl Printer {
 
     fn print(&mut self, event: Event) -> Result<(), CommandError> {
         if self.form == Form::Json {
-            let line = json!({"event": event.name(), "data": event.data()});
-            let mut out = io::stdout().lock();
-            writeln!(out, "{line}")?;
-            out.flush()?;
+            print_line(event.name(), &event.data())?;
         }
         match event {
             Event::Thought(thought) => self.step(&step(&thought))?,
@@ -136,7 +146,12 @@ impl Printer {
 
     /// Prints words as they come: byte for byte for a program, harmless for a person.
     fn words(&mut self, words: &str) -> Result<(), CommandError> {
-        if self.form != Form::Json && !words.is_empty() {
+        if self.form == Form::Json {
+            return Ok(());
+        }
+        if let Some(held) = &mut self.held {
+            held.push_str(words);
+        } else if !words.is_empty() {
             output::content(words)?;
             self.open = !words.ends_with('\n');
         }
@@ -151,13 +166,32 @@ impl Printer {
     }
 }
 
+/// Tells programs of a failure that came before the first event, as events with the way out; people
+/// read of it on standard error.
+pub(crate) fn report_failure(error: CommandError) -> Result<ExitCode, CommandError> {
+    // Nobody listens any more.
+    let Some(code) = error.code() else { return Err(error) };
+    let message = error.to_string();
+    let told = json!({"message": message, "code": code, "help": error.hints()});
+    print_line("error", &told)?;
+    let last = Event::failed(message);
+    print_line(last.name(), &last.data())?;
+    Ok(error.report())
+}
+
+fn print_line(name: &str, data: &Value) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", json!({"event": name, "data": data}))?;
+    Ok(out.flush()?)
+}
+
 /// `retrieval: complete, 3 found`
 fn step(thought: &Thought) -> String {
     let member = |key: &str| thought.member(key).and_then(Value::as_str);
     let mut line = thought.topic().to_owned();
-    for part in
-        [member("status"), member("message").or_else(|| member("error"))].into_iter().flatten()
-    {
+    let said = member("message").or_else(|| member("error"));
+    let chosen = member("branch").or_else(|| member("skill_name"));
+    for part in [member("status"), chosen, said].into_iter().flatten() {
         line = format!("{line}: {part}");
     }
     match thought.member("results_count") {

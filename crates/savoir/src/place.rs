@@ -64,6 +64,8 @@ pub(crate) struct Place {
     storage: Option<String>,
     /// Whether it is where every other command looks, too.
     pub(crate) is_home: bool,
+    /// Whether the folder is another one than usual.
+    is_elsewhere: bool,
 }
 
 impl Place {
@@ -73,8 +75,9 @@ impl Place {
             CommandError::input(format!("{} is no folder: {error}", data.display()))
         })?;
         let (database, storage) = (settings.database.clone(), settings.storage.clone());
-        let is_home = data == home.data() && storage.is_none();
-        Ok(Self { data, database, storage, is_home })
+        let is_elsewhere = data != home.data();
+        let is_home = !is_elsewhere && storage.is_none();
+        Ok(Self { data, database, storage, is_home, is_elsewhere })
     }
 
     /// Whether something was kept here before, as far as that is known without opening it.
@@ -114,6 +117,25 @@ impl Place {
         match &self.database {
             Some(url) => masked(url),
             None => self.data.join(FILE).display().to_string(),
+        }
+    }
+
+    /// What other commands must be told so that they find the same accounts, with a blank before it.
+    pub(crate) fn words(&self) -> String {
+        match &self.database {
+            // The address may hold a password.
+            Some(_) => " --database URL".to_owned(),
+            None if self.is_elsewhere => format!(" --data {}", self.data.display()),
+            None => String::new(),
+        }
+    }
+
+    /// How a skill of this place is named to commands that know only files.
+    pub(crate) fn skill(&self, name: &str) -> Option<String> {
+        match &self.storage {
+            Some(_) => None,
+            None if self.is_home => Some(name.to_owned()),
+            None => Some(self.data.join("skills").join(name).display().to_string()),
         }
     }
 

@@ -26,23 +26,23 @@ pub enum AccountError {
     Store(#[from] StoreError),
 }
 
-/// Makes an account, after its address and its password were checked.
+/// Makes an account, after its password was checked.
 pub async fn create_account(
     database: &Database,
-    email: &str,
+    email: Email,
     password: &str,
     role: Role,
 ) -> Result<User, AccountError> {
-    NewAccount::check(email, password)?.create(database, role).await
+    NewAccount { email, password: NewPassword::check(password)? }.create(database, role).await
 }
 
 /// An address: trimmed, in lower case, and of the form that the contract asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Email(String);
+pub struct Email(String);
 
 impl Email {
     /// `^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$`
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (name, domain) = text.split_once('@')?;
         let (host, top) = domain.rsplit_once('.')?;
@@ -58,7 +58,8 @@ impl Email {
         fits.then(|| Self(text.to_ascii_lowercase()))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// Its text.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -7,7 +7,10 @@ use savoir_model::Models;
 use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Config, keys::Keys, metrics::Metrics, shelf::Skills};
+use crate::{
+    config::Config, keys::Keys, metrics::Metrics, readiness::Readiness, shelf::Skills,
+    throttle::Turns,
+};
 
 /// Everything that a request may need. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -24,8 +27,11 @@ pub struct Inner {
     pub(crate) knowledge: Knowledge,
     pub(crate) keys: Keys,
     pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
     /// Runs that go on, also after their listener went away.
     pub(crate) tasks: TaskTracker,
+    /// Passwords that are being checked.
+    pub(crate) turns: Turns,
     /// How much code of workflows may run at once.
     pub(crate) code: CodePolicy,
     /// Streams are to end now.
@@ -58,7 +64,9 @@ impl App {
             knowledge,
             keys,
             metrics: Metrics::default(),
+            readiness: Readiness::default(),
             tasks: TaskTracker::new(),
+            turns: Turns::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),
         })))

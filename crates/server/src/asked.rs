@@ -10,7 +10,7 @@ use axum::{
     extract::{FromRequest, MatchedPath, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
-use savoir_store::{Role, User};
+use savoir_store::{ApiToken, Role, User};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -197,30 +197,35 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     scope: Scope,
 ) -> ApiResult<Caller> {
-    let token = bearer(headers)?;
     let invalid = || ApiError::unauthorized("Invalid or expired token");
-    let caller = if token.starts_with(API_TOKEN_PREFIX) {
-        let found = app.database.accounts().by_token_digest(&digest(token)).await?;
-        let (granted, mut user) = found.ok_or_else(invalid)?;
-        if !scope.is_in(&granted.scopes) {
-            return Err(ApiError::forbidden(scope.lacking()));
-        }
-        // A token without that right sees what is its owner's, not what is everyone's.
-        if !Scope::Admin.is_in(&granted.scopes) {
-            user.role = Role::User;
-        }
-        Caller { user, claims: None, scopes: Some(granted.scopes) }
-    } else {
-        let claims = app.keys.read(&app.database, token).await?.ok_or_else(invalid)?;
-        let id = claims.user_id().ok_or_else(invalid)?;
-        let accounts = app.database.accounts();
-        let user = accounts.of_token(id, &claims.jti, claims.issued_at()).await?;
-        Caller { user: user.ok_or_else(invalid)?, claims: Some(claims), scopes: None }
-    };
+    let mut caller = holder(app, bearer(headers)?).await?.ok_or_else(invalid)?;
+    caller.must_have(scope)?;
+    // A token without that right sees what is its owner's, not what is everyone's.
+    if caller.must_have(Scope::Admin).is_err() {
+        caller.user.role = Role::User;
+    }
     if !caller.user.active {
         return Err(ApiError::forbidden("User account is disabled"));
     }
     Ok(caller)
+}
+
+/// Whose a token is, if it is good. They may be disabled.
+async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
+    let accounts = app.database.accounts();
+    if token.starts_with(API_TOKEN_PREFIX) {
+        let found = accounts.by_token_digest(&digest(token)).await?;
+        let caller = |(granted, user): (ApiToken, User)| Caller {
+            user,
+            claims: None,
+            scopes: Some(granted.scopes),
+        };
+        return Ok(found.map(caller));
+    }
+    let Some(claims) = app.keys.read(&app.database, token).await? else { return Ok(None) };
+    let Some(id) = claims.user_id() else { return Ok(None) };
+    let user = accounts.of_token(id, &claims.jti, claims.issued_at()).await?;
+    Ok(user.map(|user| Caller { user, claims: Some(claims), scopes: None }))
 }
 
 /// What the token of a program begins with.
@@ -251,21 +256,15 @@ pub(crate) fn digest(secret: &str) -> String {
 }
 
 /// Whom a limit for all routes is counted for, before it is known who asks: the person of the token,
-/// else the address. A stranger who made up tokens would get a counter for each of them.
+/// else the address. A stranger who made up tokens would get a counter for each of them, and one who
+/// found an old token could use up what its person may ask.
 pub(crate) async fn rate_key(app: &App, request: &Parts) -> ApiResult<String> {
-    let user = match bearer(&request.headers) {
-        Ok(token) if token.starts_with(API_TOKEN_PREFIX) => {
-            let found = app.database.accounts().by_token_digest(&digest(token)).await?;
-            found.map(|(_, user)| user.id)
-        }
-        Ok(token) => {
-            let claims = app.keys.read(&app.database, token).await?;
-            claims.and_then(|claims| claims.user_id())
-        }
+    let caller = match bearer(&request.headers) {
+        Ok(token) => holder(app, token).await?,
         Err(_) => None,
     };
-    Ok(match user {
-        Some(id) => format!("user:{id}"),
+    Ok(match caller.filter(|caller| caller.user.active) {
+        Some(caller) => format!("user:{}", caller.user.id),
         None => address_key(&app.config, &request.headers, &request.extensions),
     })
 }

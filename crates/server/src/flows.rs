@@ -22,6 +22,7 @@ pub(crate) struct Begun {
     workflow: Workflow,
     graph: Graph,
     execution: Execution,
+    /// Whether it goes on, rather than begins.
     resumed: bool,
 }
 
@@ -50,20 +51,19 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Opti
     Ok(workflow.filter(visible))
 }
 
-/// Begins an execution; `None` if there is no such workflow for this person.
+/// Begins an execution of a workflow that this person may see.
 pub(crate) async fn begin(
     app: &App,
     caller: &Caller,
-    id: &str,
+    workflow: Workflow,
     input: &str,
     model: Option<&str>,
-) -> ApiResult<Option<Begun>> {
-    let Some(workflow) = find(app, caller, id).await? else { return Ok(None) };
+) -> ApiResult<Begun> {
     let user = Some(caller.user.id);
     let worker = new_worker();
     let executions = app.database.workflows();
-    let execution = executions.begin(id, user, input, model, &worker, LEASE).await?;
-    held(app, caller, workflow, execution, worker, false).await.map(Some)
+    let execution = executions.begin(&workflow.id, user, input, model, &worker, LEASE).await?;
+    held(app, caller, workflow, execution, worker).await
 }
 
 /// Takes an execution that stopped, to go on with it; `None` if another process has it.
@@ -81,7 +81,8 @@ pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<
     }
     // What was read before the claim may be old.
     let fresh = app.database.workflows().execution(&execution.id).await?;
-    held(app, &caller, workflow, fresh.unwrap_or(execution), worker, true).await.map(Some)
+    let begun = held(app, &caller, workflow, fresh.unwrap_or(execution), worker).await?;
+    Ok(Some(Begun { resumed: true, ..begun }))
 }
 
 /// Who began an execution: it goes on with their skills, whoever has it go on.
@@ -91,19 +92,20 @@ async fn owner_of(app: &App, execution: &Execution) -> ApiResult<Option<Caller>>
     Ok(user.filter(|user| user.active).map(Caller::on_behalf_of))
 }
 
+/// An execution that begins, as far as its events tell.
 async fn held(
     app: &App,
     caller: &Caller,
     workflow: Workflow,
     execution: Execution,
     worker: String,
-    resumed: bool,
 ) -> ApiResult<Begun> {
     // It was checked when it was kept.
     let graph = Graph::parse(&workflow.graph)
         .map_err(|_| ApiError::internal("The workflow is damaged", &workflow.id))?;
     let journal = StoreJournal::new(app.database.clone(), execution.id.clone(), worker, LEASE);
-    Ok(Begun { host: host(app, caller).await?, journal, workflow, graph, execution, resumed })
+    let host = host(app, caller).await?;
+    Ok(Begun { host, journal, workflow, graph, execution, resumed: false })
 }
 
 /// One for each run: a run that lost its lease must not pass for the one that has it.

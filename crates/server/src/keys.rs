@@ -16,7 +16,7 @@ use aws_lc_rs::{
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
 };
-use savoir_store::{Database, SigningKey, StoreError, Time};
+use savoir_store::{Database, Look, SigningKey, StoreError, Time};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -115,6 +115,8 @@ struct Ring {
     newest: Option<(String, EncodingKey)>,
     known: HashMap<String, DecodingKey>,
     read_at: Instant,
+    /// How accounts looked before the keys were read.
+    look: Option<Look>,
 }
 
 impl std::fmt::Debug for Ring {
@@ -133,11 +135,13 @@ impl Keys {
         Ok(Self { ring: RwLock::new(ring), good: Mutex::default() })
     }
 
-    /// A token for a person.
+    /// A token for a person. `since` is when the password was looked up that they told: if it is
+    /// changed after that, the token ends with the others.
     pub(crate) async fn issue(
         &self,
         database: &Database,
         user_id: i64,
+        since: Time,
     ) -> Result<String, StoreError> {
         let now = Time::now();
         let claims = Claims {
@@ -147,7 +151,7 @@ impl Keys {
             jti: Uuid::new_v4().simple().to_string(),
             iat: now.seconds(),
             exp: now.plus(LIFETIME).seconds(),
-            iat_us: now.micros(),
+            iat_us: since.micros(),
         };
         self.sign(database, &claims).await
     }
@@ -177,7 +181,8 @@ impl Keys {
         database: &Database,
         claims: &T,
     ) -> Result<String, StoreError> {
-        self.refresh(database).await?;
+        // A key that was removed a moment ago would sign what nobody reads.
+        self.reload(database).await?;
         let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
         let (id, key) = ring.newest.as_ref().ok_or_else(|| broken("there is no signing key"))?;
         let header = Header { kid: Some(id.clone()), ..Header::new(Algorithm::EdDSA) };
@@ -220,10 +225,14 @@ impl Keys {
     }
 
     async fn refresh(&self, database: &Database) -> Result<(), StoreError> {
-        let read_at = self.ring.read().unwrap_or_else(PoisonError::into_inner).read_at;
-        if read_at.elapsed() < REFRESH {
-            return Ok(());
-        }
+        let is_fresh = {
+            let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+            ring.read_at.elapsed() < REFRESH && ring.look == database.accounts().look()
+        };
+        if is_fresh { Ok(()) } else { self.reload(database).await }
+    }
+
+    async fn reload(&self, database: &Database) -> Result<(), StoreError> {
         let ring = Ring::read(database).await?;
         *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
         Ok(())
@@ -244,8 +253,9 @@ impl Keys {
 
 impl Ring {
     async fn read(database: &Database) -> Result<Self, StoreError> {
+        let look = database.accounts().look();
         let keys = database.settings().signing_keys().await?;
-        let mut ring = Self { newest: None, known: HashMap::new(), read_at: Instant::now() };
+        let mut ring = Self { newest: None, known: HashMap::new(), read_at: Instant::now(), look };
         for SigningKey { id, pkcs8, .. } in keys {
             let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|error| broken(&error))?;
             let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
@@ -261,11 +271,13 @@ impl Ring {
 /// Makes a new key that signs from now on. What older keys signed stays good until it is over,
 /// unless `forget_old`: then everyone must log in again.
 pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreError> {
-    let key = new_key()?;
-    let made = key.created_at;
-    database.settings().add_signing_key(&key, false).await?;
-    let keep_from = if forget_old { made } else { made.minus(LIFETIME) };
-    database.settings().remove_signing_keys_before(keep_from).await?;
+    let (settings, key) = (database.settings(), new_key()?);
+    if forget_old {
+        // By what they are, not by when they were made: a clock may have been wrong.
+        return settings.replace_signing_keys(&key).await;
+    }
+    settings.add_signing_key(&key, false).await?;
+    settings.remove_signing_keys_before(key.created_at.minus(LIFETIME)).await?;
     Ok(())
 }
 

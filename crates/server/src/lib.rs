@@ -10,7 +10,7 @@
 //!   `params` what its address says.
 //! - `pages` are for people: the first start, and the documentation. `shelf` is the skills as one
 //!   person sees them. `stream` turns events into an answer. `around` is what happens before and
-//!   after every request.
+//!   after every request. `readiness` is whether any can be served.
 //! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
 
 #![deny(missing_docs)]
@@ -32,13 +32,14 @@ mod limits;
 mod metrics;
 mod pages;
 mod params;
+mod readiness;
 mod routes;
 mod run;
 mod shelf;
 mod stream;
 mod throttle;
 
-pub use accounts::{AccountError, create_account};
+pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
 pub use config::{Config, RateLimits, Registration};
 pub use keys::rotate as rotate_signing_key;

@@ -8,6 +8,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
+use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
+use savoir_store::{StoreError, Time};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -38,7 +40,9 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
-    let connections = accept(listener, router(app.clone()), &stopping).await;
+    // A connection begins on the thread that takes it; this one is none of those that work.
+    let accepting = tokio::spawn(accept(listener, router(app.clone()), stopping));
+    let connections = accepting.await.map_err(io::Error::other)?;
     tokio::select! {
         () = connections.shutdown() => {}
         () = overdue(&app) => tracing::warn!("some connections did not end in time"),
@@ -48,7 +52,8 @@ pub async fn serve(
     // What tidies up after its listener went away is given a moment.
     let _ = tokio::time::timeout(LAST, app.tasks.wait()).await;
     housekeeping.abort();
-    app.database.close().await;
+    // A connection that is still in use would be waited for.
+    let _ = tokio::time::timeout(LAST, app.database.close()).await;
     Ok(())
 }
 
@@ -71,7 +76,7 @@ async fn overdue(app: &App) {
 async fn accept(
     listener: TcpListener,
     router: Router,
-    stopping: &CancellationToken,
+    stopping: CancellationToken,
 ) -> GracefulShutdown {
     let connections = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -134,12 +139,15 @@ async fn sweep(app: App, stopping: CancellationToken) {
             () = stopping.cancelled() => return,
             _ = every.tick() => {}
         }
-        if let Err(error) = app.database.rate_limits().sweep().await {
-            tracing::warn!(%error, "old counters were not dropped");
-        }
-        let before = savoir_store::Time::now().minus(Duration::from_mins(30));
-        if let Err(error) = app.database.knowledge().sweep_tasks(before).await {
-            tracing::warn!(%error, "old tasks were not dropped");
-        }
+        let (database, now) = (&app.database, Time::now());
+        told("counters", database.rate_limits().sweep().await);
+        told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
+        told("executions", database.workflows().sweep_executions(now.minus(EXECUTION_KEPT)).await);
+    }
+}
+
+fn told(what: &str, swept: Result<u64, StoreError>) {
+    if let Err(error) = swept {
+        tracing::warn!(%error, "old {what} were not dropped");
     }
 }

@@ -1,18 +1,20 @@
 //! Events become the body of an answer.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, panic::AssertUnwindSafe, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderName, HeaderValue, header},
     response::Response,
 };
-use futures::Stream;
+use futures::{FutureExt as _, Stream};
 use savoir_engine::event::{Done, Emitter, Event, Thought};
 use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
+
+use tracing::Instrument as _;
 
 use crate::app::App;
 
@@ -54,14 +56,18 @@ impl Running {
 /// Runs something that tells events, and answers with them as they come.
 ///
 /// The run goes on in a task of its own, so that it can tidy up when the client goes away: it learns
-/// of that from its emitter.
+/// of that from its emitter. Its first events, which wait for nothing, go out with the head.
 pub(crate) fn answer<F, R>(app: &App, running: Running, run: F) -> Response
 where
     F: FnOnce(Emitter) -> R,
     R: Future<Output = ()> + Send + 'static,
 {
     let (emitter, events) = Emitter::channel();
-    app.tasks.spawn(run(emitter));
+    // One that panics ends as one that breaks down, here as in its task.
+    let mut run = Box::pin(AssertUnwindSafe(run(emitter)).catch_unwind());
+    if run.as_mut().now_or_never().is_none() {
+        app.tasks.spawn(run.in_current_span());
+    }
     let body = Body::from_stream(frames(app.clone(), running, events));
     let mut response = Response::new(body);
     let headers = response.headers_mut();

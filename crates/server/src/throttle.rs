@@ -2,12 +2,18 @@
 //!
 //! One client that fails five times for one account waits. So that nobody can lock another out, an
 //! account as a whole bears ten times as many failures; and so that nobody tries one password on
-//! many accounts, so does an address bear four times as many.
+//! many accounts, so does an address bear four times as many. Who asks for more than a few at once
+//! from one address waits, so that guesses that come together are counted too.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{HeaderValue, StatusCode, header};
 use savoir_store::Time;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     accounts::Email,
@@ -25,6 +31,9 @@ const MOST_FROM_ADDRESS: u64 = 20;
 /// Failures of all clients for one account.
 const MOST_FOR_ACCOUNT: u64 = 50;
 
+/// Passwords of one address that are checked at once, in one process.
+const AT_ONCE: usize = 4;
+
 /// Something that failures are counted by, and how many there may be.
 #[derive(Debug)]
 struct Counter {
@@ -32,14 +41,53 @@ struct Counter {
     most: u64,
 }
 
-/// A password is about to be checked.
+/// A password is about to be checked. It counts as wrong until it is known to be right, so that
+/// guesses that come at once are counted too.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Forgotten when the password is right. Counted before it is checked, so that guesses that come
-    /// at once are counted too.
+    /// Forgotten when the password is right.
     guesses: Vec<Counter>,
-    /// Not forgotten: else one's own account would make room for guesses at those of others.
+    /// Counted only when the password is wrong: many people may share an address. It is not forgotten:
+    /// else one's own account would make room for guesses at those of others.
     source: Option<Counter>,
+    /// What was noted for this attempt alone.
+    notes: Vec<String>,
+    _turn: Option<Turn>,
+}
+
+/// A turn to have a password checked, given back when it is dropped.
+#[derive(Debug)]
+struct Turn {
+    turns: Turns,
+    address: String,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The turns of each address that has asked for one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
+
+impl Turns {
+    async fn take(&self, address: &str) -> Turn {
+        let semaphore = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = turns.entry(address.to_owned());
+            Arc::clone(made.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))))
+        };
+        // The semaphore is never closed.
+        let permit = semaphore.acquire_owned().await.ok();
+        Turn { turns: self.clone(), address: address.to_owned(), permit }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        drop(self.permit.take());
+        let mut turns = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.get(&self.address).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&self.address);
+        }
+    }
 }
 
 impl Attempt {
@@ -51,30 +99,42 @@ impl Attempt {
             Counter { key: format!("login:{email}"), most: MOST_FOR_ACCOUNT },
         ];
         let source = Counter { key: format!("login:{address}"), most: MOST_FROM_ADDRESS };
-        Self { guesses, source: Some(source) }.begin(app).await
+        let turn = app.turns.take(address).await;
+        Self { guesses, source: Some(source), notes: Vec::new(), _turn: Some(turn) }
+            .begin(app)
+            .await
     }
 
     /// Someone who is logged in tells their password once more.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
         let guess = Counter { key: format!("password:{user_id}"), most: MOST_HERE };
-        Self { guesses: vec![guess], source: None }.begin(app).await
+        Self { guesses: vec![guess], source: None, notes: Vec::new(), _turn: None }.begin(app).await
     }
 
-    async fn begin(self, app: &App) -> ApiResult<Self> {
+    async fn begin(mut self, app: &App) -> ApiResult<Self> {
         for counter in self.guesses.iter().chain(&self.source) {
-            counter.allow(app, counter.most.saturating_sub(1)).await?;
+            counter.check(app).await?;
         }
+        let mut notes = Vec::new();
         for counter in &self.guesses {
-            app.database.accounts().note_failure(&counter.key).await?;
-            counter.allow(app, counter.most).await?;
+            match counter.note(app).await {
+                Ok(note) => notes.push(note),
+                Err(refused) => {
+                    // Nothing was tried.
+                    take_back(app, &notes).await?;
+                    return Err(refused);
+                }
+            }
         }
+        self.notes = notes;
         Ok(self)
     }
 
     /// The password was wrong.
     pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
         if let Some(source) = &self.source {
-            app.database.accounts().note_failure(&source.key).await?;
+            let since = Time::now().minus(WINDOW);
+            app.database.accounts().note_failure(&source.key, since).await?;
         }
         Ok(())
     }
@@ -84,22 +144,42 @@ impl Attempt {
         for counter in &self.guesses {
             app.database.accounts().forget_failures(&counter.key).await?;
         }
-        Ok(())
+        take_back(app, &self.notes).await
     }
 }
 
+async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
+    for note in notes {
+        app.database.accounts().take_back_failure(note).await?;
+    }
+    Ok(())
+}
+
 impl Counter {
-    /// Refuses if there are more failures than `most` by now.
-    async fn allow(&self, app: &App, most: u64) -> ApiResult<()> {
+    /// Refuses if there are as many failures as there may be.
+    async fn check(&self, app: &App) -> ApiResult<()> {
         let since = Time::now().minus(WINDOW);
         let (count, first) = app.database.accounts().failures(&self.key, since).await?;
-        if count <= most {
-            return Ok(());
-        }
-        let over = first.unwrap_or_else(Time::now).plus(WINDOW);
-        let wait = (over.seconds() - Time::now().seconds()).max(1);
-        let text = "Too many failed login attempts. Please try again later.";
-        Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
-            .with_header(header::RETRY_AFTER, HeaderValue::from(wait)))
+        if count < self.most { Ok(()) } else { Err(pause(first)) }
     }
+
+    /// Counts one more, unless there are as many as there may be.
+    async fn note(&self, app: &App) -> ApiResult<String> {
+        let since = Time::now().minus(WINDOW);
+        let noted = app.database.accounts().note_failure(&self.key, since).await?;
+        if noted.count <= self.most {
+            return Ok(noted.id);
+        }
+        take_back(app, &[noted.id]).await?;
+        Err(pause(noted.first))
+    }
+}
+
+/// Says when the first failure is forgotten.
+fn pause(first: Option<Time>) -> ApiError {
+    let over = first.unwrap_or_else(Time::now).plus(WINDOW);
+    let wait = (over.seconds() - Time::now().seconds()).max(1);
+    let text = "Too many failed login attempts. Please try again later.";
+    ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
+        .with_header(header::RETRY_AFTER, HeaderValue::from(wait))
 }

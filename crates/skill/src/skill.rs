@@ -160,6 +160,13 @@ pub struct Output {
     pub schema: Option<Value>,
 }
 
+impl Output {
+    /// Whether an answer can be wrong, which shows once all of it is there.
+    pub fn is_checked(&self) -> bool {
+        self.kind == "json" || self.schema.as_ref().is_some_and(|schema| !schema.is_null())
+    }
+}
+
 /// Something a skill brings that can be called.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tool {

@@ -4,11 +4,14 @@ mod memory;
 
 use std::time::Duration;
 
+use sqlx::AnyConnection;
+
 use crate::{
-    Database, StoreError, Time,
+    Database, Kind, StoreError, Time,
     sql::{Row, damaged, new_id, sql},
 };
 use memory::Holder;
+pub use memory::Look;
 pub(crate) use memory::Memory;
 
 /// How long failed attempts are kept.
@@ -128,9 +131,41 @@ pub struct NewToken<'a> {
     pub digest: &'a str,
     /// When it ends, if it does.
     pub expires_at: Option<Time>,
+    /// When the token was issued with which it is asked for.
+    pub since: Time,
+}
+
+/// A failed attempt to log in that was noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Identifies the note.
+    pub id: String,
+    /// How many there are since a time, this one included.
+    pub count: u64,
+    /// When the first of them was.
+    pub first: Option<Time>,
+}
+
+async fn count_failures(
+    connection: &mut AnyConnection,
+    key: &str,
+    since: Time,
+) -> Result<(u64, Option<Time>), StoreError> {
+    let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
+         WHERE name = $1 AND failed_at >= $2")
+    .text(key)
+    .time(since)
+    .one(connection)
+    .await?;
+    Ok((row.count(0)?, row.maybe_time(1)?))
 }
 
 impl Accounts<'_> {
+    /// How accounts look from outside; nothing for a database on a server, which must be asked.
+    pub fn look(&self) -> Option<Look> {
+        self.0.people().look()
+    }
+
     /// Makes an account; `None` if the address belongs to another one that is not deleted.
     pub async fn create(
         &self,
@@ -247,9 +282,7 @@ impl Accounts<'_> {
 
     /// Makes sure that a change is seen by everyone before it is acknowledged.
     async fn changed(&self, changed: bool) -> Result<bool, StoreError> {
-        if changed {
-            self.0.people().forget().await?;
-        }
+        self.0.people().forget().await?;
         Ok(changed)
     }
 
@@ -295,11 +328,12 @@ impl Accounts<'_> {
         self.changed(added == 1).await
     }
 
-    /// Keeps a token for a program.
-    pub async fn add_token(&self, token: NewToken<'_>) -> Result<ApiToken, StoreError> {
+    /// Keeps a token for a program; none if the password was changed or the person deleted since.
+    pub async fn add_token(&self, token: NewToken<'_>) -> Result<Option<ApiToken>, StoreError> {
         let row = sql("INSERT INTO api_tokens
                 (id, user_id, name, scopes, digest, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             SELECT $1, id, $3, $4, $5, $6, $7 FROM users
+                WHERE id = $2 AND deleted_at IS NULL AND tokens_since <= $8
              RETURNING id, user_id, name, scopes, created_at, expires_at, last_used_at")
         .text(&new_id())
         .number(token.user_id)
@@ -308,9 +342,10 @@ impl Accounts<'_> {
         .text(token.digest)
         .time(Time::now())
         .maybe_time(token.expires_at)
-        .one(self.0.writer())
+        .time(token.since)
+        .optional(self.0.writer())
         .await?;
-        api_token(&row)
+        row.as_ref().map(api_token).transpose()
     }
 
     /// The token of a digest and its person, unless it is over or the person is deleted.
@@ -368,17 +403,35 @@ impl Accounts<'_> {
         self.changed(removed == 1).await
     }
 
-    /// Notes a failed attempt to log in.
-    pub async fn note_failure(&self, key: &str) -> Result<(), StoreError> {
-        let now = Time::now();
+    /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.
+    pub async fn note_failure(&self, key: &str, since: Time) -> Result<Failure, StoreError> {
+        let (id, now) = (new_id(), Time::now());
         sql("DELETE FROM login_failures WHERE failed_at < $1")
             .time(now.minus(FAILURES_ARE_KEPT))
             .run(self.0.writer())
             .await?;
+        let mut transaction = self.0.begin().await?;
+        if self.0.kind() == Kind::Postgres {
+            sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
+                .text(key)
+                .run(&mut *transaction)
+                .await?;
+        }
         sql("INSERT INTO login_failures (id, name, failed_at) VALUES ($1, $2, $3)")
-            .text(&new_id())
+            .text(&id)
             .text(key)
             .time(now)
+            .run(&mut *transaction)
+            .await?;
+        let (count, first) = count_failures(&mut transaction, key, since).await?;
+        transaction.commit().await?;
+        Ok(Failure { id, count, first })
+    }
+
+    /// Forgets one failed attempt, which was none.
+    pub async fn take_back_failure(&self, id: &str) -> Result<(), StoreError> {
+        sql("DELETE FROM login_failures WHERE id = $1")
+            .text(id)
             .run(self.0.writer())
             .await
             .map(drop)
@@ -390,13 +443,7 @@ impl Accounts<'_> {
         key: &str,
         since: Time,
     ) -> Result<(u64, Option<Time>), StoreError> {
-        let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
-             WHERE name = $1 AND failed_at >= $2")
-        .text(key)
-        .time(since)
-        .one(self.0.reader())
-        .await?;
-        Ok((row.count(0)?, row.maybe_time(1)?))
+        count_failures(&mut *self.0.reader().acquire().await?, key, since).await
     }
 
     /// Forgets failed attempts, after a good one.

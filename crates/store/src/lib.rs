@@ -29,7 +29,7 @@ mod time;
 mod usage;
 mod workflows;
 
-pub use accounts::{Accounts, ApiToken, NewToken, Role, User};
+pub use accounts::{Accounts, ApiToken, Failure, Look, NewToken, Role, User};
 pub use database::{Database, Kind};
 pub use error::StoreError;
 pub use knowledge::{

@@ -30,6 +30,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0003_search.sql"),
         postgres: include_str!("../migrations/postgres/0003_search.sql"),
     },
+    Migration {
+        version: 4,
+        sqlite: include_str!("../migrations/0004_housekeeping.sql"),
+        postgres: include_str!("../migrations/0004_housekeeping.sql"),
+    },
 ];
 
 impl Migration {

@@ -1,11 +1,8 @@
 //! Passwords, as Argon2id.
 
-use std::sync::LazyLock;
+use std::sync::{Mutex, PoisonError};
 
-use argon2::{
-    Algorithm, Argon2, Params, Version,
-    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc},
-};
+use argon2::{Algorithm, Argon2, Block, Params, Version, password_hash::phc};
 use tokio::sync::Semaphore;
 
 use crate::StoreError;
@@ -13,11 +10,9 @@ use crate::StoreError;
 /// Each hash takes 19 MiB; a crowd that logs in waits instead of taking all memory.
 static AT_ONCE: Semaphore = Semaphore::const_new(4);
 
-/// OWASP: 19 MiB, two passes, one lane.
-static HASHER: LazyLock<Argon2<'static>> = LazyLock::new(|| {
-    let params = Params::new(19 * 1024, 2, 1, None).unwrap_or_default();
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-});
+/// The memory of hashes that are done, for the next ones. What is given back would stay with
+/// whichever thread had it, and there are many.
+static SPARE: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
 /// What a password is compared with where there is no account. It is the hash of nothing known.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm8gc2FsdCBpcyBuZWVkZWQ\
@@ -55,18 +50,51 @@ async fn on_a_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))?
 }
 
+/// OWASP: 19 MiB, two passes, one lane.
+fn params() -> Params {
+    Params::new(19 * 1024, 2, 1, None).unwrap_or_default()
+}
+
 fn hash(password: &str) -> Result<PasswordHash, StoreError> {
-    let hash: phc::PasswordHash =
-        HASHER.hash_password(password.as_bytes()).map_err(|error| failed(&error))?;
+    let params = params();
+    let salt = phc::Salt::generate();
+    let mut output = [0; Params::DEFAULT_OUTPUT_LEN];
+    fill(&params, password, salt.as_ref(), &mut output)?;
+    let hash = phc::PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::V0x13.into()),
+        params: (&params).try_into().map_err(|error| failed(&error))?,
+        salt: Some(salt),
+        hash: Some(phc::Output::new(&output).map_err(|error| failed(&error))?),
+    };
     Ok(hash.to_string())
 }
 
 fn verify(password: &str, hash: &str) -> Result<bool, StoreError> {
-    let hash = phc::PasswordHash::new(hash).map_err(|error| StoreError::Damaged {
+    let damaged = |message: String| StoreError::Damaged {
         what: "the hash of a password".to_owned(),
-        message: error.to_string(),
-    })?;
-    Ok(HASHER.verify_password(password.as_bytes(), &hash).is_ok())
+        message,
+    };
+    let hash = phc::PasswordHash::new(hash).map_err(|error| damaged(error.to_string()))?;
+    let params = Params::try_from(&hash).map_err(|error| damaged(error.to_string()))?;
+    let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
+        return Err(damaged("it has no salt or no hash".to_owned()));
+    };
+    let mut output = vec![0; expected.len()];
+    fill(&params, password, salt.as_ref(), &mut output)?;
+    // Compares in a time that does not depend on the bytes.
+    Ok(phc::Output::new(&output).is_ok_and(|output| output == *expected))
+}
+
+fn fill(params: &Params, password: &str, salt: &[u8], output: &mut [u8]) -> Result<(), StoreError> {
+    let spare = || SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut memory = spare().pop().unwrap_or_default();
+    memory.resize(params.block_count(), Block::default());
+    let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+    let filled =
+        hasher.hash_password_into_with_memory(password.as_bytes(), salt, output, &mut memory);
+    spare().push(memory);
+    filled.map_err(|error| failed(&error))
 }
 
 fn failed(error: &dyn std::error::Error) -> StoreError {

@@ -199,10 +199,15 @@ impl Sessions<'_> {
             .collect()
     }
 
-    /// Removes a conversation with its messages; false if there is none.
-    pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let removed =
-            sql("DELETE FROM sessions WHERE id = $1").text(id).run(self.0.writer()).await?;
+    /// Removes a conversation of one person, or whosever it is, with its messages; false if there is
+    /// none.
+    pub async fn delete(&self, id: &str, user_id: Option<i64>) -> Result<bool, StoreError> {
+        let removed = sql("DELETE FROM sessions WHERE id = $1 AND (user_id = $2 OR $3 = 1)")
+            .text(id)
+            .number(user_id.unwrap_or_default())
+            .number(i64::from(user_id.is_none()))
+            .run(self.0.writer())
+            .await?;
         Ok(removed == 1)
     }
 }

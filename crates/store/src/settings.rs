@@ -1,5 +1,7 @@
 //! Switches and keys that all processes share.
 
+use sqlx::AnyConnection;
+
 use crate::{Database, Kind, StoreError, Time, sql::sql};
 
 /// The settings of a database.
@@ -15,6 +17,19 @@ pub struct SigningKey {
     pub pkcs8: Vec<u8>,
     /// When it was made; the newest signs.
     pub created_at: Time,
+}
+
+async fn insert_signing_key(
+    connection: &mut AnyConnection,
+    key: &SigningKey,
+) -> Result<(), StoreError> {
+    sql("INSERT INTO signing_keys (id, pkcs8, created_at) VALUES ($1, $2, $3)")
+        .text(&key.id)
+        .bytes(&key.pkcs8)
+        .time(key.created_at)
+        .run(connection)
+        .await
+        .map(drop)
 }
 
 impl Settings<'_> {
@@ -92,14 +107,21 @@ impl Settings<'_> {
                 return Ok(());
             }
         }
-        sql("INSERT INTO signing_keys (id, pkcs8, created_at) VALUES ($1, $2, $3)")
-            .text(&key.id)
-            .bytes(&key.pkcs8)
-            .time(key.created_at)
-            .run(&mut *transaction)
-            .await?;
+        insert_signing_key(&mut transaction, key).await?;
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Removes all keys and adds one. Of two that do so at once, one key is left.
+    pub async fn replace_signing_keys(&self, key: &SigningKey) -> Result<(), StoreError> {
+        let mut transaction = self.0.begin().await?;
+        if self.0.kind() == Kind::Postgres {
+            sql("LOCK TABLE signing_keys IN EXCLUSIVE MODE").run(&mut *transaction).await?;
+        }
+        sql("DELETE FROM signing_keys").run(&mut *transaction).await?;
+        insert_signing_key(&mut transaction, key).await?;
+        transaction.commit().await?;
+        self.0.people().forget().await
     }
 
     /// Removes keys that were made before a time, but never the newest.

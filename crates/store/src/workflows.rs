@@ -321,4 +321,13 @@ impl Workflows<'_> {
         .await?;
         Ok(saved == 1)
     }
+
+    /// Drops executions that nobody worked on since a time, however far they are.
+    pub async fn sweep_executions(&self, before: Time) -> Result<u64, StoreError> {
+        sql("DELETE FROM executions
+             WHERE updated_at < $1 AND (worker IS NULL OR lease_ends_at < $1)")
+        .time(before)
+        .run(self.0.writer())
+        .await
+    }
 }

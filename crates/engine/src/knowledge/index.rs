@@ -7,9 +7,9 @@ use std::{
 };
 
 use savoir_model::{Embedder, ModelError};
-use savoir_store::{Base, Chunk, Claimed, StoreError, Time};
+use savoir_store::{Base, Chunk, Claimed, StoreError};
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
     Knowledge, SearchError,
@@ -81,7 +81,6 @@ impl Indexer {
     async fn work(&self) {
         let (shortest, longest) = limits::TASK_POLL;
         let mut pause = shortest;
-        let mut swept: Option<Instant> = None;
         loop {
             match self.run_one().await {
                 Ok(true) => {
@@ -91,22 +90,10 @@ impl Indexer {
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "documents cannot be indexed"),
             }
-            if swept.is_none_or(|swept| swept.elapsed() >= limits::TASK_KEPT / 6) {
-                self.sweep().await;
-                swept = Some(Instant::now());
-            }
             tokio::select! {
                 () = self.knowledge.uploaded() => pause = shortest,
                 () = sleep(pause) => pause = (pause * 2).min(longest),
             }
-        }
-    }
-
-    /// Forgets tasks that ended long ago.
-    async fn sweep(&self) {
-        let before = Time::now().minus(limits::TASK_KEPT);
-        if let Err(error) = self.knowledge.database.knowledge().sweep_tasks(before).await {
-            tracing::warn!(%error, "old tasks cannot be removed");
         }
     }
 

@@ -22,6 +22,12 @@ pub enum UploadError {
     /// It has no proper name.
     #[error("Invalid file name: {0}.")]
     Name(#[from] NameError),
+    /// Too many of their owner's wait.
+    #[error(
+        "{} documents are waiting to be read. Add more when some of them are done.",
+        limits::DOCUMENTS_WAITING
+    )]
+    Crowded,
     /// The database or the storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),

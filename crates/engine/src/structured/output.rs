@@ -6,6 +6,10 @@ use savoir_skill::skill::Output;
 use serde_json::Value;
 use thiserror::Error;
 
+/// Most places that are told, and most characters of each.
+const MOST_VIOLATIONS: usize = 10;
+const LONGEST_MESSAGE: usize = 200;
+
 /// The largest file that is read to hold it against a schema.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
@@ -48,7 +52,7 @@ pub enum OutputError {
     /// The answer names no file that can be read.
     #[error("the answer names no file that can be read: {0}")]
     NoFile(String),
-    /// The answer is not what the schema says: every place.
+    /// The answer is not what the schema says: the first places.
     #[error("the answer does not match the schema: {}", join(.0))]
     Mismatch(Vec<Violation>),
     /// The schema is none, or needs another that is not in it.
@@ -107,6 +111,15 @@ pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputErro
     }
 }
 
+/// Reads what a model answered, as [`validate_output`] does. A model writes no files: what it says
+/// about one is text.
+pub fn validate_answer(output: &Output, text: &str) -> Result<Answer, OutputError> {
+    match output.kind.as_str() {
+        "file" => Ok(Answer::Text(text.to_owned())),
+        _ => validate_output(output, text),
+    }
+}
+
 fn parse(text: &str) -> Result<Value, OutputError> {
     serde_json::from_str(text).map_err(|error| OutputError::NotJson(error.to_string()))
 }
@@ -132,6 +145,19 @@ fn without_fence(text: &str) -> &str {
     inner().unwrap_or(text)
 }
 
+/// The JSON of an answer, without the code block around it.
+pub fn json_text(answer: &str) -> &str {
+    without_fence(answer).trim()
+}
+
+/// A violation quotes what it is about, which may be the whole answer.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
     let validator = jsonschema::options()
         .offline()
@@ -139,9 +165,10 @@ fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
         .map_err(|error| OutputError::BadSchema(error.to_string()))?;
     let violations: Vec<Violation> = validator
         .iter_errors(value)
+        .take(MOST_VIOLATIONS)
         .map(|error| Violation {
-            pointer: error.instance_path().as_str().to_owned(),
-            message: error.to_string(),
+            pointer: shortened(error.instance_path().as_str()),
+            message: shortened(&error.to_string()),
         })
         .collect();
     if violations.is_empty() { Ok(()) } else { Err(OutputError::Mismatch(violations)) }
@@ -169,6 +196,23 @@ mod tests {
         let mut pointers: Vec<_> = violations.iter().map(|found| found.pointer.as_str()).collect();
         pointers.sort_unstable();
         assert_eq!(pointers, ["", "/comments/1", "/comments/2"]);
+    }
+
+    #[test]
+    fn many_long_violations_are_told_in_short() {
+        let schema = json!({"allOf": vec![json!({"type": "string"}); 2_000]});
+        let answer = json!(vec![1; 10_000]).to_string();
+        let error = validate("json", schema, &answer).unwrap_err().to_string();
+        assert!(error.len() < 4_000, "{}", error.len());
+    }
+
+    #[test]
+    fn models_write_no_files() {
+        let promised = |kind: &str| Output { kind: kind.into(), schema: Some(json!({})) };
+        let answer = validate_answer(&promised("file"), "/etc/passwd").unwrap();
+        assert_eq!(answer, Answer::Text("/etc/passwd".into()));
+        let error = validate_answer(&promised("json"), "Sure!").unwrap_err();
+        assert_eq!(error.code(), "output-not-json");
     }
 
     #[test]

@@ -30,12 +30,6 @@ pub const HISTORY_MESSAGES: usize = 40;
 /// Bytes of these messages; about what fits into a small model.
 pub const HISTORY_BYTES: usize = 64 << 10;
 
-/// Characters that a knowledge base is searched for, as in a skill.
-pub const QUERY_CHARS: usize = 500;
-
-/// Passages that a knowledge base is asked for.
-pub const PASSAGES: u32 = 5;
-
 /// Bytes of an answer of a server; the contract's own.
 pub const ANSWER_BYTES: usize = 1 << 20;
 

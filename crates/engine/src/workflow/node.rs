@@ -22,8 +22,7 @@ use super::{
 };
 use crate::event::{Emitter, Gone};
 
-/// What a node is told when an administrator did not switch its type on.
-/// What a node says that may not run.
+/// What a node says whose type nobody switched on.
 pub const DISABLED: &str = "This feature has been disabled by the administrator";
 
 /// What a node can see.

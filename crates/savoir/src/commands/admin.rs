@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use savoir_server::{AccountError, create_account, rotate_signing_key};
+use savoir_server::{AccountError, Email, create_account, rotate_signing_key};
 use savoir_store::{Database, User, hash_password};
 use serde_json::{Value, json};
 
@@ -117,12 +117,25 @@ impl Common {
         })
     }
 
+    /// The account of an address.
+    fn account(&self, email: &str) -> Result<Option<User>, CommandError> {
+        self.with_database(async |database| {
+            let found = database.accounts().by_email(email).await?;
+            Ok(found.map(|(user, _)| user))
+        })
+    }
+
     fn print(&self, value: &Value, text: &str) -> Result<(), CommandError> {
         if self.json { output::json(value) } else { output::text(&output::harmless(text)) }
     }
 }
 
 fn create(email: &str, role: Role, common: &Common) -> Result<(), CommandError> {
+    let email = Email::parse(email).ok_or_else(|| refusal(&AccountError::Email))?;
+    // Nobody should think of a password in vain.
+    if common.account(email.as_str())?.is_some() {
+        return Err(refusal(&AccountError::Taken));
+    }
     let password = new_password()?;
     let created = common.with_database(async |database| {
         create_account(database, email, &password, role.into())
@@ -158,16 +171,19 @@ fn list(common: &Common) -> Result<(), CommandError> {
 
 fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
     let address = email.trim().to_lowercase();
+    let unknown = || {
+        CommandError::input(format!("there is no account {address}"))
+            .hint("`savoir admin list` shows them")
+    };
+    let user = common.account(&address)?.ok_or_else(unknown)?;
     let password = new_password()?;
-    let user = common.with_database(async |database| {
-        let Some((user, _)) = database.accounts().by_email(&address).await? else {
-            return Err(CommandError::input(format!("there is no account {address}"))
-                .hint("`savoir admin list` shows them"));
-        };
+    let changed = common.with_database(async |database| {
         let hash = hash_password(&password).await?;
-        database.accounts().set_password(user.id, &hash).await?;
-        Ok(user)
+        Ok(database.accounts().set_password(user.id, &hash).await?)
     })?;
+    if !changed {
+        return Err(unknown());
+    }
     let text = format!("{} has a new password; older tokens ended\n", user.email);
     common.print(&as_json(&user), &text)
 }

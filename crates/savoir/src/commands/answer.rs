@@ -7,9 +7,10 @@ use savoir_engine::{
     knowledge::Knowledge,
     prompt::{self, PromptRun},
     services::{Services, TimeLimits},
+    structured::{self, Answer},
 };
 use savoir_model::Models;
-use savoir_skill::Skill;
+use savoir_skill::{Skill, skill::Output};
 use savoir_store::Database;
 use serde_json::{Map, Value};
 
@@ -26,6 +27,8 @@ use crate::{
 pub(super) struct Asked<'a> {
     pub(super) skill: &'a Skill,
     pub(super) inputs: &'a Map<String, Value>,
+    /// The skill's folder.
+    pub(super) directory: Option<&'a str>,
     /// `provider:model`.
     pub(super) model: Option<&'a str>,
     pub(super) form: Form,
@@ -51,8 +54,13 @@ impl Asked<'_> {
             limits: TimeLimits::default(),
         };
         let (out, events) = Emitter::channel();
-        let run = PromptRun { skill: self.skill, inputs: self.inputs, model: None, user: None };
+        let Self { skill, inputs, directory, .. } = *self;
+        let run =
+            PromptRun { skill, inputs, directory, model: None, user: None, held_to_outputs: true };
         let mut printer = Printer::new(self.form);
+        if self.form != Form::Json && skill.outputs.as_ref().is_some_and(Output::is_checked) {
+            printer.hold_back();
+        }
         let running = async {
             // Who interrupts it does not listen any more.
             let _ = prompt::run(&services, run, &out).await;
@@ -63,15 +71,33 @@ impl Asked<'_> {
         if let Some(database) = &services.database {
             database.close().await;
         }
+        let held = printer.take_held();
         let error = match ended? {
-            Ended::Well => return Ok(ExitCode::SUCCESS),
+            Ended::Well => return self.print_checked(held.as_deref()),
             Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
             Ended::Failed(message) => failure
                 .take()
                 .unwrap_or_else(|| CommandError::findings(message).named("run-failed")),
         };
+        if let Some(held) = held.filter(|held| !held.is_empty()) {
+            output::note(&held);
+        }
         // A program was told by an event; no other document follows.
         if self.form == Form::Json { Ok(error.report()) } else { Err(error) }
+    }
+
+    /// Prints an answer that was kept back until it was checked.
+    fn print_checked(&self, held: Option<&str>) -> Result<ExitCode, CommandError> {
+        if let (Some(text), Some(promised)) = (held, &self.skill.outputs) {
+            match structured::validate_answer(promised, text) {
+                // As the model wrote it: numbers and names that are there twice stay.
+                Ok(Answer::Json(_)) => {
+                    output::content(&format!("{}\n", structured::json_text(text)))?;
+                }
+                _ => output::content(&format!("{}\n", text.trim_end_matches('\n')))?,
+            }
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// The local database, if the skill wants to know something and there is one.
@@ -81,14 +107,18 @@ impl Asked<'_> {
         place: &Place,
     ) -> Result<(Option<Database>, Option<Knowledge>), CommandError> {
         let Some(base) = &self.skill.policy.knowledge_base else { return Ok((None, None)) };
+        let missing = format!(
+            "there is no knowledge base `{base}` here; make it with: savoir kb create {base}"
+        );
         if !place.exists() {
-            output::note(&format!(
-                "there is no knowledge base `{base}` here; make it with: savoir kb create {base}"
-            ));
+            output::note(&missing);
             return Ok((None, None));
         }
         let (database, storage) = place.open().await?;
         let knowledge = Knowledge::new(database.clone(), storage, models.embedder().cloned());
+        if knowledge.resolve(base, None).await?.is_none() {
+            output::note(&missing);
+        }
         Ok((Some(database), Some(knowledge)))
     }
 

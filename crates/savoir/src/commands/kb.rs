@@ -49,6 +49,9 @@ enum Command {
         /// Documents
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Put a file in the place of the document that has its name and other content
+        #[arg(long)]
+        replace: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -102,8 +105,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Create { name, common } => {
             common.with(async |open| create(open, name, common).await)
         }
-        Command::Add { base, files, common } => {
-            common.with(async |open| add::run(open, base, files, common).await)
+        Command::Add { base, files, replace, common } => {
+            common.with(async |open| add::run(open, base, files, *replace, common).await)
         }
         Command::List { base, common } => {
             common.with(async |open| list(open, base.as_deref(), common).await)
@@ -221,7 +224,6 @@ async fn search(
     let base = open.base(base).await?;
     let found = open.knowledge.search(&base.id, None, question, limit).await;
     let passages = found.map_err(|error| match error {
-        SearchError::Model(error) => error.into(),
         SearchError::OtherModel => {
             CommandError::input("its vectors were made by another embedding model")
                 .hint("remove its documents and add them again, or set the old model")
@@ -259,7 +261,7 @@ impl Open {
 /// `0.8731  manual.pdf, part 3` and the words below.
 fn entry(passage: &Passage, names: &Names) -> String {
     let name = names.get(&passage.doc_id).unwrap_or(&passage.doc_id);
-    let text = lines(passage.text.lines().map(|line| format!("  {line}")));
+    let text = lines(passage.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
     format!("{:.4}  {name}, part {}\n{text}", passage.score, passage.chunk_index)
 }
 

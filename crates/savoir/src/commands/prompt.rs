@@ -54,7 +54,8 @@ pub(super) fn run(
         output::note(warning);
     }
     if !exec_fences {
-        return Asked { skill, inputs: &inputs, model: door.model(), form: door.form() }.run();
+        let (directory, model, form) = (folder.as_deref(), door.model(), door.form());
+        return Asked { skill, inputs: &inputs, directory, model, form }.run();
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,

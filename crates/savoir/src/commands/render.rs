@@ -51,7 +51,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         })?;
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
-    let directory = loaded.folder.as_ref().map(|folder| folder.root().to_string_lossy());
+    // Whoever reads the prompt may be in another folder.
+    let directory = loaded.folder.as_ref().map(|folder| {
+        let root = folder.root();
+        root.canonicalize().unwrap_or_else(|_| root.to_owned())
+    });
+    let directory = directory.as_ref().map(|root| root.to_string_lossy());
     let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
     output::content(&prompt)?;

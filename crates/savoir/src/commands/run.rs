@@ -25,7 +25,7 @@ use crate::{
         record::{self, Output},
     },
     error::CommandError,
-    events::Form,
+    events::{self, Form},
     load,
     mode::Mode,
     output,
@@ -133,16 +133,8 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
     let door = Door { args, home: &home, approvals: &approvals, subject: &subject };
     let tool = tool.or_else(|| only_tool(&subject));
-    if let Some(error) = door.unused_options(tool.as_deref()) {
-        return Err(early("invalid-call", error));
-    }
-    match tool {
-        Some(tool) => door.run_tool(&tool, &ground, &extra, &loaded.reading),
-        None if !subject.skill.tools.is_empty() => {
-            Err(early("tool-not-named", several_tools(&args.target, &subject)))
-        }
-        None => prompt::run(&door, &args.inputs, args.exec_fences, &ground, &extra),
-    }
+    let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
+    if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
 }
 
 fn only_tool(subject: &Subject) -> Option<String> {
@@ -174,6 +166,25 @@ enum Decision {
 }
 
 impl Door<'_> {
+    fn enter(
+        &self,
+        tool: Option<&str>,
+        ground: &Ground,
+        extra: &Widening,
+        reading: &Reading,
+    ) -> Result<ExitCode, CommandError> {
+        if let Some(error) = self.unused_options(tool) {
+            return Err(error.named("invalid-call"));
+        }
+        match tool {
+            Some(tool) => self.run_tool(tool, ground, extra, reading),
+            None if !self.subject.skill.tools.is_empty() => {
+                Err(several_tools(&self.args.target, self.subject).named("tool-not-named"))
+            }
+            None => prompt::run(self, &self.args.inputs, self.args.exec_fences, ground, extra),
+        }
+    }
+
     fn run_tool(
         &self,
         tool: &str,
@@ -199,6 +210,14 @@ impl Door<'_> {
                 Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
             }
             Err(error) => self.turn_away(Some(tool), error),
+        }
+    }
+
+    /// Tells programs how a prompt failed: they read events, unless its code blocks were to run.
+    fn tell(&self, ended: Result<ExitCode, CommandError>) -> Result<ExitCode, CommandError> {
+        match ended {
+            Err(error) if self.args.json && !self.args.exec_fences => events::report_failure(error),
+            ended => ended,
         }
     }
 

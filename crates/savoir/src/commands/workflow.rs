@@ -27,7 +27,7 @@ use uuid::Uuid;
 use self::shelf::FolderShelf;
 use crate::{
     error::CommandError,
-    events::{Ended, Form, Printer},
+    events::{self, Ended, Form, Printer},
     output::{self, plural},
     place::PlaceArgs,
     runtime, voice,
@@ -92,7 +92,10 @@ struct RunArgs {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.command {
         Command::Check { file, json } => check(file, *json),
-        Command::Run(args) => execute(args),
+        Command::Run(args) => match execute(args) {
+            Err(error) if args.json => events::report_failure(error),
+            ended => ended,
+        },
     }
 }
 
@@ -222,17 +225,20 @@ async fn follow(
     };
     let (ended, ()) = tokio::join!(printer.follow(events), running);
     printer.print_sources(&super::kb::Names::new());
-    match ended? {
-        Ended::Well => Ok(ExitCode::SUCCESS),
-        Ended::Stopped => Err(CommandError::findings("the run was stopped").named("stopped")),
-        Ended::Failed(message) => {
-            let disabled = message == DISABLED;
-            let failed = CommandError::findings(message).named("workflow-failed");
-            Err(if disabled {
-                failed.hint("a code node needs --allow-code, an http node --allow-http HOST")
-            } else {
-                failed
-            })
-        }
+    let error = match ended? {
+        Ended::Well => return Ok(ExitCode::SUCCESS),
+        Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
+        Ended::Failed(message) => failure(&message).named("workflow-failed"),
+    };
+    // A program was told by events.
+    if args.json { Ok(error.report()) } else { Err(error) }
+}
+
+fn failure(message: &str) -> CommandError {
+    if message == DISABLED {
+        // Here nobody is an administrator.
+        return CommandError::findings("a node asks a server or runs code, which is not allowed")
+            .hint("a code node needs --allow-code, an http node --allow-http HOST");
     }
+    CommandError::findings(message)
 }

@@ -23,6 +23,25 @@ fn accounts_are_made_listed_and_changed() {
 }
 
 #[test]
+fn an_address_is_checked_before_a_password_is_asked_for() {
+    let sandbox = Sandbox::new();
+    create_account(&sandbox, "ada@example.com", "secret-word");
+    let said = |words: &[&str]| {
+        let output = sandbox.command(words).stdin(Stdio::null()).output().expect("savoir runs");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let wrong = said(&["admin", "create", "ada"]);
+    assert!(wrong.starts_with("error: Valid email address required\nhelp: "), "{wrong}");
+    let taken = said(&["admin", "create", "ADA@example.com"]);
+    assert!(taken.starts_with("error: Email already registered\nhelp: "), "{taken}");
+    let unknown = said(&["admin", "reset-password", "eve@example.com"]);
+    assert!(unknown.starts_with("error: there is no account eve@example.com\n"), "{unknown}");
+    let asked = said(&["admin", "create", "bob@example.com"]);
+    assert!(asked.starts_with("error: a password has at least 6 characters\n"), "{asked}");
+}
+
+#[test]
 fn keys_and_passwords_change() {
     let sandbox = Sandbox::new();
     create_account(&sandbox, "ada@example.com", "secret-word");

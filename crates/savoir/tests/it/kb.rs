@@ -24,10 +24,16 @@ fn a_round_trip() {
     assert!(lines[1].starts_with("failed      broken.txt: "), "{run}");
     assert!(lines[2].starts_with("refused     gone.md: "), "{run}");
     assert!(lines[3].starts_with("refused     x.exe: "), "{run}");
+    sandbox.write("x.exe", "MZ");
+    sandbox.write("long.txt", vec![b'a'; (5 << 20) + 1]);
+    let run = sandbox.run(&["kb", "add", "handbook", "x.exe", "long.txt"]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines[0], "refused     x.exe: only .txt, .md, .html, .docx and .pdf files are read");
+    assert_eq!(lines[1], "refused     long.txt: it is larger than 5 MiB");
 
     let run = sandbox.run(&["kb", "search", "handbook", "when are returns paid"]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stdout.contains("returns.md, part 0\n"), "{run}");
+    assert!(run.stdout.contains("returns.md, part 0\n  # Returns\n\n  Returns are"), "{run}");
     assert!(run.stderr.starts_with("searched by words alone (BM25)"), "{run}");
     let found = sandbox.run(&["kb", "search", "handbook", "returns", "--json"]).json();
     assert_eq!(found["passages"][0]["filename"], "returns.md");
@@ -41,6 +47,57 @@ fn a_round_trip() {
 }
 
 #[test]
+fn a_name_means_one_document() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["kb", "create", "handbook"]);
+    let add = |words: &[&str]| sandbox.run(&[&["kb", "add", "handbook"], words].concat());
+    let listed = || {
+        let list = sandbox.run(&["kb", "list", "handbook", "--json"]).json();
+        let list = list.as_array().cloned().expect("a list");
+        list.into_iter()
+            .map(|one| one["status"].as_str().expect("a status").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let found = |question| {
+        let found = sandbox.run(&["kb", "search", "handbook", question, "--json"]).json();
+        found["passages"].as_array().map_or(0, Vec::len)
+    };
+    sandbox.write("returns.md", "Returns are paid within 14 days.\n");
+    assert_eq!(add(&["returns.md"]).stdout, "completed   returns.md\n");
+    let again = add(&["returns.md"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "unchanged   returns.md\n"), "{again}");
+    assert_eq!(listed(), ["completed"]);
+
+    sandbox.write("returns.md", "Refunds take a month.\n");
+    let refused = add(&["returns.md"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stdout.contains("--replace"), "{refused}");
+    assert_eq!((listed(), found("days")), (vec!["completed".into()], 1));
+    let changed = add(&["returns.md", "--replace", "--json"]).json();
+    assert_eq!(changed[0]["change"], "replaced", "{changed}");
+    assert_eq!((listed(), found("refunds"), found("days")), (vec!["completed".into()], 1, 0));
+
+    // What cannot be read does not take the place of what could.
+    sandbox.write("returns.md", b"\xff\xfe\x00");
+    for _ in 0..2 {
+        assert_eq!(add(&["returns.md", "--replace"]).code, 1);
+        assert_eq!((listed(), found("refunds")), (vec!["failed".into(), "completed".into()], 1));
+    }
+    sandbox.write("returns.md", "Returns are paid at once.\n");
+    assert_eq!(add(&["returns.md", "--replace"]).stdout, "replaced    returns.md\n");
+    assert_eq!(listed(), ["completed"]);
+
+    sandbox.write("old/returns.md", "Nothing was paid.\n");
+    let both = add(&["returns.md", "old/returns.md"]);
+    assert_eq!(both.code, 1, "{both}");
+    assert!(
+        both.stdout.starts_with("unchanged   returns.md\nrefused     old/returns.md: "),
+        "{both}"
+    );
+    assert_eq!((listed(), found("once")), (vec!["completed".into()], 1));
+}
+
+#[test]
 fn a_skill_answers_from_its_knowledge_base() {
     let sandbox = Sandbox::new();
     sandbox.write("returns.md", "Returns are paid within 14 days.\n");
@@ -48,6 +105,12 @@ fn a_skill_answers_from_its_knowledge_base() {
     sandbox.run(&["kb", "add", "handbook", "returns.md"]);
     sandbox.write("ask/SKILL.md", "---\nname: ask\ndescription: Answers.\nknowledge_base: handbook\ninputs:\n  - {name: question, label: Question, type: text, required: true}\nmodel: {temperature: 0.1, max_tokens: 50}\n---\n\n{{question}}\n");
     let provider = Provider::new(Manner::Says(&["Within 14 days."]));
+    let text = sandbox.read("ask/SKILL.md").replace("handbook", "nowhere");
+    sandbox.write("lost/SKILL.md", text.replace("name: ask", "name: lost"));
+    let mut command = sandbox.command(&["run", "lost", "--input", "question=When?"]);
+    provider.of(&mut command);
+    let said = String::from_utf8(command.output().expect("savoir runs").stderr).expect("text");
+    assert!(said.starts_with("there is no knowledge base `nowhere` here; make it"), "{said}");
     let mut command =
         sandbox.command(&["run", "ask", "--input", "question=When are returns paid?"]);
     provider.of(&mut command);
@@ -55,7 +118,7 @@ fn a_skill_answers_from_its_knowledge_base() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Within 14 days.\n", "{output:?}");
     let sources = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(sources.contains("[1] returns.md, part 0 ("), "{sources}");
-    let asked = provider.questions()[0]["messages"][0]["content"].to_string();
+    let asked = provider.questions()[1]["messages"][0]["content"].to_string();
     assert!(asked.contains("[1] Returns are paid within 14 days."), "{asked}");
 }
 

@@ -49,8 +49,76 @@ fn a_prompt_needs_a_model_and_says_how_to_get_one() {
         run.stderr.ends_with("help: `savoir render` shows the prompt without a model\n"),
         "{run}"
     );
-    let run = sandbox.run(&["run", "demo", "--json"]);
-    assert_eq!(run.json()["code"], "no-model", "{run}");
+}
+
+#[test]
+fn programs_read_of_every_failure_of_a_prompt_in_events() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", GOOD);
+    for (words, code) in [
+        (&["demo"][..], "no-model"),
+        (&["demo", "--model", "nobody:x"], "no-model"),
+        (&["demo", "--input", "a=b"], "unknown-input"),
+        (&["demo", "--param", "a=b"], "invalid-call"),
+    ] {
+        let run = sandbox.run(&[&["run", "--json"], words].concat());
+        assert_eq!(run.code, 2, "{run}");
+        let events: Vec<serde_json::Value> =
+            run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let names: Vec<_> = events.iter().map(|event| event["event"].as_str()).collect();
+        assert_eq!(names, [Some("error"), Some("done")], "{run}");
+        let error = &events[0]["data"];
+        assert_eq!(error["code"], code, "{run}");
+        let help = error["help"][0].as_str().unwrap_or_else(|| panic!("no help: {run}"));
+        assert!(run.stderr.contains(&format!("help: {help}\n")), "{run}");
+        assert_eq!(events[1]["data"]["status"], "error", "{run}");
+        assert_eq!(events[1]["data"]["message"], error["message"], "{run}");
+    }
+}
+
+#[test]
+fn a_model_reads_where_the_folder_of_the_skill_is() {
+    let sandbox = Sandbox::new();
+    let text = "---\nname: shot\ndescription: Takes shots.\nmetadata:\n  openclaw:\n    requires: {bins: [sh]}\n---\n\nRun `{baseDir}/shot.sh`.\n";
+    sandbox.write("shot/SKILL.md", text);
+    let provider = Provider::new(Manner::Says(&["Done."]));
+    let mut command = sandbox.command(&["run", "shot"]);
+    provider.of(&mut command);
+    let output = command.output().expect("savoir runs");
+    assert!(output.status.success(), "{output:?}");
+    let asked = &provider.questions()[0]["messages"][1]["content"];
+    let rendered = sandbox.run(&["render", "shot"]).stdout;
+    let folder = sandbox.path("shot").canonicalize().expect("a folder");
+    assert!(rendered.contains(&format!("`{}/shot.sh`", folder.display())), "{rendered}");
+    assert_eq!(asked.as_str().map(str::trim_end), Some(rendered.trim_end()));
+}
+
+const REVIEW: &str = "---\nname: review\nversion: 1.0.0\ndescription: Reviews.\noutputs:\n  type: json\n  schema:\n    type: object\n    required: [verdict]\n    properties:\n      verdict: {enum: [approve, comment]}\n---\n\nReview it.\n";
+
+#[test]
+fn an_answer_is_held_against_what_the_skill_promises() {
+    let sandbox = Sandbox::new();
+    sandbox.write("review/SKILL.md", REVIEW);
+    let run = |words: &'static [&'static str], json: &[&str]| {
+        let provider = Provider::new(Manner::Says(words));
+        let mut command = sandbox.command(&[&["run", "review"], json].concat());
+        provider.of(&mut command);
+        let output = command.output().expect("savoir runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = run(&["```json\n{\"verdict\":", " \"approve\"}\n```"], &[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout, "{\"verdict\": \"approve\"}\n");
+    let (code, stdout, stderr) = run(&["{\"verdict\": \"maybe\"}"], &[]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.starts_with("{\"verdict\": \"maybe\"}\nerror: "), "{stderr}");
+    assert!(stderr.contains("does not match the schema: /verdict: \"maybe\" is not"), "{stderr}");
+    let (code, stdout, stderr) = run(&["Looks good."], &["--json"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    let last: Vec<&str> = stdout.lines().rev().take(2).collect();
+    assert!(last[1].starts_with(r#"{"event":"error","data":{"message":"the answer is not JSON"#));
+    assert!(last[0].contains(r#""status":"error""#), "{stdout}");
 }
 
 #[test]

@@ -237,6 +237,16 @@ impl Run {
         envelope
     }
 
+    /// As `fails`, for a prompt: the failure is an event. Gives its sentence.
+    #[track_caller]
+    fn fails_in_events(&self, code: i32, name: &str) -> String {
+        assert_eq!(self.0.code, code, "{}", self.0);
+        let line = self.0.stdout.lines().next().unwrap_or_default();
+        let event: Value = serde_json::from_str(line).expect("an event");
+        assert_eq!((&event["event"], &event["data"]["code"]), (&"error".into(), &name.into()));
+        event["data"]["message"].as_str().expect("a message").to_owned()
+    }
+
     /// The sentence of the failure, which must hold all of this.
     #[track_caller]
     fn says(&self, parts: &[&str]) {

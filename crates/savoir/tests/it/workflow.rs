@@ -35,6 +35,11 @@ fn a_file_runs() {
     let run = sandbox.run(&["workflow", "run", "triage.json", "--input", "x"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.starts_with("error: no language model is configured\n"), "{run}");
+    let run = sandbox.run(&["workflow", "run", "triage.json", "--input", "x", "--json"]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!((run.code, lines.len()), (2, 2), "{run}");
+    assert!(lines[0].contains(r#""code":"no-model","help":["#), "{run}");
+    assert!(lines[1].starts_with(r#"{"event":"done""#), "{run}");
     let provider = Provider::new(Manner::Says(&["Call ", "the fire brigade."]));
     let run = |more: &[&str]| {
         let words = ["workflow", "run", "triage.json", "--input", "The printer is on fire"];
@@ -62,4 +67,7 @@ fn what_is_not_allowed_does_not_happen() {
     sandbox.write("fetch.json", node);
     let run = sandbox.run(&["workflow", "run", "fetch.json", "--input", "x"]);
     assert_eq!(run.code, 1, "{run}");
+    let expected = "error: a node asks a server or runs code, which is not allowed\n\
+                    help: a code node needs --allow-code, an http node --allow-http HOST\n";
+    assert_eq!(run.stderr, expected, "{run}");
 }

@@ -69,15 +69,7 @@ async fn disable(
     Path(id): Path<String>,
     asked: Asked,
 ) -> ApiResult<Answer<UserChanged>> {
-    asked.caller.must_be_admin()?;
-    let user = find(&app, &id).await?;
-    if user.id == asked.caller.user.id {
-        return Err(ApiError::bad_request("Cannot disable yourself"));
-    }
-    if !app.database.accounts().set_active(user.id, false).await? {
-        return Err(ApiError::bad_request("User is already disabled"));
-    }
-    Ok(UserChanged::with(&user, "disabled", &asked.caller))
+    set(&app, &id, Access::Disabled, &asked.caller).await
 }
 
 /// Unlock an account.
@@ -94,12 +86,30 @@ async fn enable(
     Path(id): Path<String>,
     asked: Asked,
 ) -> ApiResult<Answer<UserChanged>> {
-    asked.caller.must_be_admin()?;
-    let user = find(&app, &id).await?;
-    if !app.database.accounts().set_active(user.id, true).await? {
-        return Err(ApiError::bad_request("User is already enabled"));
+    set(&app, &id, Access::Enabled, &asked.caller).await
+}
+
+/// Whether an account may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Enabled,
+    Disabled,
+}
+
+async fn set(app: &App, id: &str, access: Access, by: &Caller) -> ApiResult<Answer<UserChanged>> {
+    by.must_be_admin()?;
+    let user = find(app, id).await?;
+    if access == Access::Disabled && user.id == by.user.id {
+        return Err(ApiError::bad_request("Cannot disable yourself"));
     }
-    Ok(UserChanged::with(&user, "enabled", &asked.caller))
+    let word = match access {
+        Access::Enabled => "enabled",
+        Access::Disabled => "disabled",
+    };
+    if !app.database.accounts().set_active(user.id, access == Access::Enabled).await? {
+        return Err(ApiError::bad_request(format!("User is already {word}")));
+    }
+    Ok(UserChanged::with(&user, word, by))
 }
 
 /// Delete an account. Its tokens end, its address is free again, and what it owned stays.

@@ -1,7 +1,7 @@
 //! Accounts: make one, log in, see oneself, log out, change the password.
 
 use axum::{Json as Answer, extract::State};
-use savoir_store::{Role, User, verify_password};
+use savoir_store::{Role, Time, User, verify_password};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -146,7 +146,7 @@ async fn register(
         true => return Err(closed()),
     };
     let user = account.create(&app.database, role).await?;
-    logged_in(&app, user).await
+    logged_in(&app, user, Time::now()).await
 }
 
 fn closed() -> ApiError {
@@ -177,6 +177,7 @@ async fn login(
         return Err(ApiError::bad_request("Password is required"));
     }
     let attempt = Attempt::login(&app, &email, &address).await?;
+    let since = Time::now();
     let found = app.database.accounts().by_email(email.as_str()).await?;
     // Without an account this takes as long as with one.
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
@@ -189,11 +190,11 @@ async fn login(
     if !user.active {
         return Err(ApiError::forbidden("User account is disabled"));
     }
-    logged_in(&app, user).await
+    logged_in(&app, user, since).await
 }
 
-async fn logged_in(app: &App, user: User) -> ApiResult<Answer<LoggedIn>> {
-    let token = app.keys.issue(&app.database, user.id).await?;
+async fn logged_in(app: &App, user: User, since: Time) -> ApiResult<Answer<LoggedIn>> {
+    let token = app.keys.issue(&app.database, user.id, since).await?;
     Ok(Answer(LoggedIn { token, user: user.into() }))
 }
 
@@ -248,6 +249,6 @@ async fn password(
     if !accounts.set_password(caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }
-    let token = app.keys.issue(&app.database, caller.user.id).await?;
+    let token = app.keys.issue(&app.database, caller.user.id, Time::now()).await?;
     Ok(Answer(PasswordChanged { success: true, token }))
 }

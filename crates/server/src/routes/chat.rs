@@ -83,6 +83,11 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     } else if parse_at_skill(&said.message).0.is_some() {
         caller.must_have(Scope::SkillsRun)?;
     }
+    // One that is not there for them is not noted in the conversation either.
+    let workflow = match &said.workflow_id {
+        Some(id) => flows::find(&app, &caller, id).await?,
+        None => None,
+    };
     // Of two people who begin a conversation of the same name at once, one has it.
     let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
     if !caller.may_touch(session.user_id) {
@@ -97,14 +102,13 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
         model: said.model,
         user: caller.user.id,
     };
-    room.hear(&turn, said.workflow_id.as_deref()).await?;
+    room.hear(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
         return Ok(stream::answer(&app, Running::Chat, async move |out| {
             room.answer(&turn, &out).await;
         }));
     };
-    let begun = flows::begin(&app, &caller, &workflow_id, &turn.message, turn.model.as_deref());
-    let Some(begun) = begun.await? else {
+    let Some(workflow) = workflow else {
         return Ok(stream::answer(&app, Running::Chat, async move |out| {
             let message = format!("Workflow {workflow_id} not found");
             // Nobody is left to tell when the client is gone.
@@ -112,6 +116,7 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
             let _ = out.emit(Event::failed(message)).await;
         }));
     };
+    let begun = flows::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
     Ok(stream::answer(&app, Running::Chat, async move |out| {
         let Begun { host, journal, .. } = &begun;
         room.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;

@@ -58,6 +58,15 @@ pub(super) enum LimitOrGuesses {
     Guesses(Detail),
 }
 
+/// A limit that was reached: of requests, or of documents that wait.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
+pub(super) enum LimitOrWaiting {
+    Limit(LimitDetail),
+    Waiting(Detail),
+}
+
 /// A body that has another shape, or is of another version.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
@@ -84,7 +93,7 @@ pub(super) fn describe(components: &mut Components) {
         )*};
     }
     describe!(Detail FieldDetail FieldProblem ShapeDetail ShapeProblem LimitDetail);
-    describe!(LimitOrGuesses ShapeOrVersion StreamEvent);
+    describe!(LimitOrGuesses LimitOrWaiting ShapeOrVersion StreamEvent);
 }
 
 /// Declares an answer: its name, its status, the schema of its body, and a sentence.
@@ -122,5 +131,6 @@ answers! {
     BadShape "422" ShapeDetail: "The body has another shape."
     BadShapeOrVersion "422" ShapeOrVersion: "The body has another shape, or is of another version."
     TooManyGuesses "429" LimitOrGuesses: "Too many requests, or too many wrong passwords; `Retry-After` says how long to wait."
+    TooManyWaiting "429" LimitOrWaiting: "Too many requests, or too many documents that wait; `Retry-After` says how long to wait."
     TooMany "429" LimitDetail: "Too many requests; `Retry-After` says how long to wait."
 }

@@ -17,6 +17,7 @@ use crate::{
     asked::authenticate,
     client::is_local,
     error::{ApiError, ApiResult},
+    readiness::Answering,
 };
 
 /// Routes that are not part of the contract.
@@ -38,17 +39,14 @@ async fn health() -> Json<Value> {
 
 /// Whether requests can be served: everything that they need answers.
 async fn ready(State(app): State<App>) -> Response {
-    let (database, storage) = tokio::join!(app.database.ping(), app.storage.ping());
+    let Answering { database, storage } = app.readiness.look(&app.database, &app.storage).await;
     let word = |good: bool| if good { "ok" } else { "unreachable" };
-    let good = database.is_ok() && storage.is_ok() && !app.stop.is_cancelled();
-    for error in [database.as_ref().err(), storage.as_ref().err()].into_iter().flatten() {
-        tracing::warn!(%error, "not ready");
-    }
+    let good = database && storage && !app.stop.is_cancelled();
     let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": if good { "ready" } else { "not ready" },
-        "database": word(database.is_ok()),
-        "storage": word(storage.is_ok()),
+        "database": word(database),
+        "storage": word(storage),
     });
     (status, Json(body)).into_response()
 }

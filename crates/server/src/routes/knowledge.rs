@@ -8,7 +8,7 @@ use axum::{
     extract::{
         DefaultBodyLimit, FromRequest as _, Multipart, Request, State, multipart::MultipartError,
     },
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
@@ -29,6 +29,9 @@ use crate::{
     limits::{BODY_SECONDS, MAX_UPLOAD_BYTES},
     params::{Pairs, Params, Path, Query},
 };
+
+/// When one whose documents wait may try again, in seconds.
+const CROWDED_SECONDS: u32 = 60;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -301,7 +304,7 @@ struct UploadForm {
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, body = DocumentItem), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooManyWaiting
     )
 )]
 async fn upload(
@@ -326,9 +329,16 @@ async fn upload(
 fn upload_error(error: UploadError) -> ApiError {
     match error {
         UploadError::UnknownBase => no_base(),
+        UploadError::Crowded => crowded(),
         UploadError::Store(error) => error.into(),
         refused => ApiError::bad_request(refused.to_string()),
     }
+}
+
+/// One person has many documents that wait; some will be read by then.
+fn crowded() -> ApiError {
+    ApiError::plain(StatusCode::TOO_MANY_REQUESTS, UploadError::Crowded.to_string())
+        .with_header(header::RETRY_AFTER, HeaderValue::from(CROWDED_SECONDS))
 }
 
 /// The part `file` of a form.
@@ -424,7 +434,7 @@ async fn delete_document(
     responses(
         (status = 202, body = ProcessAnswer, description = "It will be read"),
         (status = 200, body = ProcessAnswer, description = "It is being read, or was"),
-        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany
+        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooManyWaiting
     )
 )]
 async fn process(
@@ -434,13 +444,14 @@ async fn process(
 ) -> ApiResult<Response> {
     check_id(&kb)?;
     let base = changeable(&app, &asked.caller, &kb).await?;
-    let wish = app.knowledge.reprocess(&base.id, &doc).await?.ok_or_else(no_document)?;
+    let wish = app.knowledge.reprocess(&base, &doc).await?.ok_or_else(no_document)?;
     let (status, message, task_id) = match wish {
         Reprocessing::Started(task) => {
             (StatusCode::ACCEPTED, "Document processing started.", Some(task.id))
         }
         Reprocessing::Underway => (StatusCode::OK, "Document is already being processed.", None),
         Reprocessing::Done => (StatusCode::OK, "Document has already been processed.", None),
+        Reprocessing::Crowded => return Err(crowded()),
     };
     Ok((status, Answer(ProcessAnswer { message, doc_id: doc, task_id })).into_response())
 }
@@ -489,7 +500,7 @@ fn search_error(error: &SearchError) -> ApiError {
     match error {
         SearchError::UnknownBase(_) => ApiError::not_found(error.to_string()),
         SearchError::OtherModel => ApiError::conflict(error.to_string()),
-        SearchError::Model(_) | SearchError::Store(_) => {
+        SearchError::Store(_) => {
             ApiError::internal("Search failed. Please try again later.", error)
         }
     }

@@ -97,9 +97,7 @@ impl From<SessionMessage> for MessageItem {
     responses((status = 200, body = SessionList), docs::Unauthorized, docs::TooMany)
 )]
 async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SessionList>> {
-    let user = asked.caller.user;
-    let owner = if user.is_admin() { None } else { Some(user.id) };
-    let sessions = app.database.sessions().list(owner).await?;
+    let sessions = app.database.sessions().list(owner(&asked)).await?;
     Ok(Answer(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
 }
 
@@ -146,11 +144,18 @@ async fn delete(
     asked: Asked,
 ) -> ApiResult<Answer<Deleted>> {
     find(&app, &asked, &id, "delete").await?;
-    if !app.database.sessions().delete(&id).await? {
+    // Once more by its owner: another may have taken its name since.
+    if !app.database.sessions().delete(&id, owner(&asked)).await? {
         return Err(not_found(&id));
     }
     let message = format!("Session '{id}' deleted successfully");
     Ok(Answer(Deleted { status: "success", message }))
+}
+
+/// Whose conversations are theirs to see and to remove: their own, or all.
+fn owner(asked: &Asked) -> Option<i64> {
+    let user = &asked.caller.user;
+    if user.is_admin() { None } else { Some(user.id) }
 }
 
 async fn find(app: &App, asked: &Asked, id: &str, what: &str) -> ApiResult<Session> {

@@ -186,7 +186,9 @@ async fn run(
     let (services, user) = (app.services.clone(), asked.caller.user.id);
     Ok(stream::answer(&app, Running::Skill, async move |out| {
         let skill = &kept.stored.skill;
-        let run = PromptRun { skill, inputs: &inputs, model: None, user: Some(user) };
+        let (directory, model, user) = (None, None, Some(user));
+        let run =
+            PromptRun { skill, inputs: &inputs, directory, model, user, held_to_outputs: false };
         // Nobody is left to tell when the client is gone.
         let _ = prompt::run(&services, run, &out).await;
     }))

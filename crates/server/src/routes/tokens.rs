@@ -19,6 +19,7 @@ use crate::{
     asked::{API_TOKEN_PREFIX, Asked, Json, digest},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
+    keys::Claims,
     limits::MAX_TOKENS,
     params::Path,
 };
@@ -177,8 +178,10 @@ async fn create(
             digest: &digest(&secret),
             expires_at: expires_in_days
                 .map(|days| Time::now().plus(Duration::from_hours(24 * days))),
+            since: caller.claims.as_ref().map_or_else(Time::now, Claims::issued_at),
         })
         .await?;
+    let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
     let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
     let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
     Ok((StatusCode::CREATED, Answer(made)))

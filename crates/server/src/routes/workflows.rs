@@ -398,8 +398,9 @@ async fn execute(
     asked: Asked<Json<ExecuteBody>>,
 ) -> ApiResult<Response> {
     let Json(ExecuteBody { input, model }) = asked.body;
-    let begun = flows::begin(&app, &asked.caller, &id, &input, model.as_deref()).await?;
-    Ok(run(&app, begun.ok_or_else(|| not_found(&id))?))
+    let found = flows::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let begun = flows::begin(&app, &asked.caller, found, &input, model.as_deref()).await?;
+    Ok(run(&app, begun))
 }
 
 fn run(app: &App, begun: Begun) -> Response {

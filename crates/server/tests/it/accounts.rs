@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use savoir_server::{Registration, rotate_signing_key};
+use savoir_store::{SigningKey, Time};
 use serde_json::json;
 
 use crate::harness::{ADMIN, PASSWORD, Reply, TestServer};
@@ -127,6 +128,38 @@ async fn one_password_for_many_accounts_makes_a_pause() {
         }
     }
     assert_eq!(server.login("fresh@example.org", "123456").await.status, 429);
+}
+
+#[tokio::test]
+async fn passwords_that_are_tried_at_once_are_counted() {
+    let server = TestServer::start().await;
+    server.register("ada@example.org").await;
+    let guess = async |number| server.login(&format!("user{number}@example.org"), "123456").await;
+    let replies = futures::future::join_all((0..40).map(guess)).await;
+    let count = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
+    // Four are checked at once: those that were under way when the twentieth failed are let through.
+    assert!((20..=23).contains(&count(401)) && count(401) + count(429) == 40, "{}", count(401));
+}
+
+#[tokio::test]
+async fn a_crowd_behind_one_address_gets_in() {
+    let server = TestServer::start().await;
+    let people: Vec<String> = (0..30).map(|number| format!("user{number}@example.org")).collect();
+    for person in &people {
+        server.register(person).await;
+    }
+    let tries = people.iter().map(|person| server.login(person, PASSWORD));
+    let replies = futures::future::join_all(tries).await;
+    assert!(replies.iter().all(|reply| reply.status == 200));
+}
+
+#[tokio::test]
+async fn passwords_that_are_right_leave_no_trace() {
+    let server = TestServer::start().await;
+    server.register("ada@example.org").await;
+    for _ in 0..25 {
+        assert_eq!(server.login("ada@example.org", PASSWORD).await.status, 200);
+    }
 }
 
 #[tokio::test]
@@ -264,6 +297,33 @@ async fn keys_are_rotated() {
     );
     ada.get("/api/v1/auth/me").await.refuses(401, INVALID);
     server.client(second).get("/api/v1/auth/me").await.refuses(401, INVALID);
+}
+
+#[tokio::test]
+async fn keys_from_the_future_are_forgotten() {
+    let server = TestServer::start().await;
+    let settings = server.database.settings();
+    let [key] = &settings.signing_keys().await.unwrap()[..] else { panic!("one key") };
+    let created_at = Time::now().plus(Duration::from_hours(24));
+    let late = SigningKey { id: "late".to_owned(), created_at, ..key.clone() };
+    settings.add_signing_key(&late, false).await.unwrap();
+    rotate_signing_key(&server.database, true).await.unwrap();
+    let left = settings.signing_keys().await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].id != late.id && left[0].id != key.id);
+}
+
+#[tokio::test]
+async fn a_key_that_is_forgotten_is_forgotten_at_once() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
+    rotate_signing_key(&server.database, true).await.unwrap();
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 401);
+    let reply = server.login("ada@example.org", PASSWORD).await;
+    let token = reply.json()["token"].as_str().unwrap().to_owned();
+    let ada = server.stranger().header("authorization", &format!("Bearer {token}"));
+    assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
 }
 
 const CLOSED: &str = "Registration is closed. Ask an administrator for an account.";

@@ -1,5 +1,7 @@
 //! What is not as it should be, and what goes around every request.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::json;
 
@@ -124,6 +126,18 @@ async fn a_failure_of_ours_says_nothing_but_its_number() {
     assert!(!reply.header("x-request-id").is_empty());
     let reply = server.stranger().get("/ready").await;
     assert_eq!(reply.status, 503);
+}
+
+#[tokio::test]
+async fn whether_it_is_ready_is_looked_up_once_a_second() {
+    let server = TestServer::start().await;
+    let ready = async || server.stranger().get("/ready").await.status.as_u16();
+    assert_eq!(ready().await, 200);
+    server.database.close().await;
+    assert_eq!(ready().await, 200, "as a moment ago");
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let replies = futures::future::join_all((0..8).map(|_| ready())).await;
+    assert_eq!(replies, [503; 8]);
 }
 
 #[tokio::test]

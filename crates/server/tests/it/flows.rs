@@ -166,6 +166,13 @@ async fn workflows_that_are_not_there() {
     }
     assert_eq!(place.kept().await.len(), 3);
     assert_eq!(place.model.asked().len(), 0);
+    let noted =
+        async || place.ada.get("/api/v1/chat/sessions/s").await.json()["workflow_id"].take();
+    assert_eq!(noted().await, Value::Null);
+    let own = keep(&place.ada, &short()).await;
+    say(&place, "x", &own).await;
+    say(&place, "x", &foreign).await;
+    assert_eq!(noted().await, own.as_str());
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Knowledge bases: documents go in, passages come out.
 
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 
 use reqwest::Method;
 use savoir_engine::knowledge::{
     Indexer, Knowledge,
     extract::{Extractor, Isolated},
 };
+use savoir_store::NewDocument;
 use serde_json::{Value, json};
 
 use crate::harness::{ADMIN, Client, Reply, TestServer};
@@ -466,4 +467,35 @@ async fn pdfs() {
     assert_eq!(task(&broken).await["status"], "failed");
     let found = ada.get(&format!("{BASES}/{kb}/search?query=pdfword")).await.json();
     assert_eq!(found["total"], 1);
+}
+
+#[tokio::test]
+async fn one_person_has_a_thousand_documents_that_wait() {
+    let server = server().await;
+    let ada = server.register("ada@example.org").await;
+    let bob = server.register("bob@example.org").await;
+    let (first, second) = (new_base(&ada, "a").await, new_base(&ada, "b").await);
+    let rows = server.database.knowledge();
+    let add = async |id: &str, kb_id: &str| {
+        let document = NewDocument { id, kb_id, filename: "a.txt", file_size: 1 };
+        rows.add_document(document).await.unwrap().1
+    };
+    let failed = add("failed", &first).await;
+    rows.claim_task("w", Duration::from_mins(1)).await.unwrap();
+    rows.fail_task(&failed.id, "w", "no words").await.unwrap();
+    for number in 0..999 {
+        add(&number.to_string(), &first).await;
+    }
+    assert_eq!(upload(&ada, &second, "a.txt", b"word").await.status, 200);
+    let text = "1000 documents are waiting to be read. Add more when some of them are done.";
+    let again = format!("{BASES}/{first}/process/failed");
+    for reply in [upload(&ada, &second, "b.txt", b"word").await, ada.call(&again).await] {
+        reply.refuses(429, text);
+        assert_eq!(reply.header("retry-after"), "60");
+    }
+    let other = new_base(&bob, "c").await;
+    assert_eq!(upload(&bob, &other, "a.txt", b"word").await.status, 200);
+    rows.claim_task("w", Duration::from_mins(1)).await.unwrap();
+    rows.claim_task("w", Duration::from_mins(1)).await.unwrap();
+    assert_eq!(upload(&ada, &second, "b.txt", b"word").await.status, 200);
 }

@@ -4,7 +4,7 @@ use savoir_server::Registration;
 use savoir_store::Time;
 use serde_json::{Value, json};
 
-use crate::harness::{PASSWORD, Reply, TestServer};
+use crate::harness::{Client, PASSWORD, Reply, TestServer};
 
 fn exceeded(limit: u32) -> Value {
     json!({"error": format!("Rate limit exceeded: {limit} per 1 minute")})
@@ -91,6 +91,45 @@ async fn a_program_counts_as_its_person() {
     assert_eq!(program.get("/api/v1/auth/me").await.status, 200);
     assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
     program.get("/api/v1/auth/me").await.is(429, &exceeded(3));
+}
+
+#[tokio::test]
+async fn tokens_that_ended_count_for_the_address() {
+    let server = TestServer::with(|config| {
+        config.behind_proxy = true;
+        config.registration = Registration::Open;
+        config.limits.all = 4;
+    })
+    .await;
+    let from = |client: &Client, address: &str| client.header("x-forwarded-for", address);
+    let register = async |email: &str| {
+        let body = json!({"email": email, "password": PASSWORD});
+        let stranger = from(&server.stranger(), "192.0.2.9");
+        let reply = stranger.post("/api/v1/auth/register", &body).await;
+        server.client(reply.json()["token"].as_str().unwrap())
+    };
+    let (old, bob) = (register("ada@example.org").await, register("bob@example.org").await);
+    let body = json!({"email": "ada@example.org", "password": PASSWORD});
+    let login = from(&server.stranger(), "192.0.2.9").post("/api/v1/auth/login", &body).await;
+    let ada = server.client(login.json()["token"].as_str().unwrap());
+    assert_eq!(from(&old, "192.0.2.1").call("/api/v1/auth/logout").await.status, 200);
+    let made = from(&bob, "192.0.2.1").post("/api/v1/auth/tokens", &json!({"name": "p"})).await;
+    let program = server.client(made.json()["token"].as_str().unwrap());
+    let accounts = server.database.accounts();
+    let (person, _) = accounts.by_email("bob@example.org").await.unwrap().unwrap();
+    assert!(accounts.set_active(person.id, false).await.unwrap());
+    for (client, status) in [(&old, 401), (&bob, 403), (&program, 403), (&old, 401)] {
+        let reply = from(client, "192.0.2.2").get("/api/v1/auth/me").await;
+        assert_eq!(reply.status, status, "{}", reply.text);
+    }
+    for client in [&old, &bob, &program] {
+        from(client, "192.0.2.2").get("/api/v1/auth/me").await.is(429, &exceeded(4));
+    }
+    // Logging out was the first of four.
+    for _ in 0..3 {
+        assert_eq!(from(&ada, "192.0.2.2").get("/api/v1/auth/me").await.status, 200);
+    }
+    from(&ada, "192.0.2.2").get("/api/v1/auth/me").await.is(429, &exceeded(4));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     chat::{CHAT, Place},
     harness::ADMIN,
+    workflows::keep,
 };
 
 const SESSIONS: &str = "/api/v1/chat/sessions";
@@ -18,7 +19,8 @@ fn ids(list: &Value) -> Vec<&str> {
 async fn shapes() {
     let place = Place::new(&[]).await;
     place.ada.get(SESSIONS).await.is(200, &json!({"sessions": []}));
-    let body = json!({"session_id": "s", "message": "First é", "kb_id": "kb", "workflow_id": "w"});
+    let flow = keep(&place.ada, &json!({})).await;
+    let body = json!({"session_id": "s", "message": "First é", "kb_id": "kb", "workflow_id": flow});
     place.ada.post(CHAT, &body).await;
     place.ada.post(CHAT, &json!({"session_id": "s", "message": "Second"})).await;
     let one = place.ada.get(&format!("{SESSIONS}/s")).await;
@@ -35,7 +37,7 @@ async fn shapes() {
                 {"role": "user", "content": "Second", "timestamp": at(1)},
                 {"role": "assistant", "content": "Hello you", "timestamp": at(2)},
             ],
-            "created_at": created, "updated_at": updated, "kb_id": "kb", "workflow_id": "w",
+            "created_at": created, "updated_at": updated, "kb_id": "kb", "workflow_id": flow,
             "user_id": id, "message_count": 3,
         }),
     );
@@ -46,7 +48,7 @@ async fn shapes() {
         200,
         &json!({"sessions": [{
             "session_id": "s", "title": "First é", "created_at": created, "updated_at": updated,
-            "message_count": 3, "kb_id": "kb", "workflow_id": "w", "user_id": id,
+            "message_count": 3, "kb_id": "kb", "workflow_id": flow, "user_id": id,
         }]}),
     );
 }

@@ -32,6 +32,10 @@ pub(super) struct Holder {
     pub(super) token: Option<ApiToken>,
 }
 
+/// How accounts look from outside: as long as it stays the same, nothing was taken away from anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look(Stamp);
+
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// The file that is touched; none for a database on a server.
@@ -42,14 +46,16 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Known {
     /// How the file looked when the holders were asked for.
-    look: Option<Stamp>,
+    look: Option<Look>,
     holders: HashMap<String, (Instant, Holder)>,
 }
 
 impl Memory {
     /// For a database that is the file at `path`.
     pub(crate) fn beside(path: &Path) -> Result<Self, StoreError> {
-        let mut name = path.as_os_str().to_owned();
+        // Another name of the same database has the same mark.
+        let path = path.canonicalize().map_err(|error| file_error(path, &error))?;
+        let mut name = path.into_os_string();
         name.push("-people");
         let file = PathBuf::from(name);
         // One that is there stays as it is: opening a database changes nobody.
@@ -59,6 +65,12 @@ impl Memory {
         Ok(Self { file: Some(file), known: Mutex::default() })
     }
 
+    /// How the file looks now.
+    pub(super) fn look(&self) -> Option<Look> {
+        let metadata = fs::metadata(self.file.as_ref()?).ok()?;
+        Some(Look(Stamp::of(&metadata)))
+    }
+
     /// What is known under a key, else what the database says.
     pub(super) async fn recall_or(
         &self,
@@ -66,8 +78,7 @@ impl Memory {
         ask: impl Future<Output = Result<Option<Holder>, StoreError>>,
     ) -> Result<Option<Holder>, StoreError> {
         // Before the question: a change in between makes the answer useless.
-        let look = self.file.as_ref().and_then(|file| fs::metadata(file).ok());
-        let look = look.map(|metadata| Stamp::of(&metadata));
+        let look = self.look();
         if let Some(holder) = look.and_then(|look| self.recall(look, &key)) {
             return Ok(Some(holder));
         }
@@ -78,13 +89,14 @@ impl Memory {
         Ok(answer)
     }
 
-    /// To be called after every change of an account or a token that was committed.
-    pub(super) async fn forget(&self) -> Result<(), StoreError> {
+    /// To be called after every change of an account or a token that was committed, and after one that
+    /// found nothing to change: it may be the second try of one that was not acknowledged.
+    pub(crate) async fn forget(&self) -> Result<(), StoreError> {
         let Some(file) = self.file.clone() else { return Ok(()) };
         on_a_thread(move || touch(&file)).await
     }
 
-    fn recall(&self, look: Stamp, key: &str) -> Option<Holder> {
+    fn recall(&self, look: Look, key: &str) -> Option<Holder> {
         let known = self.known();
         if known.look != Some(look) {
             return None;
@@ -93,7 +105,7 @@ impl Memory {
         (since.elapsed() < LONGEST).then(|| holder.clone())
     }
 
-    fn keep(&self, look: Stamp, key: String, holder: Holder) {
+    fn keep(&self, look: Look, key: String, holder: Holder) {
         let mut known = self.known();
         if known.look != Some(look) || known.holders.len() >= MAX_KNOWN {
             known.holders.clear();

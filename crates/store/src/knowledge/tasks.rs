@@ -26,6 +26,14 @@ fn task(row: &Row) -> Result<Task, StoreError> {
     })
 }
 
+/// A task that may be taken.
+struct Candidate {
+    id: String,
+    doc_id: String,
+    /// Whose knowledge base it is for; 0 for one of nobody.
+    turn_of: i64,
+}
+
 async fn insert_task(
     connection: &mut AnyConnection,
     kb_id: &str,
@@ -161,22 +169,38 @@ impl Knowledge<'_> {
         row.as_ref().map(task).transpose()
     }
 
-    /// Takes the oldest task that waits, or whose worker died; for `lease`, unless it is renewed.
+    /// How many documents of a person's knowledge bases wait for a worker.
+    pub async fn waiting(&self, user_id: i64) -> Result<u64, StoreError> {
+        sql("SELECT COUNT(*) FROM tasks JOIN bases ON bases.id = tasks.kb_id
+             WHERE bases.user_id = $1 AND tasks.status = 'pending'")
+        .number(user_id)
+        .one(self.0.reader())
+        .await?
+        .count(0)
+    }
+
+    /// Takes a task that waits, or whose worker died; for `lease`, unless it is renewed. Those whose
+    /// knowledge bases it is for take turns, so that nobody waits for all documents of another; of one
+    /// person's, the oldest is first.
     pub async fn claim_task(
         &self,
         worker: &str,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
         loop {
-            let candidate = sql("SELECT id, doc_id FROM tasks
-                 WHERE status = 'pending' OR (status = 'processing' AND lease_ends_at <= $1)
-                 ORDER BY started_at, id LIMIT 1")
+            let row = sql("SELECT tasks.id, tasks.doc_id, COALESCE(bases.user_id, 0)
+                 FROM tasks JOIN bases ON bases.id = tasks.kb_id
+                    LEFT JOIN turns ON turns.user_id = COALESCE(bases.user_id, 0)
+                 WHERE tasks.status = 'pending'
+                    OR (tasks.status = 'processing' AND tasks.lease_ends_at <= $1)
+                 ORDER BY COALESCE(turns.number, 0), tasks.started_at, tasks.id LIMIT 1")
             .time(Time::now())
             .optional(self.0.reader())
             .await?;
-            let Some(candidate) = candidate else { return Ok(None) };
-            let claimed =
-                self.claim(&candidate.text(0)?, &candidate.text(1)?, worker, lease).await?;
+            let Some(row) = row else { return Ok(None) };
+            let candidate =
+                Candidate { id: row.text(0)?, doc_id: row.text(1)?, turn_of: row.number(2)? };
+            let claimed = self.claim(&candidate, worker, lease).await?;
             // Without one, another worker was quicker: there may be more.
             if claimed.is_some() {
                 return Ok(claimed);
@@ -186,11 +210,11 @@ impl Knowledge<'_> {
 
     async fn claim(
         &self,
-        id: &str,
-        doc_id: &str,
+        candidate: &Candidate,
         worker: &str,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
+        let Candidate { id, doc_id, turn_of } = candidate;
         let mut transaction = self.0.begin().await?;
         let document = set_document(&mut transaction, doc_id, Status::Processing, None).await?;
         let Some(document) = document else { return Ok(None) };
@@ -207,6 +231,13 @@ impl Knowledge<'_> {
         .optional(&mut *transaction)
         .await?;
         let Some(row) = row else { return Ok(None) };
+        // They are last now. By a number, since the clocks of two processes differ.
+        sql("INSERT INTO turns (user_id, number)
+             VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns))
+             ON CONFLICT (user_id) DO UPDATE SET number = excluded.number")
+        .number(*turn_of)
+        .run(&mut *transaction)
+        .await?;
         transaction.commit().await?;
         let attempt = u32::try_from(row.number(7)?).unwrap_or(u32::MAX);
         Ok(Some(Claimed { task: task(&row)?, document, attempt }))

@@ -107,12 +107,17 @@ pub(crate) fn write_whole(
     file.as_file().set_modified(SystemTime::now())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
-    sync_folder(folder)
+    sync_folder(folder);
+    Ok(())
 }
 
-/// Makes sure that names of a folder are kept.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    fs::File::open(folder)?.sync_all()
+/// Makes sure that names of a folder are kept. What was renamed is seen by everyone already, and only
+/// a power cut could undo it: one who was told of a failure would do again what is done.
+pub(crate) fn sync_folder(folder: &Path) {
+    if let Err(error) = fs::File::open(folder).and_then(|folder| folder.sync_all()) {
+        let folder = folder.display();
+        tracing::warn!(%folder, %error, "a change is done, but a power cut may undo it");
+    }
 }
 
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {

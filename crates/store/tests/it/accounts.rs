@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use savoir_store::{NewToken, Role, Time};
+use savoir_store::{Database, NewToken, Role, Time};
 
 use crate::harness::for_each_database;
 
@@ -100,9 +100,11 @@ async fn tokens_of_programs() {
             scopes: &scopes,
             digest,
             expires_at,
+            since: Time::now(),
         };
-        let token = accounts.add_token(new("d1", None)).await.unwrap();
-        let second = accounts.add_token(new("d2", Some(Time::now().minus(HOUR)))).await.unwrap();
+        let token = accounts.add_token(new("d1", None)).await.unwrap().unwrap();
+        let over = new("d2", Some(Time::now().minus(HOUR)));
+        let second = accounts.add_token(over).await.unwrap().unwrap();
         assert!(accounts.add_token(new("d1", None)).await.is_err(), "a secret is used once");
         assert_eq!(accounts.by_token_digest("d2").await.unwrap(), None, "it is over");
         assert_eq!(accounts.by_token_digest("d3").await.unwrap(), None);
@@ -117,8 +119,13 @@ async fn tokens_of_programs() {
         assert!(accounts.remove_token(user.id, &token.id).await.unwrap());
         assert_eq!(accounts.by_token_digest("d1").await.unwrap(), None);
         accounts.add_token(new("d4", None)).await.unwrap();
+        let before = new("d5", None);
+        accounts.set_password(user.id, "h2").await.unwrap();
+        assert_eq!(accounts.add_token(before).await.unwrap(), None, "it was asked for before");
+        assert!(accounts.add_token(new("d6", None)).await.unwrap().is_some());
         accounts.delete(user.id).await.unwrap();
-        assert_eq!(accounts.by_token_digest("d4").await.unwrap(), None);
+        assert_eq!(accounts.by_token_digest("d6").await.unwrap(), None);
+        assert_eq!(accounts.add_token(new("d7", None)).await.unwrap(), None);
     })
     .await;
 }
@@ -140,8 +147,9 @@ async fn changes_of_another_process_are_seen_at_once() {
                 scopes: &scopes,
                 digest: &digest,
                 expires_at: Some(Time::now().plus(HOUR)),
+                since: Time::now(),
             };
-            let token = there.add_token(new).await.unwrap();
+            let token = there.add_token(new).await.unwrap().unwrap();
             let signed = format!("t{round}");
             for _ in 0..2 {
                 let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();
@@ -174,14 +182,32 @@ async fn changes_of_another_process_are_seen_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_name_of_the_database_is_the_same_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real.sqlite"), folder.path().join("link.sqlite"));
+    let here = Database::open(&format!("sqlite://{}", real.display())).await.unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let there = Database::open(&format!("sqlite://{}", link.display())).await.unwrap();
+    let user = here.accounts().create("u@example.org", "h", Role::User).await.unwrap().unwrap();
+    let issued = Time::now();
+    let found = async || here.accounts().of_token(user.id, "t", issued).await.unwrap();
+    assert!(found().await.is_some() && found().await.is_some());
+    assert!(there.accounts().set_password(user.id, "h2").await.unwrap());
+    assert_eq!(found().await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failed_attempts_are_counted() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let start = Time::now();
-        for _ in 0..3 {
-            accounts.note_failure("a").await.unwrap();
-        }
-        accounts.note_failure("b").await.unwrap();
+        let note = async |name| accounts.note_failure(name, start).await.unwrap();
+        let counts = futures::future::join_all((0..4).map(|_| note("a"))).await;
+        let mut counts: Vec<_> = counts.into_iter().map(|noted| (noted.count, noted.id)).collect();
+        counts.sort();
+        assert_eq!(counts.iter().map(|(count, _)| *count).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        accounts.take_back_failure(&counts[0].1).await.unwrap();
+        assert_eq!(note("b").await.count, 1);
         let (count, first) = accounts.failures("a", start).await.unwrap();
         assert!(count == 3 && first.unwrap() >= start);
         assert_eq!(accounts.failures("a", Time::now().plus(HOUR)).await.unwrap(), (0, None));

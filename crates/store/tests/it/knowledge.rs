@@ -142,6 +142,34 @@ async fn a_task_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn those_who_wait_take_turns() {
+    for_each_database(async |place| {
+        let knowledge = place.database.knowledge();
+        for (name, owner, documents) in [
+            ("a", Some(1), 3),
+            ("b", Some(1), 2),
+            ("c", Some(2), 2),
+            ("d", None, 2),
+            ("e", Some(3), 1),
+        ] {
+            let base = knowledge.create(name, owner).await.unwrap();
+            for n in 0..documents {
+                add(&place.database, &base.id, &format!("{name}{n}")).await;
+            }
+        }
+        assert_eq!(knowledge.waiting(1).await.unwrap(), 5);
+        assert_eq!(knowledge.waiting(4).await.unwrap(), 0);
+        let mut order = Vec::new();
+        while let Some(claimed) = knowledge.claim_task("w", MINUTE).await.unwrap() {
+            order.push(claimed.document.filename);
+        }
+        assert_eq!(order, ["a0", "c0", "d0", "e0", "a1", "c1", "d1", "a2", "b0", "b1"]);
+        assert_eq!(knowledge.waiting(1).await.unwrap(), 0, "they are being read");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_has_one_worker() {
     for_each_database(async |place| {
         let base = place.database.knowledge().create("b", None).await.unwrap();

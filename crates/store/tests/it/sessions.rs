@@ -36,8 +36,10 @@ async fn a_conversation() {
         assert_eq!(own[0].title.as_deref(), Some("first \u{1f600}"));
         assert_eq!(sessions.list(Some(2)).await.unwrap()[0].title, None);
 
-        assert!(sessions.delete("s").await.unwrap());
-        assert!(!sessions.delete("s").await.unwrap());
+        assert!(!sessions.delete("s", Some(2)).await.unwrap(), "it is of another");
+        assert!(sessions.delete("s", Some(1)).await.unwrap());
+        assert!(!sessions.delete("s", None).await.unwrap());
+        assert!(sessions.delete("other", None).await.unwrap());
         assert!(sessions.messages("s", None).await.unwrap().is_empty());
         sessions.append("s", Speaker::User, "too late").await.unwrap();
         assert_eq!(sessions.get("s").await.unwrap(), None);

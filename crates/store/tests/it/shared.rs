@@ -55,7 +55,16 @@ async fn processes_agree_on_a_key() {
         settings.add_signing_key(&newest, false).await.unwrap();
         assert_eq!(settings.signing_keys().await.unwrap()[0], newest);
         assert_eq!(settings.remove_signing_keys_before(Time::now()).await.unwrap(), 1);
-        assert_eq!(settings.signing_keys().await.unwrap(), [newest], "never the newest");
+        let left = settings.signing_keys().await.unwrap();
+        assert_eq!(left, [newest], "never the newest");
+        futures::future::join_all((0..4).map(async |n| {
+            let (id, created_at) = (n.to_string(), Time::from_micros(n));
+            let older = SigningKey { id, pkcs8: vec![2], created_at };
+            settings.replace_signing_keys(&older).await.unwrap();
+        }))
+        .await;
+        let left = settings.signing_keys().await.unwrap();
+        assert_eq!((left.len(), left[0].pkcs8.as_slice()), (1, [2_u8].as_slice()));
     })
     .await;
 }

@@ -295,3 +295,18 @@ async fn creators_and_removers_agree() {
     let unfinished = std::fs::read_dir(&root).unwrap().flatten();
     assert!(unfinished.into_iter().all(|e| !e.file_name().to_string_lossy().starts_with(".tmp-")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_everyone_sees_did_not_fail() {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    let (_temp, storage, root) = folder();
+    let skills = storage.skills();
+    let made = skills.create("a", "text").await.unwrap();
+    // Files can be written there, but only root can open the folder itself.
+    fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o300)).unwrap();
+    let changed = skills.replace("a", "more text", &made.version).await;
+    fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(&*changed.unwrap().text, "more text");
+    assert_eq!(&*skills.read("a").await.unwrap().unwrap().text, "more text");
+}

@@ -1,11 +1,12 @@
 use std::time::Duration;
 
-use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow};
+use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow, Time};
 use serde_json::json;
 
 use crate::harness::for_each_database;
 
 const MINUTE: Duration = Duration::from_mins(1);
+const NONE: Duration = Duration::ZERO;
 
 fn named(name: &str) -> NewWorkflow {
     NewWorkflow { name: Some(name.to_owned()), ..NewWorkflow::default() }
@@ -97,6 +98,33 @@ async fn an_execution_has_one_worker() {
         assert!(save("c", ExecutionStatus::Completed).await);
         assert!(!workflows.claim(&run.id, "d", MINUTE).await.unwrap(), "it is done");
         assert!(!workflows.claim("none", "d", MINUTE).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_executions_are_dropped() {
+    for_each_database(async |place| {
+        let workflows = place.database.workflows();
+        let workflow = workflows.create(named("w"), None).await.unwrap();
+        let begin = async |lease| {
+            workflows.begin(&workflow.id, None, "in", None, "a", lease).await.unwrap().id
+        };
+        let end = async |id: &str, status| {
+            assert!(workflows.save(id, "a", status, &Checkpoint::default()).await.unwrap());
+        };
+        let (done, failed, left) = (begin(MINUTE).await, begin(MINUTE).await, begin(NONE).await);
+        let held = begin(MINUTE).await;
+        end(&done, ExecutionStatus::Completed).await;
+        end(&failed, ExecutionStatus::Failed).await;
+        let (now, later) = (Time::now(), begin(NONE).await);
+        assert_eq!(workflows.sweep_executions(now.minus(MINUTE)).await.unwrap(), 0);
+        assert_eq!(workflows.sweep_executions(now).await.unwrap(), 3);
+        for (id, there) in
+            [(done, false), (failed, false), (left, false), (held, true), (later, true)]
+        {
+            assert_eq!(workflows.execution(&id).await.unwrap().is_some(), there);
+        }
     })
     .await;
 }

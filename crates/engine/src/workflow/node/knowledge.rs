@@ -4,9 +4,9 @@ use super::{Done, Given, Stop};
 use crate::{
     event::{Emitter, Thought},
     knowledge::{Passage, SearchError},
+    limits,
     prompt::first_chars,
     retrieval::numbered,
-    workflow::limits,
 };
 
 /// What clients are told when they can do nothing about it.
@@ -34,7 +34,7 @@ async fn search(base: &str, query: &str, given: &Given<'_>) -> Result<Vec<Passag
     let found = knowledge.search(base, given.run.user, query, limits::PASSAGES).await;
     found.map_err(|error| match error {
         SearchError::UnknownBase(_) | SearchError::OtherModel => Stop::Failed(error.to_string()),
-        SearchError::Model(_) | SearchError::Store(_) => {
+        SearchError::Store(_) => {
             tracing::warn!(knowledge_base = base, %error, "a search failed");
             Stop::failed(FAILED)
         }

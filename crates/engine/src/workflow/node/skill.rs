@@ -26,7 +26,14 @@ pub(super) async fn perform(
         None => first_input(&skill, &given.input_text()),
     };
     let (model, user) = (given.run.model, given.run.user);
-    let run = PromptRun { skill: &skill, inputs: &inputs, model, user };
+    let run = PromptRun {
+        skill: &skill,
+        inputs: &inputs,
+        directory: None,
+        model,
+        user,
+        held_to_outputs: false,
+    };
     let outcome = prompt::steps(&given.host.services, run, out).await?;
     match outcome.error {
         None => Ok(Value::from(outcome.text).into()),

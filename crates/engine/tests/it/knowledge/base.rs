@@ -165,16 +165,16 @@ async fn a_broken_document_says_why() {
     let task = add(&knowledge, &base, "returns.md", RETURNS).await;
     assert!(task.error.unwrap().ends_with("the local model failed"));
     place.fails.store(false, Ordering::Relaxed);
-    let again = knowledge.reprocess(&base.id, &task.doc_id).await.unwrap().unwrap();
+    let again = knowledge.reprocess(&base, &task.doc_id).await.unwrap().unwrap();
     let Reprocessing::Started(again) = again else { panic!("{again:?}") };
-    let underway = knowledge.reprocess(&base.id, &task.doc_id).await.unwrap();
+    let underway = knowledge.reprocess(&base, &task.doc_id).await.unwrap();
     assert_eq!(underway, Some(Reprocessing::Underway));
     assert!(indexer(&knowledge).run_one().await.unwrap());
     let again = knowledge.task(&again.id).await.unwrap().unwrap();
     assert_eq!(again.status, Status::Completed);
-    let done = knowledge.reprocess(&base.id, &task.doc_id).await.unwrap();
+    let done = knowledge.reprocess(&base, &task.doc_id).await.unwrap();
     assert_eq!(done, Some(Reprocessing::Done));
-    assert_eq!(knowledge.reprocess(&base.id, "nothing").await.unwrap(), None);
+    assert_eq!(knowledge.reprocess(&base, "nothing").await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -70,7 +70,8 @@ impl Greeting<'_> {
         lines.push(("search", search));
         if let Some(link) = savoir_server::setup_link(app).await? {
             lines.push(("accounts", format!("no administrator yet; open this once: {link}")));
-            lines.push(("", format!("or run: {} admin create EMAIL", program())));
+            let (savoir, place) = (program(), self.place.words());
+            lines.push(("", format!("or run: {savoir} admin create EMAIL{place}")));
         }
         lines.push(("try", self.first_step(&skills)));
         Ok(lines)
@@ -91,14 +92,14 @@ impl Greeting<'_> {
     }
 
     fn first_step(&self, skills: &[String]) -> String {
-        if self.place.is_home && skills.iter().any(|name| name == "article-summary") {
-            // Without a model there is still the prompt to look at.
-            let verb = if self.models.is_empty() { "render" } else { "run" };
-            let savoir = program();
-            format!("{savoir} {verb} article-summary --input article=\"Rain fell. It was wet.\"")
-        } else {
-            format!("curl {}/openapi.json", self.url)
-        }
+        let example = skills.iter().find(|name| *name == "article-summary");
+        let Some(skill) = example.and_then(|name| self.place.skill(name)) else {
+            return format!("curl {}/openapi.json", self.url);
+        };
+        // Without a model there is still the prompt to look at.
+        let verb = if self.models.is_empty() { "render" } else { "run" };
+        let savoir = program();
+        format!("{savoir} {verb} {skill} --input article=\"Rain fell. It was wet.\"")
     }
 }
 

@@ -57,7 +57,15 @@ pub(super) fn of_skill(input: &Value) -> Answer {
     let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
     let services = services(llm_tokens);
     let events = heard(async |out| {
-        let run = PromptRun { skill: &skill, inputs: &inputs, model: None, user: None };
+        let (directory, model, user) = (None, None, None);
+        let run = PromptRun {
+            skill: &skill,
+            inputs: &inputs,
+            directory,
+            model,
+            user,
+            held_to_outputs: false,
+        };
         prompt::run(&services, run, &out).await.map(drop)
     })?;
     let told = |event: &Event| json!({"event": event.name(), "data": event.data()});
