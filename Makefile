@@ -47,6 +47,7 @@ bench:
 	$(TARGET)/dist/bench-sandbox 200
 	$(TARGET)/dist/bench-python-calls 2000
 	$(TARGET)/dist/bench-server 1000 1000
+	$(TARGET)/dist/bench-resolve 1000 50
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

@@ -12,7 +12,9 @@ mod convert;
 mod doctor;
 mod extract;
 mod kb;
+mod keys;
 mod man;
+mod migrate;
 mod models;
 mod new;
 mod prompt;
@@ -22,10 +24,13 @@ mod revoke;
 mod rules;
 mod run;
 mod runs;
+mod scan;
 mod schema;
 mod serve;
 mod show;
+mod sign;
 mod tools;
+mod verify;
 mod workflow;
 
 use std::process::ExitCode;
@@ -34,7 +39,8 @@ use clap::{
     Parser, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use savoir_skill::Dialect;
+use savoir_package::limits::MAX_SHOWN_BYTES;
+use savoir_skill::{Dialect, check::render::visible};
 
 use crate::{error::CommandError, extractor};
 
@@ -50,6 +56,8 @@ Examples:
   savoir new my-skill --dialect gaia     begin a skill
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it
+  savoir scan my-skill                   hold it against what harmful ones do
+  savoir verify my-skill                 see who vouches for a skill, and whether that holds
   savoir serve                           skills, chat, knowledge and workflows over HTTP
 
 Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
@@ -65,12 +73,17 @@ enum Command {
     Render(render::Args),
     Tools(tools::Args),
     Convert(convert::Args),
+    Migrate(migrate::Args),
     New(new::Args),
     Approve(approve::Args),
     Approvals(approvals::Args),
     Revoke(revoke::Args),
     Run(run::Args),
     Runs(runs::Args),
+    Scan(scan::Args),
+    Sign(sign::Args),
+    Verify(verify::Args),
+    Keys(keys::Args),
     Models(models::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
@@ -83,6 +96,12 @@ enum Command {
     Conformance(conformance::Args),
     Completions(completions::Args),
     Man(man::Args),
+    /// Make a key: the same as `keys new`
+    #[command(hide = true)]
+    Keygen(keys::New),
+    /// The same as `keys list`, `keys trust` and `keys distrust`
+    #[command(hide = true)]
+    Trust(keys::TrustArgs),
     /// Read one PDF from standard input
     #[command(name = extractor::COMMAND, hide = true)]
     Extract,
@@ -95,12 +114,19 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Render(args) => render::run(args),
         Command::Tools(args) => tools::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::New(args) => new::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approvals::run(&args),
         Command::Revoke(args) => revoke::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Scan(args) => scan::run(&args),
+        Command::Sign(args) => sign::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Keys(args) => keys::run(&args),
+        Command::Keygen(args) => keys::make(&args),
+        Command::Trust(args) => keys::trust(&args),
         Command::Models(args) => models::run(&args),
         Command::Kb(args) => kb::run(&args),
         Command::Workflow(args) => workflow::run(&args),
@@ -122,4 +148,13 @@ fn dialects() -> impl TypedValueParser<Value = Dialect> {
     let values =
         Dialect::ALL.map(|dialect| PossibleValue::new(dialect.id()).aliases(dialect.aliases()));
     PossibleValuesParser::new(values).try_map(|word| word.parse::<Dialect>())
+}
+
+/// A name of a publisher, as signatures can hold it.
+fn publisher(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    if name.is_empty() || name.len() > MAX_SHOWN_BYTES || visible(name) != name {
+        return Err(format!("write it on one line, with at most {MAX_SHOWN_BYTES} bytes"));
+    }
+    Ok(name.to_owned())
 }

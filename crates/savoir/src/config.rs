@@ -16,7 +16,7 @@ use savoir_skill::{
     Dialect,
     check::{self, Target},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 pub(crate) use self::serve::{
@@ -59,6 +59,9 @@ struct File {
     model: Option<String>,
     models: Option<BTreeMap<String, ProviderSettings>>,
     embedding: Option<EmbeddingSettings>,
+    /// Which skills a project uses, and in which agents: `savoir_package::manifest` reads them.
+    skills: Option<IgnoredAny>,
+    agents: Option<IgnoredAny>,
 }
 
 /// What a file says of models: `model`, the tables `[models.NAME]`, and `[embedding]`.
@@ -135,11 +138,12 @@ impl Config {
             CommandError::input(format!("{shown}: {}", error.to_string().trim_end()))
                 .hint("`savoir config` shows every setting; docs/configuration.md explains them")
         })?;
-        if owner == Owner::Project {
-            file.require_shared(path)?;
+        match owner {
+            Owner::Project => file.require_shared(path)?,
+            Owner::User => file.require_personal(path)?,
         }
         let origin = shown.to_string();
-        let File { check, serve, model, models, embedding } = file;
+        let File { check, serve, model, models, embedding, skills: _, agents: _ } = file;
         self.serve_layer(serve.unwrap_or_default(), &origin);
         let providers = models.unwrap_or_default();
         self.model_tables(ModelTables { default: model, providers, embedding }, &origin);
@@ -264,6 +268,17 @@ impl File {
         ))
         .hint(format!("move it to {}", user.display())))
     }
+
+    /// Refuses what only a project can say: here nobody would read it.
+    fn require_personal(&self, path: &Path) -> Result<(), CommandError> {
+        let shared = [("[skills]", self.skills.is_some()), ("[agents]", self.agents.is_some())];
+        let Some((name, _)) = shared.into_iter().find(|(_, said)| *said) else { return Ok(()) };
+        let file = path.display();
+        Err(CommandError::input(format!(
+            "{file}: `{name}` is for a project to say, not for a person"
+        ))
+        .hint(format!("move it to the {PROJECT_FILE} of the project")))
+    }
 }
 
 fn boolean(name: &str, value: &str) -> Result<bool, CommandError> {
@@ -297,7 +312,12 @@ fn project_file(start: &Path) -> Option<PathBuf> {
 }
 
 fn user_file() -> Option<PathBuf> {
+    Some(user_folder()?.join("config.toml"))
+}
+
+/// Where a person's own settings and keys are.
+pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| env::home_dir().map(|home| home.join(".config")))?;
-    Some(base.join("savoir/config.toml"))
+    Some(base.join("savoir"))
 }

@@ -88,12 +88,16 @@ impl CommandError {
         for hint in &self.hints {
             let _ = writeln!(err, "{cyan}help{cyan:#}: {}", output::harmless(hint));
         }
-        ExitCode::from(match self.kind {
+        ExitCode::from(self.exit_code())
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.kind {
             Kind::Findings => 1,
             Kind::Input => 2,
             Kind::Refused => 3,
             Kind::Closed => 0,
-        })
+        }
     }
 }
 

@@ -46,7 +46,7 @@ fn folder_of(file: &Path) -> Option<Folder> {
     Folder::open(parent).ok()
 }
 
-fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
+pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|error| {
         let problem = match error.kind() {
@@ -161,10 +161,19 @@ pub(crate) fn require_usable(loaded: &Loaded) -> Result<(), CommandError> {
 
 /// Refuses a skill with any finding at all.
 pub(crate) fn require_clean(loaded: &Loaded) -> Result<(), CommandError> {
+    refuse_first(loaded, |_| true)
+}
+
+/// Refuses a skill with an error, also one that a lenient reader would repair.
+pub(crate) fn require_correct(loaded: &Loaded) -> Result<(), CommandError> {
+    refuse_first(loaded, Diagnostic::is_error)
+}
+
+fn refuse_first(loaded: &Loaded, counts: fn(&Diagnostic) -> bool) -> Result<(), CommandError> {
     let options = Options { dialect: Some(loaded.reading.detection.dialect), ..Options::default() };
     let source = loaded.reading.document.source().clone();
     let found = check(source, loaded.folder.as_ref(), &options).diagnostics;
-    match loaded.reading.diagnostics.first().or(found.first()) {
+    match loaded.reading.diagnostics.iter().chain(&found).find(|found| counts(found)) {
         None => Ok(()),
         found => Err(refusal(loaded, found)),
     }

@@ -18,6 +18,7 @@ mod overheard;
 mod place;
 mod runtime;
 mod target;
+mod trust;
 mod voice;
 mod widening;
 mod write;

@@ -16,7 +16,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = staging_in(folder)?;
         file.write_all(text.as_bytes())?;
         if let Ok(metadata) = fs::metadata(&target) {
             file.as_file().set_permissions(metadata.permissions())?;
@@ -27,6 +27,14 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
     };
     // The kind alone: the message would name a temporary file.
     write().map_err(|error| error.kind())
+}
+
+/// A file that others can read as far as the person lets them read new files.
+fn staging_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// Fills a new folder through `fill`; it appears whole or not at all.

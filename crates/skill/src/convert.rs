@@ -47,6 +47,8 @@ use crate::{
     source::Source,
 };
 
+pub mod migrate;
+
 pub(crate) use fields::Fields;
 pub use report::{FieldReport, How};
 

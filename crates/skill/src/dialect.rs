@@ -9,7 +9,7 @@ mod claude_code;
 mod codex;
 pub mod gaia;
 mod gibberish;
-mod openclaw;
+pub(crate) mod openclaw;
 pub mod personal_agent;
 mod prose;
 pub mod skillrt;

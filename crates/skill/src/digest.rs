@@ -6,12 +6,17 @@ use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of some bytes in lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
+        let _ = write!(digits, "{byte:02x}");
     }
-    hex
+    digits
 }
 
 /// The digest of a manifest, `sha256:<hex>`, which does not depend on its line ends.

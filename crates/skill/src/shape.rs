@@ -411,7 +411,8 @@ impl Checker<'_> {
 
 /// The problem with a licence that is no SPDX expression.
 pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
-    if text == "UNLICENSED" || spdx::Expression::parse(text).is_ok() {
+    // The second is what SPDX documents say where nobody knows.
+    if ["UNLICENSED", "NOASSERTION"].contains(&text) || spdx::Expression::parse(text).is_ok() {
         return None;
     }
     let message = format!("`{text}` is not an SPDX licence expression");

@@ -19,6 +19,7 @@ mod kb;
 #[cfg(unix)]
 mod losses;
 #[cfg(unix)]
+mod migrate;
 mod models;
 #[cfg(unix)]
 mod openapi;
@@ -30,10 +31,13 @@ mod protected;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(unix)]
+mod scan;
 mod serve;
 #[cfg(unix)]
 mod stop;
 mod support;
 mod tools;
+#[cfg(unix)]
+mod trust;
 #[cfg(unix)]
 mod workflow;

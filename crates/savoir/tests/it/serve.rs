@@ -286,6 +286,11 @@ fn settings_have_an_origin_and_no_passwords() {
     let run = sandbox.run(&["config"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("`[models]` is for a person to say"), "{run}");
+
+    // Which skills it uses, and in which agents, is read elsewhere.
+    sandbox.write("savoir.toml", "[skills]\nnotes = \"^1\"\n[agents]\nuse = [\"codex\"]\n");
+    let run = sandbox.run(&["config"]);
+    assert_eq!(run.code, 0, "{run}");
 }
 
 #[test]

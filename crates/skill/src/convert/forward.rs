@@ -340,7 +340,7 @@ impl<'b, 'a> Build<'b, 'a> {
                 }
                 let stash = self.stash(translation);
                 let appended = at_home
-                    .then(|| metadata::appended(piece, &additions, &stash, self.newline))
+                    .then(|| metadata::appended(piece, &additions, Some(&stash), self.newline))
                     .flatten();
                 appended.unwrap_or_else(|| {
                     if at_home && additions.is_empty() {

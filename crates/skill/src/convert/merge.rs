@@ -208,7 +208,7 @@ impl Merge<'_> {
         let lines = match (&untouched, &stash) {
             (Some(original), None) => original.text.clone(),
             (Some(original), Some(stash)) => {
-                let appended = metadata::appended(original, &[], stash, self.newline);
+                let appended = metadata::appended(original, &[], Some(stash), self.newline);
                 appended.unwrap_or_else(|| self.fresh(merged.as_ref(), &additions, Some(stash)))
             }
             (None, stash) => self.fresh(merged.as_ref(), &additions, stash.as_ref()),

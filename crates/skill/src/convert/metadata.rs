@@ -17,7 +17,7 @@ pub(super) type Additions<'a> = [(&'a str, &'a Value)];
 pub(super) fn appended(
     piece: &Piece,
     additions: &Additions<'_>,
-    stash: &Stash,
+    stash: Option<&Stash>,
     newline: &str,
 ) -> Option<String> {
     let document = fenced(&piece.text);
@@ -38,7 +38,7 @@ pub(super) fn appended(
     }
     let mut lines: String =
         added.iter().map(|(key, value)| write_entry(key, value, indent)).collect();
-    lines.push_str(&stash.lines(indent));
+    lines.extend(stash.map(|stash| stash.lines(indent)));
     let at = end_of(last, text)?;
     let block = document.layout().closed_block()?.yaml;
     let result = format!(
@@ -145,7 +145,7 @@ mod tests {
         let text = "metadata:\n    a:\n        b: \"# c\"\n    # end\n\n";
         let piece = Piece::read(text).unwrap();
         let version = json!("1.0");
-        let appended = appended(&piece, &[("x.version", &version)], &stash(), "\n").unwrap();
+        let appended = appended(&piece, &[("x.version", &version)], Some(&stash()), "\n").unwrap();
         assert_eq!(
             appended,
             "metadata:\n    a:\n        b: \"# c\"\n    x:\n      version: '1.0'\n    \
@@ -157,10 +157,10 @@ mod tests {
     fn a_block_is_needed_to_append() {
         for text in ["metadata: {a: 1}\n", "metadata: x\n", "metadata:\n", "metadata: {}\n"] {
             let piece = Piece::read(text).unwrap();
-            assert_eq!(appended(&piece, &[], &stash(), "\n"), None, "{text}");
+            assert_eq!(appended(&piece, &[], Some(&stash()), "\n"), None, "{text}");
         }
         let piece = Piece::read("metadata:\n  a: 1\n").unwrap();
-        assert_eq!(appended(&piece, &[("a", &json!(2))], &stash(), "\n"), None);
+        assert_eq!(appended(&piece, &[("a", &json!(2))], Some(&stash()), "\n"), None);
         assert_eq!(rewritten(Some(&piece), &[("a", &json!(2))], None), "metadata:\n  a: 2\n");
         assert_eq!(rewritten(None, &[], None), "");
     }

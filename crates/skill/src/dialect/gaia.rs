@@ -280,53 +280,7 @@ impl Language for Gaia {
     fn write(&self, skill: &Skill, fields: &mut Fields) {
         // A skill without tools exists only in the shape of the shipped product.
         let nested = skill.tools.is_empty();
-        let at = |key: &str| if nested { format!("metadata.gaia.{key}") } else { key.to_owned() };
-        fields.put("name", "name", skill.name.clone());
-        let semver = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
-        match (semver, nested) {
-            (Some(version), _) => fields.put("version", "version", version),
-            (None, false) => {
-                fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version");
-            }
-            (None, true) => {}
-        }
-        if nested || skill.description.chars().count() <= 200 {
-            fields.put("description", "description", skill.description.clone());
-        } else {
-            let why = "the specification allows 200 characters; shorten it before publishing";
-            fields.near("description", "description", skill.description.clone(), why);
-        }
-        match (skill.authors.as_slice(), nested) {
-            ([], true) => {}
-            ([], false) => fields.near("authors", "author", "unknown", "GAIA needs an author"),
-            (authors, _) => fields.put("authors", "author", authors.join(", ")),
-        }
-        match (&skill.license, nested) {
-            (None, false) => {
-                fields.near("license", "license", "LicenseRef-unknown", "GAIA needs a licence");
-            }
-            (license, _) => fields.put("license", "license", license.clone()),
-        }
-        fields.put("compatibility", "compatibility", skill.compatibility.clone());
-        let why = "GAIA does not restrict tools by skill";
-        fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
-        write_permissions(skill, fields, &at("permissions"));
-        let tier = skill.policy.tier.unwrap_or(Tier::Experimental).as_str();
-        if skill.policy.tier.is_some() {
-            fields.put("policy.tier", &at("security_tier"), tier);
-        } else {
-            fields.near("policy.tier", &at("security_tier"), tier, "trust must be earned anew");
-        }
-        write_tools(skill, fields);
-        write_requirements(skill, fields, &at);
-        fields.put("tags", "tags", skill.tags.clone());
-        for (model, key) in [
-            ("links.homepage", "homepage"),
-            ("links.repository", "repository"),
-            ("links.registry", "registry"),
-        ] {
-            fields.put(model, key, skill.links.get(key).cloned());
-        }
+        write_as(skill, if nested { ManifestShape::Nested } else { ManifestShape::Flat }, fields);
     }
 
     fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
@@ -341,6 +295,58 @@ impl Language for Gaia {
         let tools = "from gaia.agents.base.tools import tool\n\n\n@tool\ndef greet(who: str) -> dict:\n    \
                      \"\"\"Return a greeting for the given name.\"\"\"\n    return {\"message\": f\"Hello, {who}!\"}\n";
         vec![NewFile::new("SKILL.md", text), NewFile::new("tools.py", tools)]
+    }
+}
+
+/// Writes the model in one of the two shapes.
+pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields) {
+    let nested = shape == ManifestShape::Nested;
+    let at = |key: &str| if nested { format!("metadata.gaia.{key}") } else { key.to_owned() };
+    fields.put("name", "name", skill.name.clone());
+    let semver = skill.version.as_deref().filter(|text| version::parse_version(text).is_ok());
+    match (semver, nested) {
+        (Some(version), _) => fields.put("version", "version", version),
+        (None, false) => {
+            fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version");
+        }
+        (None, true) => {}
+    }
+    if nested || skill.description.chars().count() <= 200 {
+        fields.put("description", "description", skill.description.clone());
+    } else {
+        let why = "the specification allows 200 characters; shorten it before publishing";
+        fields.near("description", "description", skill.description.clone(), why);
+    }
+    match (skill.authors.as_slice(), nested) {
+        ([], true) => {}
+        ([], false) => fields.near("authors", "author", "unknown", "GAIA needs an author"),
+        (authors, _) => fields.put("authors", "author", authors.join(", ")),
+    }
+    match (&skill.license, nested) {
+        (None, false) => {
+            fields.near("license", "license", "NOASSERTION", "GAIA needs a licence");
+        }
+        (license, _) => fields.put("license", "license", license.clone()),
+    }
+    fields.put("compatibility", "compatibility", skill.compatibility.clone());
+    let why = "GAIA does not restrict tools by skill";
+    fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
+    write_permissions(skill, fields, &at("permissions"));
+    let tier = skill.policy.tier.unwrap_or(Tier::Experimental).as_str();
+    if skill.policy.tier.is_some() {
+        fields.put("policy.tier", &at("security_tier"), tier);
+    } else {
+        fields.near("policy.tier", &at("security_tier"), tier, "trust must be earned anew");
+    }
+    write_tools(skill, fields, &at("tools"));
+    write_requirements(skill, fields, &at);
+    fields.put("tags", "tags", skill.tags.clone());
+    for (model, key) in [
+        ("links.homepage", "homepage"),
+        ("links.repository", "repository"),
+        ("links.registry", "registry"),
+    ] {
+        fields.put(model, key, skill.links.get(key).cloned());
     }
 }
 
@@ -518,7 +524,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn is_identifier(name: &str) -> bool {
+pub(crate) fn is_identifier(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
 }
@@ -547,14 +553,14 @@ fn write_permissions(skill: &Skill, fields: &mut Fields, path: &str) {
     fields.near("permissions", path, grants, why);
 }
 
-fn write_tools(skill: &Skill, fields: &mut Fields) {
+fn write_tools(skill: &Skill, fields: &mut Fields, path: &str) {
     let tools: Vec<Value> = skill.tools.iter().map(tool_value).collect();
     let python = skill.tools.iter().all(|tool| matches!(tool.runner, Runner::Python { .. }));
     if python {
-        fields.put("tools", "tools", tools);
+        fields.put("tools", path, tools);
     } else {
         let why = "GAIA calls functions of `tools.py`; write one for each command";
-        fields.near("tools", "tools", tools, why);
+        fields.near("tools", path, tools, why);
     }
 }
 

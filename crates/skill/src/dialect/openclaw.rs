@@ -15,7 +15,7 @@ use crate::{
     document::Document,
     frontmatter::Fences,
     name::NameGrammar,
-    permission::{self, Permission},
+    permission::{Domain, Level, Permission},
     render::Placeholders,
     shape::{Field, Limit, Shape},
     skill::{Parameter, ParameterKind, Runner, Skill, Tool},
@@ -26,7 +26,20 @@ use crate::{
 pub(super) struct OpenClaw;
 
 /// The names under which the block has stood over time.
-const BLOCKS: [&str; 4] = ["openclaw", "clawdbot", "clawdis", "moltbot"];
+pub(crate) const BLOCKS: [&str; 4] = ["openclaw", "clawdbot", "clawdis", "moltbot"];
+
+/// The block of Hermes, which has the same requirements.
+pub(crate) const HERMES: &str = "hermes";
+
+/// Domains that the shape of GAIA's document switches on or off as a whole.
+pub(crate) const COARSE: [Domain; 6] = [
+    Domain::Network,
+    Domain::Filesystem,
+    Domain::Shell,
+    Domain::Env,
+    Domain::Database,
+    Domain::Desktop,
+];
 
 /// Fields of the block that people also write at top level or directly under `metadata`.
 const LOOSE: [&str; 5] = ["requires", "install", "primaryEnv", "envVars", "skillKey"];
@@ -126,13 +139,16 @@ impl Language for OpenClaw {
         reader.identity(skill);
         reader.base_metadata(skill);
         skill.version = reader.text("version").or_else(|| skill.version.take());
+        if skill.authors.is_empty() {
+            skill.authors = reader.strings("author");
+        }
         let policy = &mut skill.policy;
         policy.allowed_tools = reader.tools("allowed-tools");
         policy.user_invocable = reader.boolean("user-invocable");
         policy.model_invocable = reader.boolean("disable-model-invocation").map(|off| !off);
         policy.host = reader.host(&["command-dispatch", "command-tool", "command-arg-mode"]);
-        if let Some(block) = reader.document.fields().and_then(block_of) {
-            read_block(&block, reader, skill);
+        if let Some(block) = reader.document.fields().and_then(Block::of) {
+            read_block(&block.node, reader, skill);
         }
         read_described_shape(reader, skill);
     }
@@ -140,7 +156,7 @@ impl Language for OpenClaw {
     fn check(&self, reader: &Reader<'_>, _: &Skill, found: &mut Vec<Diagnostic>) {
         let Some(fields) = reader.document.fields() else { return };
         metadata_text(fields, found);
-        let Some(block) = block_of(fields) else { return };
+        let Some(Block { node: block, .. }) = Block::of(fields) else { return };
         let place = reader.node("metadata").map_or(reader.document.head_span(), |node| node.span);
         let in_file = |node: &Node| {
             fields.path("metadata").is_some_and(|own| own.text().is_none()) && !node.span.is_empty()
@@ -230,17 +246,92 @@ fn metadata_of(fields: &Node) -> Option<Node> {
     }
 }
 
-/// The block, or the places where people put its fields instead.
-fn block_of(fields: &Node) -> Option<Node> {
-    let metadata = metadata_of(fields);
-    let named = |node: &Node| BLOCKS.iter().find_map(|block| node.get(block).cloned());
-    let loose = |node: &Node| LOOSE.iter().any(|key| node.get(key).is_some());
-    metadata
-        .as_ref()
-        .and_then(named)
-        .or_else(|| named(fields))
-        .or_else(|| metadata.filter(loose))
-        .or_else(|| loose(fields).then(|| fields.clone()))
+/// OpenClaw's own fields, and where they stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// Dotted path; empty when they stand at top level.
+    pub(crate) path: String,
+    pub(crate) node: Node,
+}
+
+impl Block {
+    /// The block, or the places where people put its fields instead.
+    pub(crate) fn of(fields: &Node) -> Option<Self> {
+        let metadata = metadata_of(fields);
+        let named = |place: &str, node: &Node| {
+            // Hermes reads the same fields; its block counts where there is no other.
+            let block = BLOCKS.into_iter().chain([HERMES]).find(|key| node.get(key).is_some())?;
+            let node = node.get(block)?.clone();
+            Some(Self { path: format!("{place}{block}"), node })
+        };
+        let loose = |path: &str, node: &Node| {
+            let found = LOOSE.iter().any(|key| node.get(key).is_some());
+            found.then(|| Self { path: path.to_owned(), node: node.clone() })
+        };
+        let metadata = metadata.as_ref();
+        metadata
+            .and_then(|node| named("metadata.", node))
+            .or_else(|| named("", fields))
+            .or_else(|| metadata.and_then(|node| loose("metadata", node)))
+            .or_else(|| loose("", fields))
+    }
+
+    /// Where a field of the block stands.
+    pub(crate) fn place(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// Every variable that is spoken of, with its place, and whether it must be set.
+    pub(crate) fn variables(&self) -> Vec<(String, String, bool)> {
+        let mut variables: Vec<(String, String, bool)> = Vec::new();
+        for key in ["requires.env", "primaryEnv", "envVars", "env", "optionalEnv"] {
+            for node in self.node.path(key).map(list_of).unwrap_or_default() {
+                let name = node.get("name").or_else(|| node.get("key")).unwrap_or(&node);
+                let Some(name) = name.text().filter(|name| !name.is_empty()) else { continue };
+                let optional =
+                    node.get("required").and_then(|node| node.boolean(YamlVersion::V1_2))
+                        == Some(false)
+                        || key == "optionalEnv";
+                if !variables.iter().any(|(known, ..)| known == name) {
+                    variables.push((name.to_owned(), self.place(key), !optional));
+                }
+            }
+        }
+        variables
+    }
+
+    /// The entries of `install`, by how they install something.
+    pub(crate) fn installers(&self) -> Vec<Installer> {
+        let nodes = self.node.get("install").and_then(Node::items).unwrap_or_default();
+        nodes.iter().map(Installer::of).collect()
+    }
+}
+
+/// One way to install what a skill needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Installer {
+    /// A package of Python.
+    Python(String),
+    /// A package of Node.
+    Node(String),
+    /// Anything else, by its kind.
+    Other(String),
+}
+
+impl Installer {
+    fn of(node: &Node) -> Self {
+        let text = |keys: &[&str]| {
+            keys.iter().find_map(|key| node.get(key)?.text()).unwrap_or_default().to_owned()
+        };
+        let kind = text(&["kind", "type", "manager"]);
+        let package = text(&["package", "module", "name"]);
+        match kind.as_str() {
+            _ if package.is_empty() => Self::Other(kind),
+            "uv" | "pip" | "pipx" | "python" | "poetry" => Self::Python(package),
+            "node" | "npm" | "pnpm" | "yarn" | "bun" => Self::Node(package),
+            _ => Self::Other(kind),
+        }
+    }
 }
 
 fn list_of(node: &Node) -> Vec<Node> {
@@ -254,6 +345,7 @@ fn read_block(block: &Node, reader: &Reader<'_>, skill: &mut Skill) {
     requirements.any_programs = strings("requires.anyBins");
     requirements.env_vars = strings("requires.env");
     requirements.config = strings("requires.config");
+    requirements.host_tools = strings("requires.tools");
     requirements.os = strings("os");
     let install = block.get("install").and_then(Node::items).unwrap_or_default();
     requirements.install = install.iter().map(|node| node.to_value(reader.version)).collect();
@@ -282,56 +374,67 @@ fn read_described_shape(reader: &Reader<'_>, skill: &mut Skill) {
     let actions = reader.node("actions").and_then(Node::items).unwrap_or_default();
     skill.tools = actions.iter().filter_map(|node| action(node, reader)).collect();
     skill.requirements.python_packages = reader.strings("pip_requires");
-    if let Some(version) = reader.text("claw_version").filter(|_| skill.version.is_none()) {
-        skill.version = Some(version);
+    for domain in COARSE {
+        let flag = coarse_places(domain).iter().find_map(|place| reader.boolean(place));
+        let levels = domain
+            .levels()
+            .iter()
+            .filter(|level| flag.is_some_and(|all| all != (**level == Level::None)));
+        skill.permissions.extend(levels.map(|level| Permission::unscoped(domain, *level)));
     }
-    if reader.boolean("permissions.network") == Some(true)
-        || reader.boolean("network") == Some(true)
-    {
-        skill.permissions.extend(permission::any_network());
-    }
-    let coarse = [
-        ("permissions.filesystem", &["filesystem:read", "filesystem:write"][..]),
-        ("permissions.shell", &["shell:execute"][..]),
-    ];
-    for (path, grants) in coarse {
-        if reader.boolean(path) == Some(true) {
-            skill
-                .permissions
-                .extend(grants.iter().filter_map(|grant| Permission::parse(grant).ok()));
-        }
-    }
+}
+
+/// Where a whole domain is switched on or off.
+pub(crate) fn coarse_places(domain: Domain) -> [String; 2] {
+    [format!("permissions.{domain}"), domain.to_string()]
 }
 
 fn action(node: &Node, reader: &Reader<'_>) -> Option<Tool> {
     let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default().to_owned();
-    let parameters = node.get("parameters").and_then(Node::entries).unwrap_or_default();
+    let parameters = node.get("parameters");
+    let named = parameters.and_then(Node::entries).unwrap_or_default();
+    let listed = parameters.and_then(Node::items).unwrap_or_default();
+    let named = named.iter().map(|entry| parameter(&entry.key, &entry.value, reader));
+    let listed = listed.iter().filter_map(|node| Some((node.get("name")?.text()?, node)));
     Some(Tool {
         name: node.get("name")?.text()?.to_owned(),
         description: text("description"),
-        parameters: parameters
-            .iter()
-            .map(|entry| Parameter {
-                name: entry.key.clone(),
-                kind: entry
-                    .value
-                    .get("type")
-                    .or(Some(&entry.value))
-                    .and_then(Node::text)
-                    .and_then(ParameterKind::parse)
-                    .unwrap_or_default(),
-                required: entry
-                    .value
-                    .get("required")
-                    .and_then(|node| node.boolean(reader.version))
-                    .unwrap_or(false),
-                description: String::new(),
-                default: entry.value.get("default").map(|node| node.to_value(reader.version)),
-            })
-            .collect(),
-        returns: None,
+        parameters: named.chain(listed.map(|(name, node)| parameter(name, node, reader))).collect(),
+        returns: node
+            .get("returns")
+            .filter(|node| node.entries().is_some())
+            .map(|node| node.to_value(reader.version)),
         atomic: false,
         runner: Runner::Handler { path: text("handler") },
+    })
+}
+
+fn parameter(name: &str, node: &Node, reader: &Reader<'_>) -> Parameter {
+    let kind = node.get("type").or(Some(node)).and_then(Node::text).unwrap_or_default();
+    let required = node.get("required").and_then(|node| node.boolean(reader.version));
+    let description = node.get("description").and_then(Node::text).unwrap_or_default();
+    Parameter {
+        name: name.to_owned(),
+        kind: parameter_kind(kind).unwrap_or_default(),
+        required: required.unwrap_or(false),
+        description: description.to_owned(),
+        default: node
+            .get("default")
+            .map(|node| node.to_value(reader.version))
+            .filter(|value| !value.is_null()),
+    }
+}
+
+/// A type by its name in JSON Schema or in Python.
+fn parameter_kind(word: &str) -> Option<ParameterKind> {
+    ParameterKind::parse(word).or(match word {
+        "str" => Some(ParameterKind::String),
+        "int" => Some(ParameterKind::Integer),
+        "float" => Some(ParameterKind::Number),
+        "bool" => Some(ParameterKind::Boolean),
+        "list" => Some(ParameterKind::Array),
+        "dict" => Some(ParameterKind::Object),
+        _ => None,
     })
 }
 

@@ -202,6 +202,48 @@ fn python_tools() {
     assert_eq!(stage.record()["dialect"], "openclaw");
 }
 
+/// A skill of the shape in GAIA's document, migrated by the program itself, runs as GAIA's.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
+fn a_migrated_skill_runs() {
+    let stage = Stage::new();
+    if stage.savoir(&["doctor"]).code != 0 {
+        eprintln!("=== SKIPPED: a migrated skill is not run, since the sandbox cannot hold it ===");
+        return;
+    }
+    let source = "---\nname: Text Tools\nclaw_version: '1'\ndescription: Counts. Use for texts.\n\
+        actions:\n  - name: count-words\n    description: Count words\n    parameters:\n      \
+        text: {type: string, required: true}\n      class: {type: string, default: plain}\n      \
+        limit: {type: integer}\n    handler: handlers/count.py#run\n  - name: draw\n    \
+        handler: draw.js\n---\n\nCounts the words of a text.\n";
+    stage.write("claw/SKILL.md", source);
+    stage.write("claw/draw.js", "module.exports = {}\n");
+    stage.write("claw/handlers/words.py", "def words(text):\n    return text.split()\n");
+    let handler = "from words import words\n\n\nasync def run(text, limit=3, **rest):\n    \
+        return {'words': len(words(text)), 'limit': limit, 'rest': rest}\n";
+    stage.write("claw/handlers/count.py", handler);
+    let (claw, skills) = (stage.path("claw"), stage.path("skills"));
+    let [claw, skills] = [claw, skills].map(|path| path.to_string_lossy().into_owned());
+    let run = stage.savoir(&["migrate", &claw, "--output", &skills, "--validate"]);
+    assert_eq!(run.code, 0, "{run}");
+    stage.approve("text-tools");
+    let counted = stage.run("text-tools/count_words", &["--param", "text=one two"]);
+    assert_eq!(
+        counted.succeeds()["parsed"],
+        json!({"words": 2, "limit": 3, "rest": {"class": "plain"}})
+    );
+    let given = r#"{"text": "one", "class_": "b", "limit": 1}"#;
+    let counted = stage.run("text-tools/count_words", &["--params-json", given]);
+    assert_eq!(
+        counted.succeeds()["parsed"],
+        json!({"words": 1, "limit": 1, "rest": {"class": "b"}})
+    );
+    let drawn = stage.run("text-tools/draw", &[]);
+    drawn.fails(1, "tool-raised");
+    drawn.says(&["NotImplementedError", "`draw.js` is not Python"]);
+    assert_eq!(stage.record()["dialect"], "gaia");
+}
+
 #[test]
 fn a_prompt_is_answered_when_all_is_there() {
     let stage = Stage::with_example("pull-request-review");

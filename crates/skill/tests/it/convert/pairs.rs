@@ -149,7 +149,7 @@ fn gibberish_to_gaia() {
     version: 0.1.0
     description: Lists files.
     author: unknown
-    license: LicenseRef-unknown
+    license: NOASSERTION
     permissions:
       - network:read
       - network:write

@@ -1,0 +1,381 @@
+//! `AGENT.yaml`: an agent that is put together from skills.
+//!
+//! ```yaml
+//! name: gaia-agent
+//! version: 0.24.0
+//! skills:
+//!   - rag-search
+//!   - {name: web-search, version: ">=1.0.0", required: false}
+//! model: {default: Qwen3.5-35B, minimum: ">=7B", context: ">=32K"}
+//! ```
+//!
+//! `gaia-agent.yaml` has sets of skills besides, of which one is active.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use savoir_skill::{
+    version::{SkillRef, VersionRange, parse_version},
+    yaml::{Node, NoteKind, Tree, YamlVersion},
+};
+use semver::Version;
+use thiserror::Error;
+
+use crate::{
+    limits::MAX_MANIFEST_BYTES,
+    manifest::check_name,
+    place::{self, FileError, Mistake, Place, Text},
+    resolve::{Asker, Need, Root},
+    words,
+};
+
+mod composition;
+mod least;
+
+pub use composition::{Composition, Part};
+pub use least::AtLeast;
+
+/// Its names, the usual one first.
+pub const FILES: [&str; 2] = ["AGENT.yaml", "gaia-agent.yaml"];
+
+/// GAIA reads its files with PyYAML.
+const YAML: YamlVersion = YamlVersion::V1_1;
+
+const KEYS: [&str; 7] =
+    ["name", "version", "description", "skills", "skill_sets", "default_skill_set", "model"];
+const SKILL_KEYS: [&str; 3] = ["name", "version", "required"];
+const MODEL_KEYS: [&str; 3] = ["default", "minimum", "context"];
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentFile {
+    /// The file, as it is named to people.
+    pub file: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: Option<Version>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Skills that it always has.
+    pub skills: Vec<AgentSkill>,
+    /// Sets of skills, of which it has one.
+    pub sets: BTreeMap<String, Vec<AgentSkill>>,
+    /// The set that it has unless another one is named.
+    pub default_set: Option<String>,
+    /// The model that it wants.
+    pub model: ModelWish,
+    /// What was probably meant otherwise.
+    pub warnings: Vec<Mistake>,
+}
+
+/// A skill of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSkill {
+    /// Its name, and the versions that will do.
+    pub skill: SkillRef,
+    /// Whether the agent can do without.
+    pub need: Need,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// The model that an agent wants. All of it is advice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelWish {
+    /// The model that it was made for.
+    pub default: Option<String>,
+    /// The fewest parameters.
+    pub minimum: Option<AtLeast>,
+    /// The smallest context, in tokens.
+    pub context: Option<AtLeast>,
+}
+
+/// Why no set of skills is active.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SetError {
+    /// There is no set of that name.
+    #[error("{file} has no set of skills `{name}`{}", known(sets))]
+    Unknown {
+        /// Which file.
+        file: String,
+        /// Which name.
+        name: String,
+        /// The sets that there are.
+        sets: Vec<String>,
+    },
+    /// There are several, and none is named.
+    #[error("{file} has several sets of skills and no `default_skill_set`{}", known(sets))]
+    Ambiguous {
+        /// Which file.
+        file: String,
+        /// The sets that there are.
+        sets: Vec<String>,
+    },
+}
+
+fn known(sets: &[String]) -> String {
+    let sets: Vec<String> = sets.iter().map(|set| format!("`{set}`")).collect();
+    if sets.is_empty() { String::new() } else { format!(": choose {}", words::or(&sets)) }
+}
+
+/// The file of an agent in a folder.
+pub fn find(folder: &Path) -> Option<PathBuf> {
+    FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+impl AgentFile {
+    /// Reads the file, or nothing if it is not there.
+    pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
+        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
+        Ok(Some(Self::parse(&path.display().to_string(), &text)?))
+    }
+
+    /// Reads the text of the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+        let text = Text { file, text };
+        let tree = Tree::parse(text.text)
+            .map_err(|error| text.mistake(error.at, error.message.clone()))?;
+        for note in &tree.notes {
+            if let NoteKind::DuplicateKey { .. } = note.kind {
+                return Err(
+                    text.mistake(note.span.start, format!("`{}` is there twice", note.name))
+                );
+            }
+        }
+        let root = tree.root.filter(|root| root.entries().is_some());
+        let root = root.ok_or_else(|| text.mistake(0, "an agent is a map with a `name`"))?;
+        let mut reader = Reader { text, warnings: Vec::new() };
+        let mut agent = reader.agent(&root)?;
+        agent.warnings = reader.warnings;
+        Ok(agent)
+    }
+
+    /// The skills of the agent with one of its sets: the named one, else the default, else the only
+    /// one that there is.
+    pub fn composition(&self, set: Option<&str>) -> Result<Composition, SetError> {
+        let set = self.active(set)?;
+        let chosen = set.and_then(|set| self.sets.get(set)).map_or(&[][..], Vec::as_slice);
+        let parts = self.skills.iter().chain(chosen).map(|skill| Part {
+            skill: skill.skill.clone(),
+            need: skill.need,
+            version: None,
+            tools: Vec::new(),
+        });
+        Ok(Composition {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            set: set.map(str::to_owned),
+            parts: parts.collect(),
+        })
+    }
+
+    fn active<'a>(&'a self, named: Option<&'a str>) -> Result<Option<&'a str>, SetError> {
+        let sets = || self.sets.keys().cloned().collect();
+        match named.or(self.default_set.as_deref()) {
+            Some(name) if self.sets.contains_key(name) => Ok(Some(name)),
+            Some(name) => Err(SetError::Unknown {
+                file: self.file.clone(),
+                name: name.to_owned(),
+                sets: sets(),
+            }),
+            None if self.sets.len() > 1 => {
+                Err(SetError::Ambiguous { file: self.file.clone(), sets: sets() })
+            }
+            None => Ok(self.sets.keys().next().map(String::as_str)),
+        }
+    }
+
+    /// What the resolver is asked for.
+    pub fn roots(&self, set: Option<&str>) -> Result<Vec<Root>, SetError> {
+        let file = Path::new(&self.file).file_name().unwrap_or_default();
+        let asker = Asker::AgentFile(file.to_string_lossy().into_owned());
+        let parts = self.composition(set)?.parts.into_iter();
+        let root = |part: Part| Root { skill: part.skill, asker: asker.clone(), need: part.need };
+        Ok(parts.map(root).collect())
+    }
+}
+
+struct Reader<'a> {
+    text: Text<'a>,
+    warnings: Vec<Mistake>,
+}
+
+impl Reader<'_> {
+    fn agent(&mut self, root: &Node) -> Result<AgentFile, Mistake> {
+        self.guess(root, &KEYS);
+        let name = root.get("name");
+        let name = name.ok_or_else(|| self.text.mistake(root.span.start, "`name` is missing"))?;
+        let skills = match root.get("skills") {
+            Some(list) => self.skills(list)?,
+            None => Vec::new(),
+        };
+        let sets = match root.get("skill_sets") {
+            Some(sets) => self.sets(sets, &skills)?,
+            None => BTreeMap::new(),
+        };
+        let default_set = match root.get("default_skill_set").filter(|node| !node.is_null(YAML)) {
+            Some(node) => Some(self.default_set(node, &sets)?),
+            None => None,
+        };
+        Ok(AgentFile {
+            file: self.text.file.to_owned(),
+            name: self.string(name)?,
+            version: match root.get("version") {
+                Some(node) => {
+                    let version = parse_version(&self.string(node)?);
+                    Some(version.map_err(|error| self.wrong(node, error.to_string()))?)
+                }
+                None => None,
+            },
+            description: root.get("description").map(|node| self.string(node)).transpose()?,
+            skills,
+            sets,
+            default_set,
+            model: match root.get("model").filter(|node| !node.is_null(YAML)) {
+                Some(node) => self.model(node)?,
+                None => ModelWish::default(),
+            },
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The entries of a list, none of which is there twice.
+    fn skills(&mut self, list: &Node) -> Result<Vec<AgentSkill>, Mistake> {
+        if list.is_null(YAML) {
+            return Ok(Vec::new());
+        }
+        let items = list.items().ok_or_else(|| self.not(list, "a list of skills"))?;
+        let mut skills: Vec<AgentSkill> = Vec::with_capacity(items.len());
+        for item in items {
+            let skill = self.skill(item)?;
+            let name = &skill.skill.name;
+            if skills.iter().any(|known| known.skill.name == *name) {
+                return Err(self.wrong(item, format!("`{name}` is there twice")));
+            }
+            skills.push(skill);
+        }
+        Ok(skills)
+    }
+
+    fn skill(&mut self, item: &Node) -> Result<AgentSkill, Mistake> {
+        let at = Text::position(self.text, item.span.start);
+        let place = Place { file: self.text.file.to_owned(), position: at };
+        if item.entries().is_none() {
+            let skill = SkillRef::parse(&self.string(item)?);
+            let skill = skill.map_err(|error| self.wrong(item, error.to_string()))?;
+            check_name(&skill.name).map_err(|why| self.wrong(item, why))?;
+            return Ok(AgentSkill { skill, need: Need::Required, place });
+        }
+        self.guess(item, &SKILL_KEYS);
+        let name = item.get("name").ok_or_else(|| self.wrong(item, "the skill has no `name`"))?;
+        let range = match item.get("version") {
+            Some(node) => VersionRange::parse(&self.string(node)?)
+                .map_err(|error| self.wrong(node, error.to_string()))?,
+            None => VersionRange::any(),
+        };
+        let need = match item.get("required").map(|node| (node, node.boolean(YAML))) {
+            None | Some((_, Some(true))) => Need::Required,
+            Some((_, Some(false))) => Need::Optional,
+            Some((node, None)) => return Err(self.not(node, "true or false")),
+        };
+        let skill = SkillRef { name: self.string(name)?, range };
+        check_name(&skill.name).map_err(|why| self.wrong(name, why))?;
+        Ok(AgentSkill { skill, need, place })
+    }
+
+    fn sets(
+        &mut self,
+        node: &Node,
+        always: &[AgentSkill],
+    ) -> Result<BTreeMap<String, Vec<AgentSkill>>, Mistake> {
+        let mut sets = BTreeMap::new();
+        if node.is_null(YAML) {
+            return Ok(sets);
+        }
+        for entry in node.entries().ok_or_else(|| self.not(node, "a map of sets"))? {
+            let skills = self.skills(&entry.value)?;
+            let again = skills
+                .iter()
+                .find(|skill| always.iter().any(|known| known.skill.name == skill.skill.name));
+            if let Some(AgentSkill { skill, place, .. }) = again {
+                let message = format!("`{}` is among `skills` already", skill.name);
+                return Err(Mistake { place: place.clone(), message, hint: None });
+            }
+            sets.insert(entry.key.clone(), skills);
+        }
+        Ok(sets)
+    }
+
+    fn default_set(
+        &self,
+        node: &Node,
+        sets: &BTreeMap<String, Vec<AgentSkill>>,
+    ) -> Result<String, Mistake> {
+        let name = self.string(node)?;
+        if sets.contains_key(&name) {
+            return Ok(name);
+        }
+        let near = words::nearest(&name, sets.keys().map(String::as_str));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        Err(self.wrong(node, format!("there is no set of skills `{name}`")).maybe_hint(hint))
+    }
+
+    fn model(&mut self, node: &Node) -> Result<ModelWish, Mistake> {
+        if node.entries().is_none() {
+            return Ok(ModelWish { default: Some(self.string(node)?), ..ModelWish::default() });
+        }
+        self.guess(node, &MODEL_KEYS);
+        let least = |key: &str, units: &[(char, u64)]| {
+            let Some(node) = node.get(key).filter(|node| !node.is_null(YAML)) else {
+                return Ok(None);
+            };
+            let text = node.text().ok_or_else(|| self.not(node, "a text"))?;
+            let least = AtLeast::parse(text, units);
+            least.map(Some).map_err(|error| self.wrong(node, error.to_string()))
+        };
+        Ok(ModelWish {
+            default: node.get("default").map(|node| self.string(node)).transpose()?,
+            minimum: least("minimum", &least::PARAMETERS)?,
+            context: least("context", &least::TOKENS)?,
+        })
+    }
+
+    /// A string that is not empty.
+    fn string(&self, node: &Node) -> Result<String, Mistake> {
+        let text = node.string(YAML).filter(|text| !text.trim().is_empty());
+        text.map(str::to_owned).ok_or_else(|| {
+            let mistake = self.not(node, "a text");
+            let number = matches!(node.type_name(YAML), "a number" | "a boolean");
+            if number { mistake.hint("put it into quotes") } else { mistake }
+        })
+    }
+
+    /// Warns of keys that look like others. Keys that do not are somebody else's.
+    fn guess(&mut self, node: &Node, known: &[&str]) {
+        for entry in node.entries().unwrap_or_default() {
+            let key = entry.key.as_str();
+            if known.contains(&key) {
+                continue;
+            }
+            if let Some(near) = words::nearest(key, known.iter().copied()) {
+                let mistake =
+                    self.text.mistake(entry.key_span.start, format!("`{key}` is not read"));
+                self.warnings.push(mistake.hint(format!("did you mean `{near}`?")));
+            }
+        }
+    }
+
+    fn not(&self, node: &Node, expected: &str) -> Mistake {
+        self.wrong(node, format!("this must be {expected}, and is {}", node.type_name(YAML)))
+    }
+
+    fn wrong(&self, node: &Node, message: impl Into<String>) -> Mistake {
+        self.text.mistake(node.span.start, message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

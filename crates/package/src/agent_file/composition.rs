@@ -1,0 +1,94 @@
+//! What an agent is made of.
+
+use std::fmt;
+
+use savoir_skill::version::SkillRef;
+use semver::Version;
+
+use crate::resolve::{Need, Resolution};
+
+/// What an agent is made of, with one of its sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composition {
+    /// The name of the agent.
+    pub name: String,
+    /// Its version.
+    pub version: Option<Version>,
+    /// The set that is active.
+    pub set: Option<String>,
+    /// The skills.
+    pub parts: Vec<Part>,
+}
+
+/// One skill of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What the agent asks for.
+    pub skill: SkillRef,
+    /// Whether it can do without.
+    pub need: Need,
+    /// The version that it gets, once that is known.
+    pub version: Option<Version>,
+    /// The tools that this brings, once they are known.
+    pub tools: Vec<String>,
+}
+
+impl Composition {
+    /// Takes in which versions were chosen.
+    pub fn resolved(&mut self, resolution: &Resolution) {
+        for part in &mut self.parts {
+            let chosen = resolution.chosen.get(&part.skill.name);
+            part.version = chosen.map(|chosen| chosen.version.clone());
+        }
+    }
+}
+
+impl fmt::Display for Composition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(version) = &self.version {
+            write!(f, " {version}")?;
+        }
+        if let Some(set) = &self.set {
+            write!(f, " with `{set}`")?;
+        }
+        writeln!(f)?;
+        branches(f, "", &self.parts, |f, part, below| {
+            writeln!(f, "{part}")?;
+            branches(f, below, &part.tools, |f, tool, _| writeln!(f, "{tool}"))
+        })
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SkillRef { name, range } = &self.skill;
+        f.write_str(name)?;
+        if let Some(version) = &self.version {
+            write!(f, " {version}")?;
+        }
+        if !range.is_any() {
+            write!(f, " ({})", range.to_string().trim())?;
+        }
+        if self.need == Need::Optional {
+            f.write_str(", optional")?;
+        }
+        Ok(())
+    }
+}
+
+/// Lines of a tree; `show` gets what stands before the lines below its own.
+fn branches<T>(
+    f: &mut fmt::Formatter<'_>,
+    before: &str,
+    items: &[T],
+    show: impl Fn(&mut fmt::Formatter<'_>, &T, &str) -> fmt::Result,
+) -> fmt::Result {
+    for (at, item) in items.iter().enumerate() {
+        let last = at + 1 == items.len();
+        f.write_str(before)?;
+        f.write_str(if last { "└── " } else { "├── " })?;
+        show(f, item, &format!("{before}{}", if last { "    " } else { "│   " }))?;
+    }
+    Ok(())
+}

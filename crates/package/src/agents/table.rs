@@ -1,0 +1,395 @@
+//! Every agent that is known, by what their makers document and by what installers write.
+
+use savoir_skill::Dialect;
+
+use super::{Agent, Base, Depth, Foreign, Precedence, Sign, UserFolder};
+
+/// The folder of a project that all agents may read.
+const AGENTS: &str = ".agents/skills";
+
+/// The folder of a home that all agents may read.
+const SHARED: UserFolder = home(".agents/skills");
+
+/// Whether a folder of a project tells which agent is in use.
+pub(super) fn is_own(path: &str) -> bool {
+    path != AGENTS && path.starts_with('.') && path.contains('/')
+}
+
+/// The variables that name folders.
+pub(super) fn variables() -> impl Iterator<Item = &'static str> {
+    let signs = ALL.iter().flat_map(|agent| agent.signs).filter_map(|sign| match sign {
+        Sign::User(folder) => Some(folder),
+        Sign::Project(_) | Sign::Program(_) => None,
+    });
+    let folders = ALL.iter().flat_map(|agent| agent.user).chain(signs);
+    folders.filter_map(|folder| match folder.base {
+        Base::Variable { name, .. } => Some(name),
+        Base::Home | Base::Config | Base::System => None,
+    })
+}
+
+const fn home(path: &'static str) -> UserFolder {
+    UserFolder { base: Base::Home, path }
+}
+
+const fn config(path: &'static str) -> UserFolder {
+    UserFolder { base: Base::Config, path }
+}
+
+const fn system(path: &'static str) -> UserFolder {
+    UserFolder { base: Base::System, path }
+}
+
+const fn variable(name: &'static str, otherwise: &'static str, path: &'static str) -> UserFolder {
+    UserFolder { base: Base::Variable { name, otherwise }, path }
+}
+
+/// An agent that does what most do.
+const fn agent(
+    id: &'static str,
+    title: &'static str,
+    project: &'static [&'static str],
+    user: &'static [UserFolder],
+) -> Agent {
+    Agent {
+        id,
+        aliases: &[],
+        title,
+        project,
+        user,
+        former: &[],
+        also_reads: &[],
+        dialect: Dialect::AGENTSKILLS,
+        precedence: Precedence::ProjectFirst,
+        signs: &[],
+        depth: Depth::One,
+    }
+}
+
+pub(super) const ALL: &[Agent] = &[
+    agent("aider-desk", "AiderDesk", &[".aider-desk/skills"], &[home(".aider-desk/skills")]),
+    Agent {
+        also_reads: &[Foreign::Project(".claude/skills"), Foreign::User(home(".claude/skills"))],
+        signs: &[Sign::User(config("amp")), Sign::Program("amp")],
+        ..agent("amp", "Amp", &[AGENTS], &[config("agents/skills")])
+    },
+    Agent {
+        signs: &[Sign::User(home(".gemini/antigravity"))],
+        ..agent(
+            "antigravity",
+            "Antigravity",
+            &[AGENTS],
+            &[home(".gemini/config/skills"), home(".gemini/antigravity/skills")],
+        )
+    },
+    Agent {
+        signs: &[
+            Sign::User(home(".gemini/antigravity-cli")),
+            Sign::User(home(".antigravity")),
+            Sign::Program("agy"),
+        ],
+        ..agent(
+            "antigravity-cli",
+            "Antigravity CLI",
+            &[AGENTS],
+            &[
+                home(".gemini/config/skills"),
+                home(".gemini/antigravity-cli/skills"),
+                home(".antigravity/skills"),
+            ],
+        )
+    },
+    Agent {
+        signs: &[Sign::Project("data/skills"), Sign::User(home(".astrbot"))],
+        ..agent("astrbot", "AstrBot", &["data/skills"], &[home(".astrbot/data/skills")])
+    },
+    agent(
+        "autohand-code",
+        "Autohand Code CLI",
+        &[".autohand/skills"],
+        &[variable("AUTOHAND_HOME", ".autohand", "skills")],
+    ),
+    agent("augment", "Augment", &[".augment/skills"], &[home(".augment/skills")]),
+    agent("bob", "IBM Bob", &[".bob/skills"], &[home(".bob/skills")]),
+    Agent {
+        dialect: Dialect::CLAUDE_CODE,
+        precedence: Precedence::UserFirst,
+        signs: &[
+            Sign::User(variable("CLAUDE_CONFIG_DIR", ".claude", "")),
+            Sign::Project(".claude"),
+            Sign::Program("claude"),
+        ],
+        ..agent(
+            "claude-code",
+            "Claude Code",
+            &[".claude/skills"],
+            &[variable("CLAUDE_CONFIG_DIR", ".claude", "skills")],
+        )
+    },
+    Agent {
+        former: &[home(".clawdbot/skills"), home(".moltbot/skills")],
+        also_reads: &[Foreign::User(SHARED), Foreign::User(home(".openclaw/workspace/skills"))],
+        dialect: Dialect::OPENCLAW,
+        precedence: Precedence::SharedFirst,
+        signs: &[
+            Sign::User(home(".openclaw")),
+            Sign::User(home(".clawdbot")),
+            Sign::User(home(".moltbot")),
+            Sign::Program("openclaw"),
+        ],
+        ..agent("openclaw", "OpenClaw", &["skills", AGENTS], &[home(".openclaw/skills")])
+    },
+    Agent {
+        signs: &[Sign::User(home(".cline")), Sign::Project(".cline")],
+        ..agent("cline", "Cline", &[AGENTS, ".cline/skills"], &[SHARED, home(".cline/skills")])
+    },
+    agent(
+        "codearts-agent",
+        "CodeArts Agent",
+        &[".codeartsdoer/skills"],
+        &[home(".codeartsdoer/skills")],
+    ),
+    agent("codebuddy", "CodeBuddy", &[".codebuddy/skills"], &[home(".codebuddy/skills")]),
+    agent("codemaker", "Codemaker", &[".codemaker/skills"], &[home(".codemaker/skills")]),
+    agent("codestudio", "Code Studio", &[".codestudio/skills"], &[home(".codestudio/skills")]),
+    agent(
+        "codewhale",
+        "CodeWhale",
+        &[".codewhale/skills"],
+        &[variable("CODEWHALE_HOME", ".codewhale", "skills")],
+    ),
+    Agent {
+        also_reads: &[
+            Foreign::User(variable("CODEX_HOME", ".codex", "skills/.system")),
+            Foreign::User(system("etc/codex/skills")),
+        ],
+        dialect: Dialect::CODEX,
+        precedence: Precedence::Both,
+        signs: &[
+            Sign::User(variable("CODEX_HOME", ".codex", "")),
+            Sign::Project(".codex"),
+            Sign::User(system("etc/codex")),
+            Sign::Program("codex"),
+        ],
+        ..agent(
+            "codex",
+            "Codex",
+            &[AGENTS, ".codex/skills"],
+            &[SHARED, variable("CODEX_HOME", ".codex", "skills")],
+        )
+    },
+    agent("command-code", "Command Code", &[".commandcode/skills"], &[home(".commandcode/skills")]),
+    agent("continue", "Continue", &[".continue/skills"], &[home(".continue/skills")]),
+    agent("cortex", "Cortex Code", &[".cortex/skills"], &[home(".snowflake/cortex/skills")]),
+    agent("crush", "Crush", &[".crush/skills"], &[home(".config/crush/skills")]),
+    Agent {
+        also_reads: &[
+            Foreign::Project(".claude/skills"),
+            Foreign::Project(".codex/skills"),
+            Foreign::User(SHARED),
+            Foreign::User(home(".claude/skills")),
+            Foreign::User(home(".codex/skills")),
+        ],
+        signs: &[
+            Sign::User(home(".cursor")),
+            Sign::Project(".cursor"),
+            Sign::Program("cursor-agent"),
+        ],
+        ..agent("cursor", "Cursor", &[AGENTS, ".cursor/skills"], &[home(".cursor/skills")])
+    },
+    Agent {
+        signs: &[Sign::User(home(".deepagents")), Sign::Project(".deepagents")],
+        ..agent(
+            "deepagents",
+            "Deep Agents",
+            &[AGENTS, ".deepagents/skills"],
+            &[home(".deepagents/agent/skills")],
+        )
+    },
+    agent("devin", "Devin for Terminal", &[".devin/skills"], &[config("devin/skills")]),
+    Agent { signs: &[Sign::User(home(".dexto"))], ..agent("dexto", "Dexto", &[AGENTS], &[SHARED]) },
+    Agent {
+        signs: &[Sign::User(home(".factory")), Sign::Project(".factory"), Sign::Program("droid")],
+        ..agent("droid", "Droid", &[AGENTS, ".factory/skills"], &[home(".factory/skills")])
+    },
+    Agent {
+        signs: &[Sign::Project("agent/skills")],
+        ..agent("eve", "Eve", &["agent/skills"], &[])
+    },
+    agent("firebender", "Firebender", &[AGENTS], &[home(".firebender/skills")]),
+    agent("forgecode", "ForgeCode", &[".forge/skills"], &[home(".forge/skills")]),
+    Agent {
+        also_reads: &[Foreign::Project(".agents/skills"), Foreign::User(SHARED)],
+        ..agent("fx", "fx", &[".fx/skills"], &[home(".fx/skills")])
+    },
+    Agent {
+        also_reads: &[Foreign::User(SHARED)],
+        signs: &[Sign::User(home(".gemini")), Sign::Project(".gemini"), Sign::Program("gemini")],
+        ..agent("gemini-cli", "Gemini CLI", &[AGENTS, ".gemini/skills"], &[home(".gemini/skills")])
+    },
+    Agent {
+        also_reads: &[
+            Foreign::Project(".claude/skills"),
+            Foreign::User(SHARED),
+            Foreign::User(home(".claude/skills")),
+        ],
+        signs: &[
+            Sign::User(home(".copilot")),
+            Sign::Project(".github/skills"),
+            Sign::Project(".github/copilot-instructions.md"),
+            Sign::Program("copilot"),
+        ],
+        ..agent(
+            "github-copilot",
+            "GitHub Copilot",
+            &[AGENTS, ".github/skills"],
+            &[home(".copilot/skills")],
+        )
+    },
+    Agent {
+        signs: &[Sign::User(config("goose")), Sign::Project(".goose"), Sign::Program("goose")],
+        ..agent("goose", "Goose", &[".goose/skills"], &[config("goose/skills")])
+    },
+    agent("grok", "Grok Build", &[".grok/skills"], &[variable("GROK_HOME", ".grok", "skills")]),
+    Agent {
+        depth: Depth::Nested,
+        ..agent(
+            "hermes-agent",
+            "Hermes Agent",
+            &[".hermes/skills"],
+            &[variable("HERMES_HOME", ".hermes", "skills")],
+        )
+    },
+    agent("inference-sh", "inference.sh", &[".inferencesh/skills"], &[home(".inferencesh/skills")]),
+    agent("jazz", "Jazz", &[".jazz/skills"], &[home(".jazz/skills")]),
+    agent("junie", "Junie", &[".junie/skills"], &[home(".junie/skills")]),
+    agent("iflow-cli", "iFlow CLI", &[".iflow/skills"], &[home(".iflow/skills")]),
+    Agent {
+        former: &[home(".kilocode/skills")],
+        signs: &[
+            Sign::User(home(".kilo")),
+            Sign::User(home(".kilocode")),
+            Sign::Project(".kilocode"),
+        ],
+        ..agent("kilo", "Kilo Code", &[AGENTS, ".kilocode/skills"], &[home(".kilo/skills")])
+    },
+    agent("kimchi", "Kimchi", &[".kimchi/skills"], &[home(".config/kimchi/harness/skills")]),
+    Agent {
+        aliases: &["kimi-cli"],
+        signs: &[Sign::User(home(".kimi-code")), Sign::User(home(".kimi")), Sign::Program("kimi")],
+        ..agent("kimi-code-cli", "Kimi Code CLI", &[AGENTS], &[SHARED, config("agents/skills")])
+    },
+    agent("kiro-cli", "Kiro CLI", &[".kiro/skills"], &[home(".kiro/skills")]),
+    agent("kode", "Kode", &[".kode/skills"], &[home(".kode/skills")]),
+    agent("lingma", "Lingma", &[".lingma/skills"], &[home(".lingma/skills")]),
+    Agent { signs: &[Sign::User(home(".loaf"))], ..agent("loaf", "Loaf", &[AGENTS], &[SHARED]) },
+    agent("mcpjam", "MCPJam", &[".mcpjam/skills"], &[home(".mcpjam/skills")]),
+    agent("minimax-code", "MiniMax Code", &[".minimax/skills"], &[home(".minimax/skills")]),
+    agent(
+        "mistral-vibe",
+        "Mistral Vibe",
+        &[".vibe/skills"],
+        &[variable("VIBE_HOME", ".vibe", "skills")],
+    ),
+    agent("moxby", "Moxby", &[".moxby/skills"], &[home(".moxby/skills")]),
+    agent("mux", "Mux", &[".mux/skills"], &[home(".mux/skills")]),
+    agent("neovate", "Neovate", &[".neovate/skills"], &[home(".neovate/skills")]),
+    agent("ona", "Ona", &[".ona/skills"], &[home(".ona/skills")]),
+    Agent {
+        also_reads: &[
+            Foreign::Project(".claude/skills"),
+            Foreign::User(home(".claude/skills")),
+            Foreign::User(SHARED),
+        ],
+        signs: &[
+            Sign::User(config("opencode")),
+            Sign::Project(".opencode"),
+            Sign::Program("opencode"),
+        ],
+        ..agent("opencode", "OpenCode", &[AGENTS, ".opencode/skills"], &[config("opencode/skills")])
+    },
+    agent("openhands", "OpenHands", &[".openhands/skills"], &[home(".openhands/skills")]),
+    agent("pi", "Pi", &[".pi/skills"], &[home(".pi/agent/skills")]),
+    agent("pochi", "Pochi", &[".pochi/skills"], &[home(".pochi/skills")]),
+    Agent {
+        former: &[home(".positai/assistant/skills")],
+        ..agent(
+            "posit-assistant",
+            "Posit Assistant",
+            &[".posit/assistant/skills"],
+            &[home(".posit/assistant/skills")],
+        )
+    },
+    Agent {
+        signs: &[Sign::Project(".promptscript"), Sign::Project("promptscript.yaml")],
+        ..agent("promptscript", "PromptScript", &[AGENTS], &[])
+    },
+    agent("qoder", "Qoder", &[".qoder/skills"], &[home(".qoder/skills")]),
+    Agent {
+        signs: &[Sign::User(home(".qoder-cn"))],
+        ..agent("qoder-cn", "Qoder CN", &[".qoder/skills"], &[home(".qoder-cn/skills")])
+    },
+    agent("qwen-code", "Qwen Code", &[".qwen/skills"], &[home(".qwen/skills")]),
+    agent("reasonix", "Reasonix", &[".reasonix/skills"], &[home(".reasonix/skills")]),
+    Agent {
+        signs: &[Sign::Project(".replit")],
+        ..agent("replit", "Replit", &[AGENTS], &[config("agents/skills")])
+    },
+    agent("roo", "Roo Code", &[".roo/skills", AGENTS], &[home(".roo/skills")]),
+    agent("rovodev", "Rovo Dev", &[".rovodev/skills"], &[home(".rovodev/skills")]),
+    Agent {
+        signs: &[Sign::User(variable("SARVAM_HOME", ".sarvam", "")), Sign::Program("sarvam-code")],
+        ..agent("sarvam-code", "Sarvam Code", &[AGENTS], &[SHARED])
+    },
+    agent(
+        "tabnine-cli",
+        "Tabnine CLI",
+        &[".tabnine/agent/skills"],
+        &[home(".tabnine/agent/skills")],
+    ),
+    agent("terramind", "Terramind", &[".terramind/skills"], &[home(".terramind/skills")]),
+    agent("tinycloud", "Tinycloud", &[".tinycloud/skills"], &[home(".tinycloud/skills")]),
+    agent("trae", "Trae", &[".trae/skills"], &[home(".trae/skills")]),
+    Agent {
+        signs: &[Sign::User(home(".trae-cn"))],
+        ..agent("trae-cn", "Trae CN", &[".trae/skills"], &[home(".trae-cn/skills")])
+    },
+    agent("universal", "Universal", &[AGENTS], &[SHARED, config("agents/skills")]),
+    Agent { signs: &[Sign::User(home(".warp"))], ..agent("warp", "Warp", &[AGENTS], &[SHARED]) },
+    agent("windsurf", "Windsurf", &[".windsurf/skills"], &[home(".codeium/windsurf/skills")]),
+    agent("zcode", "ZCode", &[".zcode/skills"], &[home(".zcode/skills")]),
+    Agent {
+        signs: &[Sign::User(config("zed")), Sign::Project(".zed"), Sign::Program("zed")],
+        ..agent("zed", "Zed", &[AGENTS], &[SHARED])
+    },
+    Agent {
+        aliases: &["zenflow"],
+        ..agent("zencoder", "Zencoder", &[".zencoder/skills"], &[home(".zencoder/skills")])
+    },
+    agent("adal", "AdaL", &[".adal/skills"], &[home(".adal/skills")]),
+    agent("letta", "Letta", &[".skills"], &[home(".letta/skills")]),
+    Agent {
+        dialect: Dialect::CLAUDE_CODE,
+        precedence: Precedence::UserFirst,
+        signs: &[Sign::User(home("Library/Developer/Xcode/CodingAssistant/ClaudeAgentConfig"))],
+        ..agent(
+            "xcode-claude",
+            "Claude in Xcode",
+            &[".claude/skills"],
+            &[home("Library/Developer/Xcode/CodingAssistant/ClaudeAgentConfig/skills")],
+        )
+    },
+    Agent {
+        dialect: Dialect::CODEX,
+        precedence: Precedence::Both,
+        signs: &[Sign::User(home("Library/Developer/Xcode/CodingAssistant/codex"))],
+        ..agent(
+            "xcode-codex",
+            "Codex in Xcode",
+            &[".codex/skills"],
+            &[home("Library/Developer/Xcode/CodingAssistant/codex/skills")],
+        )
+    },
+    agent("verdent", "Verdent", &[".verdent/skills"], &[home(".verdent/skills")]),
+    agent("comate", "Comate", &[".comate/skills"], &[home(".comate/skills")]),
+];

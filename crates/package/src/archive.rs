@@ -1,0 +1,60 @@
+//! Archives of skills: read with distrust, packed the same every time.
+//!
+//! An archive is read only if every program would see the same files in it. What two programs
+//! read differently, what leads out of the folder, what is no plain file and what grows too large
+//! is refused as a whole, before anything is written. A `.skill` file is a zip.
+
+mod error;
+mod gathered;
+mod layout;
+mod pack;
+mod tar;
+mod zip;
+
+pub use error::ArchiveError;
+pub use layout::{one_skill, skills};
+pub use pack::pack;
+
+use crate::{Tree, limits::MAX_ARCHIVE_BYTES};
+
+/// What kind of archive bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A zip.
+    Zip,
+    /// A tar that was packed with gzip.
+    TarGz,
+    /// A tar.
+    Tar,
+}
+
+/// What kind of archive bytes are: by their beginning, whatever their name is.
+pub fn kind(bytes: &[u8]) -> Option<Kind> {
+    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
+        Some(Kind::Zip)
+    } else if bytes.starts_with(b"\x1f\x8b") {
+        Some(Kind::TarGz)
+    } else if tar::begins(bytes) {
+        Some(Kind::Tar)
+    } else {
+        None
+    }
+}
+
+/// All files of an archive, with their paths as in the archive. Nothing is written.
+pub fn unpack(bytes: &[u8]) -> Result<Tree, ArchiveError> {
+    if bytes.len() as u64 > MAX_ARCHIVE_BYTES {
+        return Err(ArchiveError::TooLarge(format!(
+            "the archive has {} bytes; at most {MAX_ARCHIVE_BYTES} are read",
+            bytes.len()
+        )));
+    }
+    match kind(bytes) {
+        Some(Kind::Zip) => zip::read(bytes),
+        Some(Kind::TarGz) => tar::read_gz(bytes),
+        Some(Kind::Tar) => tar::read(bytes),
+        // Some programs find a zip behind anything.
+        None if zip::ends(bytes) => zip::read(bytes),
+        None => Err(ArchiveError::Unknown),
+    }
+}

@@ -1,0 +1,97 @@
+use thiserror::Error;
+
+use super::Kind;
+use crate::{
+    TreeError,
+    limits::{MAX_ENTRIES, MAX_FILES},
+    path::PathProblem,
+};
+
+/// Why an archive is refused.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// The bytes are of no kind that is read.
+    #[error("it is neither a zip nor a tar; pack the skill's folder as a zip")]
+    Unknown,
+    /// It breaks the rules of its format.
+    #[error("{}{why}; pack it again or load it again", at(entry.as_ref()))]
+    Malformed {
+        /// What it began as.
+        kind: Kind,
+        /// The entry at which it was found.
+        entry: Option<String>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Two programs could see different files in it.
+    #[error(
+        "{}{why}, so that programs could see different files in it; pack it again",
+        at(entry.as_ref())
+    )]
+    Confusion {
+        /// The entry at which it was found.
+        entry: Option<String>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// An entry is encrypted.
+    #[error("`{}` is encrypted; pack it again without a password", .0.escape_debug())]
+    Encrypted(String),
+    /// An entry is a link.
+    #[error("`{}` is a link; pack the file itself in its place", .0.escape_debug())]
+    Link(String),
+    /// An entry is neither a file nor a folder.
+    #[error("`{}` is neither a plain file nor a folder; leave it out", .0.escape_debug())]
+    FileType(String),
+    /// There is too much of it.
+    #[error("{0}; leave out what the skill does not need")]
+    TooLarge(String),
+    /// It has too many entries.
+    #[error(
+        "it has more than {MAX_FILES} files or {MAX_ENTRIES} entries; leave out what the skill does not need"
+    )]
+    TooManyFiles,
+    /// SKILL.md is not where it belongs.
+    #[error("{0}; put SKILL.md and its files into one folder and pack that")]
+    Layout(String),
+    /// An entry cannot be a file of a skill.
+    #[error("{0}; rename it or leave it out, and pack it again")]
+    Entry(TreeError),
+}
+
+impl ArchiveError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown => "not_an_archive",
+            Self::Malformed { kind: Kind::Zip, .. } => "zip_malformed",
+            Self::Malformed { .. } => "tar_malformed",
+            Self::Confusion { .. } => "zip_confusion",
+            Self::Encrypted(_) => "encrypted",
+            Self::Link(_) => "link",
+            Self::FileType(_) => "file_type",
+            Self::TooLarge(_) => "too_large",
+            Self::TooManyFiles => "too_many_files",
+            Self::Layout(_) => "layout",
+            Self::Entry(error) => error.code(),
+        }
+    }
+
+    /// A path that no file of a skill can have.
+    pub(super) fn path(path: &str, problem: PathProblem) -> Self {
+        Self::Entry(TreeError::Path { path: path.to_owned(), problem })
+    }
+}
+
+impl From<TreeError> for ArchiveError {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::TooLarge(why) => Self::TooLarge(why),
+            error => Self::Entry(error),
+        }
+    }
+}
+
+fn at(entry: Option<&String>) -> String {
+    entry.map(|entry| format!("`{}`: ", entry.escape_debug())).unwrap_or_default()
+}

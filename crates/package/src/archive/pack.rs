@@ -1,0 +1,116 @@
+use std::io::Write as _;
+
+use flate2::{Compression, Crc, write::DeflateEncoder};
+
+use super::{
+    ArchiveError,
+    gathered::{is_junk, most_unpacked},
+};
+use crate::{
+    File, Tree,
+    limits::MAX_ARCHIVE_BYTES,
+    path::{self, PathProblem},
+};
+
+/// The first moment that a zip can tell, so that it does not matter when it is packed.
+const TIME: [u8; 4] = [0, 0, 0x21, 0];
+/// Made on Unix, so that permissions count, with version 2.0 of the format.
+const MADE_BY: [u8; 2] = [20, 3];
+const NEEDS: [u8; 2] = [20, 0];
+const UTF8: u16 = 1 << 11;
+
+/// The files of a skill as a zip with one folder. The same files always give the same bytes.
+pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
+    if name.contains('/') || is_junk(name) {
+        let why = "it is no name of a skill's folder".to_owned();
+        return Err(ArchiveError::path(name, PathProblem::Characters(why)));
+    }
+    let mut zip = Zip::default();
+    for (path, file) in tree.files() {
+        let path = format!("{name}/{path}");
+        path::check(&path).map_err(|problem| ArchiveError::path(&path, problem))?;
+        if !is_junk(&path) {
+            zip.add(&path, file)?;
+        }
+    }
+    let bytes = zip.finish();
+    if bytes.len() as u64 > MAX_ARCHIVE_BYTES {
+        return Err(ArchiveError::TooLarge(format!(
+            "the packed skill has {} bytes; at most {MAX_ARCHIVE_BYTES} are read again",
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
+#[derive(Default)]
+struct Zip {
+    bytes: Vec<u8>,
+    directory: Vec<u8>,
+    entries: u16,
+}
+
+impl Zip {
+    fn add(&mut self, path: &str, file: &File) -> Result<(), ArchiveError> {
+        let deflated = deflate(&file.bytes).map_err(|error| {
+            ArchiveError::Entry(crate::TreeError::Io { path: path.into(), error })
+        })?;
+        let (method, packed) = match &deflated {
+            Some(deflated) => (8, deflated),
+            None => (0, &file.bytes),
+        };
+        let described = describe(path, file, method, packed.len());
+        let mode: u32 = if file.executable { 0o100_755 } else { 0o100_644 };
+        self.directory.extend(b"PK\x01\x02");
+        self.directory.extend(MADE_BY);
+        self.directory.extend(&described);
+        // No comment, the first disk, no internal attributes.
+        self.directory.extend([0; 6]);
+        self.directory.extend((mode << 16).to_le_bytes());
+        self.directory.extend((self.bytes.len() as u32).to_le_bytes());
+        self.directory.extend(path.as_bytes());
+        self.bytes.extend(b"PK\x03\x04");
+        self.bytes.extend(&described);
+        self.bytes.extend(path.as_bytes());
+        self.bytes.extend(packed);
+        self.entries += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let start = (self.bytes.len() as u32).to_le_bytes();
+        let size = (self.directory.len() as u32).to_le_bytes();
+        let entries = self.entries.to_le_bytes();
+        self.bytes.append(&mut self.directory);
+        let end: [&[u8]; 7] = [b"PK\x05\x06", &[0; 4], &entries, &entries, &size, &start, &[0; 2]];
+        self.bytes.extend(end.concat());
+        self.bytes
+    }
+}
+
+/// What directory and header both say, from the version that is needed to the lengths.
+fn describe(path: &str, file: &File, method: u16, packed: usize) -> Vec<u8> {
+    let mut crc = Crc::new();
+    crc.update(&file.bytes);
+    let mut fields = Vec::from(NEEDS);
+    fields.extend(UTF8.to_le_bytes());
+    fields.extend(method.to_le_bytes());
+    fields.extend(TIME);
+    for number in [crc.sum(), packed as u32, file.bytes.len() as u32] {
+        fields.extend(number.to_le_bytes());
+    }
+    fields.extend((path.len() as u16).to_le_bytes());
+    // No extra fields.
+    fields.extend([0; 2]);
+    fields
+}
+
+/// The bytes deflated, unless they do not shrink, or shrink so much that they look like an attack.
+fn deflate(bytes: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
+    let mut deflating = DeflateEncoder::new(Vec::new(), Compression::default());
+    deflating.write_all(bytes)?;
+    let deflated = deflating.finish()?;
+    let shrinks = deflated.len() < bytes.len();
+    let looks_sound = bytes.len() as u64 <= most_unpacked(deflated.len() as u64);
+    Ok((shrinks && looks_sound).then_some(deflated))
+}

@@ -1,0 +1,232 @@
+//! A tar, plain or packed with gzip: plain files and folders only. Long names come from the next
+//! entry's record as GNU or POSIX write it; every other extension is refused.
+
+use std::io::{self, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use tar::{EntryType, Header};
+
+use super::{
+    ArchiveError, Kind,
+    gathered::{Gathered, check_size, is_junk, most_unpacked, text},
+};
+use crate::{
+    File, Tree,
+    limits::{MAX_RATIO, MAX_TAR_BYTES, MAX_TAR_RECORD_BYTES},
+};
+
+mod record;
+
+use record::Described;
+
+const BLOCK: usize = 512;
+
+/// Whether bytes begin with the header of a tar.
+pub(super) fn begins(bytes: &[u8]) -> bool {
+    bytes.first_chunk::<BLOCK>().is_some_and(|block| {
+        let header = Header::from_byte_slice(block);
+        block[0] != 0 && header.cksum().is_ok_and(|sum| sum == checksum(header))
+    })
+}
+
+/// All files of a tar.
+pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
+    Blocks { source: bytes, kind: Kind::Tar }.entries()
+}
+
+/// All files of a tar that was packed with gzip.
+pub(super) fn read_gz(bytes: &[u8]) -> Result<Tree, ArchiveError> {
+    let left = most_unpacked(bytes.len() as u64).min(MAX_TAR_BYTES);
+    let source = Bounded { source: MultiGzDecoder::new(bytes), left };
+    Blocks { source, kind: Kind::TarGz }.entries()
+}
+
+/// Fails as soon as more comes out than may.
+struct Bounded<R> {
+    source: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(read)
+    }
+}
+
+struct Blocks<R> {
+    source: R,
+    kind: Kind,
+}
+
+impl<R: Read> Blocks<R> {
+    fn entries(mut self) -> Result<Tree, ArchiveError> {
+        let mut gathered = Gathered::default();
+        let mut described = Described::default();
+        while let Some(header) = self.header()? {
+            let size = header.entry_size().map_err(|_| self.malformed("its size is no number"))?;
+            if is_record(header.entry_type()) {
+                self.describe(&header, size, &mut described)?;
+                continue;
+            }
+            let described = std::mem::take(&mut described);
+            let path = described.path.unwrap_or_else(|| header.path_bytes().into_owned());
+            if described.size.is_some_and(|described| described != size) {
+                return Err(self.error(Some(&path), "it has two sizes"));
+            }
+            self.entry(&header, &path, size, &mut gathered)?;
+        }
+        if described != Described::default() {
+            return Err(self.malformed("its last entry is missing"));
+        }
+        self.rest()?;
+        gathered.finish()
+    }
+
+    /// Reads what describes the next entry, or all of them.
+    fn describe(
+        &mut self,
+        header: &Header,
+        size: u64,
+        described: &mut Described,
+    ) -> Result<(), ArchiveError> {
+        let name = header.path_bytes();
+        if size > MAX_TAR_RECORD_BYTES {
+            return Err(self.error(Some(&name), "it describes an entry at too great length"));
+        }
+        let record = self.content(size)?;
+        let read = match header.entry_type() {
+            EntryType::GNULongName => described.long_name(record),
+            EntryType::XHeader => described.extended(&record),
+            _ => record::check_global(&record),
+        };
+        read.map_err(|why| self.error(Some(&name), why))
+    }
+
+    fn entry(
+        &mut self,
+        header: &Header,
+        path: &[u8],
+        size: u64,
+        gathered: &mut Gathered,
+    ) -> Result<(), ArchiveError> {
+        gathered.count()?;
+        let path = without_here(text(path)?);
+        if is_junk(path) {
+            return self.skip(size);
+        }
+        let is_folder = match header.entry_type() {
+            EntryType::Directory => true,
+            // How the oldest tars write a folder.
+            EntryType::Regular => path.ends_with('/'),
+            EntryType::Symlink | EntryType::Link | EntryType::GNULongLink => {
+                return Err(ArchiveError::Link(path.to_owned()));
+            }
+            _ => return Err(ArchiveError::FileType(path.to_owned())),
+        };
+        if is_folder && size > 0 {
+            return Err(self.error(Some(path.as_bytes()), "it is a folder with content"));
+        }
+        if is_folder {
+            let path = path.strip_suffix('/').unwrap_or(path);
+            return if matches!(path, "" | ".") { Ok(()) } else { gathered.folder(path) };
+        }
+        check_size(path, size)?;
+        let mode = header.mode().map_err(|_| self.malformed("its mode is no number"))?;
+        let bytes = self.content(size)?;
+        gathered.file(path, File { bytes, executable: mode & 0o111 != 0 })
+    }
+
+    /// The next header, or none at the end.
+    fn header(&mut self) -> Result<Option<Header>, ArchiveError> {
+        let mut header = Header::new_old();
+        let read = self.source.read_exact(header.as_mut_bytes());
+        read.map_err(|error| self.io(&error))?;
+        if header.as_bytes().iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        match header.cksum() {
+            Ok(sum) if sum == checksum(&header) => Ok(Some(header)),
+            _ => Err(self.malformed("the header of an entry is damaged")),
+        }
+    }
+
+    /// So many bytes, and what fills up their last block.
+    fn content(&mut self, size: u64) -> Result<Vec<u8>, ArchiveError> {
+        let mut bytes = vec![0; size as usize];
+        self.source.read_exact(&mut bytes).map_err(|error| self.io(&error))?;
+        self.skip_exactly(padding(size))?;
+        Ok(bytes)
+    }
+
+    fn skip(&mut self, size: u64) -> Result<(), ArchiveError> {
+        self.skip_exactly(size)?;
+        self.skip_exactly(padding(size))
+    }
+
+    fn skip_exactly(&mut self, size: u64) -> Result<(), ArchiveError> {
+        let skipped = io::copy(&mut (&mut self.source).take(size), &mut io::sink());
+        match skipped {
+            Ok(skipped) if skipped == size => Ok(()),
+            Ok(_) => Err(self.malformed(CUT_OFF)),
+            Err(error) => Err(self.io(&error)),
+        }
+    }
+
+    /// Nothing but zeros follows the end. Reading it all is also what checks the sums of gzip.
+    fn rest(&mut self) -> Result<(), ArchiveError> {
+        let mut buffer = [0; 16 * BLOCK];
+        loop {
+            let read = self.source.read(&mut buffer).map_err(|error| self.io(&error))?;
+            if read == 0 {
+                return Ok(());
+            }
+            if buffer[..read].iter().any(|byte| *byte != 0) {
+                return Err(self.malformed("something follows its end"));
+            }
+        }
+    }
+
+    fn io(&self, error: &io::Error) -> ArchiveError {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => ArchiveError::TooLarge(format!(
+                "it has more than {MAX_TAR_BYTES} bytes or {MAX_RATIO} times its size, unpacked"
+            )),
+            io::ErrorKind::UnexpectedEof => self.malformed(CUT_OFF),
+            _ => self.malformed("its gzip data is damaged, or something follows its end"),
+        }
+    }
+
+    fn malformed(&self, why: &'static str) -> ArchiveError {
+        self.error(None, why)
+    }
+
+    fn error(&self, entry: Option<&[u8]>, why: &'static str) -> ArchiveError {
+        let entry = entry.map(|entry| String::from_utf8_lossy(entry).into_owned());
+        ArchiveError::Malformed { kind: self.kind, entry, why }
+    }
+}
+
+const CUT_OFF: &str = "it is cut off";
+
+fn is_record(kind: EntryType) -> bool {
+    matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader)
+}
+
+fn padding(size: u64) -> u64 {
+    size.next_multiple_of(BLOCK as u64) - size
+}
+
+fn checksum(header: &Header) -> u32 {
+    let bytes = header.as_bytes();
+    let others = bytes[..148].iter().chain(&bytes[156..]);
+    // The sum itself counts as eight blanks.
+    others.map(|byte| u32::from(*byte)).sum::<u32>() + 8 * u32::from(b' ')
+}
+
+/// `tar -C folder .` puts `./` before every path.
+fn without_here(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
+}

@@ -1,0 +1,122 @@
+/// What records say about the entry that follows them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Described {
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) size: Option<u64>,
+}
+
+/// Fields that make something else of an entry than its header says.
+const STRANGE: [&[u8]; 5] =
+    [b"hdrcharset", b"SCHILY.realsize", b"SCHILY.filetype", b"SUN.holesdata", b"GNU.sparse"];
+
+const TWO_NAMES: &str = "it has two long names";
+
+impl Described {
+    /// The record of a long name as GNU writes it.
+    pub(super) fn long_name(&mut self, mut record: Vec<u8>) -> Result<(), &'static str> {
+        if record.last() == Some(&0) {
+            record.pop();
+        }
+        set(&mut self.path, record, TWO_NAMES)
+    }
+
+    /// An extended header as POSIX describes it.
+    pub(super) fn extended(&mut self, record: &[u8]) -> Result<(), &'static str> {
+        for field in fields(record) {
+            let (key, value) = field?;
+            match key {
+                b"path" => set(&mut self.path, value.to_owned(), TWO_NAMES)?,
+                b"size" => {
+                    let size = str::from_utf8(value).ok().and_then(|size| size.parse().ok());
+                    set(&mut self.size, size.ok_or("its size is no number")?, "it has two sizes")?;
+                }
+                key => check_plain(key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a header for all entries that changes what they are. Others tell when and by whom they
+/// were made, or from which commit.
+pub(super) fn check_global(record: &[u8]) -> Result<(), &'static str> {
+    for field in fields(record) {
+        match field?.0 {
+            b"path" | b"linkpath" | b"size" => {
+                return Err("it gives all entries the same name or size");
+            }
+            key => check_plain(key)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_plain(key: &[u8]) -> Result<(), &'static str> {
+    if STRANGE.iter().any(|strange| key.starts_with(strange)) {
+        return Err("it is described by an extension of tar that is not read");
+    }
+    Ok(())
+}
+
+fn set<T>(place: &mut Option<T>, value: T, twice: &'static str) -> Result<(), &'static str> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(twice),
+    }
+}
+
+/// A key and its value.
+type Field<'a> = (&'a [u8], &'a [u8]);
+
+/// Lines of the form `<length> <key>=<value>`, whose length counts the whole line. Values may have
+/// line breaks.
+fn fields(mut record: &[u8]) -> impl Iterator<Item = Result<Field<'_>, &'static str>> {
+    std::iter::from_fn(move || {
+        if record.is_empty() {
+            return None;
+        }
+        let field = take_field(&mut record);
+        if field.is_none() {
+            record = &[];
+        }
+        Some(field.ok_or("it is described by a broken record"))
+    })
+}
+
+fn take_field<'a>(record: &mut &'a [u8]) -> Option<Field<'a>> {
+    let blank = record.iter().position(|byte| *byte == b' ')?;
+    let length: usize = str::from_utf8(&record[..blank]).ok()?.parse().ok()?;
+    let line = record.split_off(..length)?;
+    let field = line.get(blank + 1..)?.strip_suffix(b"\n")?;
+    let equals = field.iter().position(|byte| *byte == b'=')?;
+    Some((&field[..equals], &field[equals + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_headers() {
+        let read = |record: &[u8]| {
+            let mut described = Described::default();
+            described.extended(record).map(|()| described)
+        };
+        let described = read(b"12 path=a/b\n11 size=12\n16 x=\nany\nthing\n").unwrap();
+        assert_eq!(described, Described { path: Some(b"a/b".into()), size: Some(12) });
+        for bad in [
+            &b"x"[..],
+            b"99 path=a\n",
+            b"0 path=a\n",
+            b"10 path=a\n10 path=b\n",
+            b"11 size=-1\n",
+            b"24 GNU.sparse.name=evil\n",
+            b"9 path=a",
+        ] {
+            assert!(read(bad).is_err(), "{}", bad.escape_ascii());
+        }
+        assert!(check_global(b"11 comment=\n").is_err(), "its length is wrong");
+        assert!(check_global(b"12 comment=\n").is_ok());
+        assert!(check_global(b"10 path=a\n").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! A zip, as far as all programs agree about it: from its end, from its directory and from its
+//! beginning, the same entries are seen, one after the other, without anything between them.
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use super::{
+    ArchiveError, Kind,
+    gathered::{Gathered, check_size, is_junk, most_unpacked, text},
+};
+use crate::{File, Tree, limits::MAX_TREE_BYTES};
+
+mod directory;
+mod end;
+mod extra;
+mod fields;
+mod local;
+
+use directory::Entry;
+use end::End;
+
+/// Whether bytes end like a zip.
+pub(super) fn ends(bytes: &[u8]) -> bool {
+    End::find(bytes).is_some()
+}
+
+/// All files of a zip.
+pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
+    let end = End::read(bytes)?;
+    let entries = directory::read(&bytes[end.directory.clone()], end.entries)?;
+    check_places(&entries, end.directory.start)?;
+    check_sizes(&entries)?;
+    let mut gathered = Gathered::default();
+    for (index, entry) in entries.iter().enumerate() {
+        gathered.count()?;
+        let next = entries.get(index + 1).map_or(end.directory.start, Entry::start);
+        let packed = local::data(&bytes[entry.start()..next], entry)?;
+        add(entry, packed, &mut gathered)?;
+    }
+    gathered.finish()
+}
+
+fn add(entry: &Entry, packed: &[u8], gathered: &mut Gathered) -> Result<(), ArchiveError> {
+    let path = text(entry.name)?;
+    if is_junk(path) {
+        return Ok(());
+    }
+    let executable = entry.mode & 0o111 != 0;
+    let folder = path.strip_suffix('/');
+    match (entry.mode & 0o170_000, folder) {
+        (0 | 0o040_000, Some(folder)) if entry.size == 0 => {
+            content(entry, packed)?;
+            gathered.folder(folder)
+        }
+        (0 | 0o100_000, None) => {
+            check_size(path, entry.size)?;
+            gathered.file(path, File { bytes: content(entry, packed)?, executable })
+        }
+        (0o120_000, _) => Err(ArchiveError::Link(path.to_owned())),
+        _ => Err(ArchiveError::FileType(path.to_owned())),
+    }
+}
+
+/// Entries lie one after the other, from the first byte on. What lies between two is looked at
+/// with the later one.
+fn check_places(entries: &[Entry], directory: usize) -> Result<(), ArchiveError> {
+    if entries.first().map_or(directory, Entry::start) != 0 {
+        return Err(confusion("something lies before its first entry"));
+    }
+    let starts = entries.iter().skip(1).map(Entry::start).chain([directory]);
+    for (entry, next) in entries.iter().zip(starts) {
+        if entry.least_end() > next as u64 {
+            return Err(entry.malformed("it overlaps with another entry or is out of order"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses by what the directory promises. More than that is never unpacked.
+fn check_sizes(entries: &[Entry]) -> Result<(), ArchiveError> {
+    let mut all: u64 = 0;
+    for entry in entries {
+        if entry.size > most_unpacked(entry.packed) {
+            return Err(ArchiveError::TooLarge(format!(
+                "`{}` becomes {} bytes from {}, as only attacks do",
+                entry.path().escape_debug(),
+                entry.size,
+                entry.packed
+            )));
+        }
+        all = all.saturating_add(entry.size);
+    }
+    if all > MAX_TREE_BYTES {
+        return Err(ArchiveError::TooLarge(format!(
+            "its files have {all} bytes together; a skill has at most {MAX_TREE_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+fn content(entry: &Entry, packed: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    let bytes = if entry.is_stored() { Some(packed.to_vec()) } else { inflate(packed, entry.size) };
+    let bytes = bytes.filter(|bytes| bytes.len() as u64 == entry.size);
+    let bytes =
+        bytes.ok_or_else(|| entry.malformed("its packed bytes are not what they should"))?;
+    let mut crc = Crc::new();
+    crc.update(&bytes);
+    if crc.sum() != entry.crc {
+        return Err(entry.malformed("its bytes are damaged"));
+    }
+    Ok(bytes)
+}
+
+/// Inflates exactly all of the bytes, to no more than one byte above the promised size.
+fn inflate(packed: &[u8], size: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let mut inflating = Decompress::new(false);
+    let status = inflating.decompress_vec(packed, &mut bytes, FlushDecompress::Finish).ok()?;
+    let complete = status == Status::StreamEnd && inflating.total_in() == packed.len() as u64;
+    complete.then_some(bytes)
+}
+
+fn malformed(why: &'static str) -> ArchiveError {
+    ArchiveError::Malformed { kind: Kind::Zip, entry: None, why }
+}
+
+fn confusion(why: &'static str) -> ArchiveError {
+    ArchiveError::Confusion { entry: None, why }
+}

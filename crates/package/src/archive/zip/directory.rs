@@ -1,0 +1,156 @@
+use super::{ArchiveError, Kind, extra::Extra, fields::Fields, local, malformed};
+
+const SIGNATURE: u32 = 0x0201_4b50;
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+
+/// Whether an entry is encrypted, in any of three ways.
+const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+/// Whether sum and sizes follow the packed bytes.
+const DESCRIBED: u16 = 1 << 3;
+/// Whether the name is UTF-8.
+const UTF8: u16 = 1 << 11;
+/// How hard it was packed, which does not matter.
+const EFFORT: u16 = 1 << 1 | 1 << 2;
+
+/// An entry as the directory describes it.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) flags: u16,
+    pub(super) method: u16,
+    pub(super) crc: u32,
+    /// How many bytes it has, packed.
+    pub(super) packed: u64,
+    /// How many bytes it has.
+    pub(super) size: u64,
+    /// Type and permissions, or 0 when the zip was not made on Unix.
+    pub(super) mode: u32,
+    start: usize,
+}
+
+impl Entry<'_> {
+    /// Where it begins.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The first byte that it cannot need.
+    pub(super) fn least_end(&self) -> u64 {
+        let head = local::LENGTH + self.name.len() as u64;
+        (self.start as u64).saturating_add(self.packed).saturating_add(head)
+    }
+
+    pub(super) fn is_stored(&self) -> bool {
+        self.method == STORED
+    }
+
+    /// Whether sum and sizes follow the packed bytes.
+    pub(super) fn is_described(&self) -> bool {
+        self.flags & DESCRIBED != 0
+    }
+
+    pub(super) fn path(&self) -> String {
+        String::from_utf8_lossy(self.name).into_owned()
+    }
+
+    pub(super) fn malformed(&self, why: &'static str) -> ArchiveError {
+        ArchiveError::Malformed { kind: Kind::Zip, entry: Some(self.path()), why }
+    }
+
+    pub(super) fn confusion(&self, why: &'static str) -> ArchiveError {
+        ArchiveError::Confusion { entry: Some(self.path()), why }
+    }
+
+    fn check(&self) -> Result<(), ArchiveError> {
+        if self.flags & ENCRYPTED != 0 {
+            return Err(ArchiveError::Encrypted(self.path()));
+        }
+        if self.flags & !(DESCRIBED | UTF8 | EFFORT) != 0 {
+            return Err(self.malformed("it needs an extension of zip that is not read"));
+        }
+        if ![STORED, DEFLATED].contains(&self.method) {
+            return Err(self.malformed("it is neither stored nor packed with deflate"));
+        }
+        if self.is_stored() && self.packed != self.size {
+            return Err(self.malformed("it is stored, but its sizes differ"));
+        }
+        Ok(())
+    }
+}
+
+/// The flags that matter for how an entry is read.
+pub(super) fn essential(flags: u16) -> u16 {
+    flags & !EFFORT
+}
+
+/// The entries of a directory, which has nothing but them.
+pub(super) fn read(bytes: &[u8], count: usize) -> Result<Vec<Entry<'_>>, ArchiveError> {
+    let mut fields = Fields(bytes);
+    let mut entries = Vec::with_capacity(count);
+    for _ in 0..count {
+        entries.push(entry(&mut fields)?);
+    }
+    if !fields.is_empty() {
+        return Err(malformed("its directory has more than its entries"));
+    }
+    Ok(entries)
+}
+
+/// Lengths and the like that are looked at only while the directory is read.
+struct Rest<'a> {
+    extra: &'a [u8],
+    comment: &'a [u8],
+    disk: u16,
+    sizes: [u32; 3],
+}
+
+fn entry<'a>(fields: &mut Fields<'a>) -> Result<Entry<'a>, ArchiveError> {
+    let read = header(fields).ok_or_else(|| malformed("its directory is damaged"))?;
+    let (mut entry, rest) = read;
+    let extra = Extra::read(rest.extra);
+    let mut extra = extra.ok_or_else(|| entry.malformed("its extra fields are damaged"))?;
+    // In this order, whichever of them are large.
+    let [size, packed, start] = rest.sizes.map(|number| extra.widen(number));
+    let (Some(size), Some(packed), Some(start)) = (size, packed, start) else {
+        return Err(entry.malformed("a large number is missing"));
+    };
+    (entry.size, entry.packed) = (size, packed);
+    entry.start = usize::try_from(start).unwrap_or(usize::MAX);
+    if extra.encrypted {
+        return Err(ArchiveError::Encrypted(entry.path()));
+    }
+    if !extra.is_used_up() {
+        return Err(entry.confusion("it has two sizes"));
+    }
+    if !extra.keeps_name(entry.name) {
+        return Err(entry.confusion("it has two names"));
+    }
+    if !rest.comment.is_empty() {
+        return Err(entry.confusion("it has a comment"));
+    }
+    if rest.disk != 0 {
+        return Err(entry.malformed("it lies in another file"));
+    }
+    entry.check()?;
+    Ok(entry)
+}
+
+fn header<'a>(fields: &mut Fields<'a>) -> Option<(Entry<'a>, Rest<'a>)> {
+    if fields.u32()? != SIGNATURE {
+        return None;
+    }
+    let _versions = fields.u32()?;
+    let (flags, method) = (fields.u16()?, fields.u16()?);
+    let _time = fields.u32()?;
+    let crc = fields.u32()?;
+    let (packed, size) = (fields.u32()?, fields.u32()?);
+    let lengths = [fields.u16()?, fields.u16()?, fields.u16()?];
+    let disk = fields.u16()?;
+    let _internal = fields.u16()?;
+    let mode = fields.u32()? >> 16;
+    let start = fields.u32()?;
+    let [name, extra, comment] = lengths.map(|length| fields.take(length.into()));
+    let entry = Entry { name: name?, flags, method, crc, packed: 0, size: 0, mode, start: 0 };
+    Some((entry, Rest { extra: extra?, comment: comment?, disk, sizes: [size, packed, start] }))
+}

@@ -1,0 +1,135 @@
+use std::ops::Range;
+
+use super::{ArchiveError, confusion, fields::Fields, malformed};
+use crate::limits::MAX_ENTRIES;
+
+const SIGNATURE: &[u8] = b"PK\x05\x06";
+const LENGTH: usize = 22;
+const LARGE: u32 = 0x0606_4b50;
+const LARGE_LENGTH: usize = 56;
+const LOCATOR: u32 = 0x0706_4b50;
+const LOCATOR_LENGTH: usize = 20;
+
+/// What the end of a zip says.
+pub(super) struct End {
+    /// Where the directory lies.
+    pub(super) directory: Range<usize>,
+    /// How many entries it has.
+    pub(super) entries: usize,
+}
+
+/// Numbers of an end record, the old one or that of large zips.
+struct Numbers {
+    here: u64,
+    entries: u64,
+    size: u64,
+    start: u64,
+}
+
+impl End {
+    /// The place of the last end record, before any comment.
+    pub(super) fn find(bytes: &[u8]) -> Option<usize> {
+        let from = bytes.len().saturating_sub(LENGTH + usize::from(u16::MAX));
+        let at = bytes[from..].windows(SIGNATURE.len()).rposition(|window| window == SIGNATURE)?;
+        Some(from + at)
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ArchiveError> {
+        let at = Self::find(bytes).ok_or_else(|| malformed("its end is missing"))?;
+        let numbers = Self::record(&bytes[at..])?;
+        if numbers.start.saturating_add(numbers.size) == at as u64 {
+            return Self::new(&numbers);
+        }
+        let Some(locator) = at.checked_sub(LOCATOR_LENGTH) else {
+            return Err(malformed("its directory is cut off"));
+        };
+        let large = large(bytes, locator, at)
+            .filter(|large| numbers.agree(large))
+            .ok_or_else(|| confusion("something lies before it or behind its directory"))?;
+        Self::new(&large)
+    }
+
+    fn record(record: &[u8]) -> Result<Numbers, ArchiveError> {
+        let Some((numbers, disks, comment_length)) = numbers(Fields(record)) else {
+            return Err(malformed("its end is cut off"));
+        };
+        if disks != (0, 0) {
+            return Err(malformed("it is part of a zip in several files"));
+        }
+        let comment = &record[LENGTH..];
+        if comment.len() != comment_length {
+            return Err(confusion("something follows its end"));
+        }
+        if !comment.is_empty() && !is_commit(comment) {
+            return Err(confusion("it has a comment"));
+        }
+        Ok(numbers)
+    }
+
+    fn new(numbers: &Numbers) -> Result<Self, ArchiveError> {
+        if numbers.here != numbers.entries {
+            return Err(malformed("its end tells two numbers of entries"));
+        }
+        if numbers.entries > MAX_ENTRIES as u64 {
+            return Err(ArchiveError::TooManyFiles);
+        }
+        let start = numbers.start as usize;
+        let directory = start..start + numbers.size as usize;
+        Ok(Self { directory, entries: numbers.entries as usize })
+    }
+}
+
+impl Numbers {
+    /// Whether the record of a large zip says the same, where this one says anything.
+    fn agree(&self, large: &Self) -> bool {
+        let count = |a: u64, b| a == b || a == u64::from(u16::MAX);
+        let place = |a: u64, b| a == b || a == u64::from(u32::MAX);
+        count(self.here, large.here)
+            && count(self.entries, large.entries)
+            && place(self.size, large.size)
+            && place(self.start, large.start)
+    }
+}
+
+/// The numbers of the old record, its disks, and the length of its comment.
+fn numbers(mut fields: Fields) -> Option<(Numbers, (u16, u16), usize)> {
+    fields.take(SIGNATURE.len())?;
+    let disks = (fields.u16()?, fields.u16()?);
+    let numbers = Numbers {
+        here: fields.u16()?.into(),
+        entries: fields.u16()?.into(),
+        size: fields.u32()?.into(),
+        start: fields.u32()?.into(),
+    };
+    Some((numbers, disks, fields.u16()?.into()))
+}
+
+/// The numbers of a large zip, whose record and locator lie right between directory and end.
+fn large(bytes: &[u8], locator: usize, end: usize) -> Option<Numbers> {
+    let record = locator.checked_sub(LARGE_LENGTH)?;
+    let mut fields = Fields(&bytes[locator..end]);
+    let found = (fields.u32()?, fields.u32()?, fields.u64()?, fields.u32()?);
+    if found != (LOCATOR, 0, record as u64, 1) {
+        return None;
+    }
+    let mut fields = Fields(&bytes[record..locator]);
+    // The length of a record does not count its signature and itself.
+    let head = (fields.u32()?, fields.u64()?);
+    let _versions = fields.u32()?;
+    let disks = (fields.u32()?, fields.u32()?);
+    if (head, disks) != ((LARGE, LARGE_LENGTH as u64 - 12), (0, 0)) {
+        return None;
+    }
+    let numbers = Numbers {
+        here: fields.u64()?,
+        entries: fields.u64()?,
+        size: fields.u64()?,
+        start: fields.u64()?,
+    };
+    (numbers.start.checked_add(numbers.size)? == record as u64).then_some(numbers)
+}
+
+/// Git writes the commit that an archive was made of.
+fn is_commit(comment: &[u8]) -> bool {
+    matches!(comment.len(), 40 | 64) && comment.iter().all(u8::is_ascii_hexdigit)
+}

@@ -1,0 +1,61 @@
+use flate2::Crc;
+
+use super::fields::Fields;
+
+const LARGE: u16 = 0x0001;
+const UNICODE_PATH: u16 = 0x7075;
+const AES: u16 = 0x9901;
+
+/// Those extra fields of an entry that change what it is. Times and owners are ignored.
+#[derive(Default)]
+pub(super) struct Extra<'a> {
+    large: Option<Fields<'a>>,
+    unicode_path: Option<&'a [u8]>,
+    /// Whether it is encrypted.
+    pub(super) encrypted: bool,
+}
+
+impl<'a> Extra<'a> {
+    /// Reads all fields, unless they are broken or one is there twice.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let mut extra = Self::default();
+        let mut fields = Fields(bytes);
+        while !fields.is_empty() {
+            let (kind, length) = (fields.u16()?, fields.u16()?);
+            let value = fields.take(length.into())?;
+            let twice = match kind {
+                LARGE => extra.large.replace(Fields(value)).is_some(),
+                UNICODE_PATH => extra.unicode_path.replace(value).is_some(),
+                AES => std::mem::replace(&mut extra.encrypted, true),
+                _ => false,
+            };
+            if twice {
+                return None;
+            }
+        }
+        Some(extra)
+    }
+
+    /// A number that is too large for its place stands among the extra fields instead.
+    pub(super) fn widen(&mut self, number: u32) -> Option<u64> {
+        match &mut self.large {
+            Some(large) if number == u32::MAX => large.u64(),
+            _ => Some(number.into()),
+        }
+    }
+
+    /// Whether every large number was asked for.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.large.is_none_or(Fields::is_empty)
+    }
+
+    /// Whether no other name is given among the extra fields.
+    pub(super) fn keeps_name(&self, name: &[u8]) -> bool {
+        self.unicode_path.is_none_or(|value| {
+            let mut crc = Crc::new();
+            crc.update(name);
+            let head = [&[1], &crc.sum().to_le_bytes()[..]].concat();
+            value.strip_prefix(head.as_slice()) == Some(name)
+        })
+    }
+}

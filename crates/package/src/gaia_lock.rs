@@ -1,0 +1,316 @@
+//! `skill-lock.json`, the lock of GAIA: the keys of its specification and those of its product in
+//! one object, so that both can read what we write and we what they wrote.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use savoir_skill::permission::{Permission, Tier};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::{
+    limits::MAX_LOCK_BYTES,
+    manifest::{check_name, is_absolute, is_integrity},
+    path,
+    place::{self, FileError, Text},
+};
+
+/// Its name.
+pub const FILE: &str = "skill-lock.json";
+
+/// The version of both formats.
+const FORMAT: u64 = 1;
+
+/// What GAIA has installed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GaiaLock {
+    /// When it was written, as RFC 3339.
+    pub generated_at: Option<String>,
+    /// The skills by name.
+    pub skills: BTreeMap<String, GaiaSkill>,
+    /// Keys that nobody here knows.
+    pub unknown: Map<String, Value>,
+}
+
+/// One skill that GAIA has installed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GaiaSkill {
+    /// Its version.
+    pub version: String,
+    /// The integrity of its tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<String>,
+    /// How far it is trusted; always the same as `installed_tier`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub security_tier: Option<Tier>,
+    /// When it was installed, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_at: Option<String>,
+    /// The hash of everything it needs; see [`dependencies_hash`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies_hash: Option<String>,
+    /// The range that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<String>,
+    /// The kind of source, such as `registry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The address of the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
+    /// The name of the archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_filename: Option<String>,
+    /// The SHA-256 of the archive, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_sha256: Option<String>,
+    /// What the skill claims itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_tier: Option<Tier>,
+    /// What its signature attests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attested_tier: Option<Tier>,
+    /// How far it is trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_tier: Option<Tier>,
+    /// Its signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<GaiaSignature>,
+    /// What it may do.
+    #[serde(default)]
+    pub permissions: Vec<Permission>,
+    /// Files that were added when it was installed, with their SHA-256.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generated: BTreeMap<String, String>,
+    /// Keys that nobody here knows.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+/// What is kept of a signature.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GaiaSignature {
+    /// Whether there is one.
+    pub signed: bool,
+    /// The id of the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// Whose key it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publisher: Option<String>,
+    /// What the key is trusted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Keys that nobody here knows.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+/// Why the lock was not read or not written.
+#[derive(Debug, Error)]
+pub enum GaiaLockError {
+    /// Its version is not ours.
+    #[error("{file}: `{key}` is {found}, and only 1 is known: update savoir")]
+    Version {
+        /// Which file.
+        file: String,
+        /// Which of the two keys.
+        key: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// It cannot be read, or is not a lock.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// An entry says what none can say.
+    #[error("{file}: `{skill}`: {why}")]
+    Entry {
+        /// Which file.
+        file: String,
+        /// Which skill.
+        skill: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl GaiaLockError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Version { .. } => "lock_from_the_future",
+            Self::File(FileError::Mistake(_)) | Self::Entry { .. } => "corrupt_lock",
+            Self::File(error) => error.code(),
+        }
+    }
+}
+
+impl GaiaLock {
+    /// Reads the file; one that is not there is empty.
+    pub fn read(path: &Path) -> Result<Self, GaiaLockError> {
+        match place::read(path, MAX_LOCK_BYTES)? {
+            Some(text) => Self::parse(&path.display().to_string(), &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the text of the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, GaiaLockError> {
+        let mut root: Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| corrupt(file, text, &error))?;
+        check_versions(file, &mut root)?;
+        let wrong = |what: &str| {
+            let mistake = Text { file, text }.mistake(0, what);
+            GaiaLockError::File(mistake.into())
+        };
+        let generated_at = match root.shift_remove("generated_at") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(time)) => Some(time),
+            Some(_) => return Err(wrong("`generated_at` must be a text")),
+        };
+        let skills = match root.shift_remove("skills") {
+            None => Map::new(),
+            Some(Value::Object(skills)) => skills,
+            Some(_) => return Err(wrong("`skills` must be an object")),
+        };
+        let mut lock = Self { generated_at, skills: BTreeMap::new(), unknown: root };
+        for (name, entry) in skills {
+            let bad = |why: String| GaiaLockError::Entry {
+                file: file.to_owned(),
+                skill: name.clone(),
+                why,
+            };
+            let skill = GaiaSkill::deserialize(entry).map_err(|error| bad(error.to_string()))?;
+            check_name(&name).and_then(|()| skill.check()).map_err(bad)?;
+            lock.skills.insert(name, skill);
+        }
+        Ok(lock)
+    }
+
+    /// Writes the file, whole or not at all. Others that change it meanwhile are lost, unless all of
+    /// them use [`Self::update`].
+    pub fn write(&self, path: &Path) -> Result<(), GaiaLockError> {
+        for (name, skill) in &self.skills {
+            let bad = |why| GaiaLockError::Entry {
+                file: path.display().to_string(),
+                skill: name.clone(),
+                why,
+            };
+            check_name(name).and_then(|()| skill.check()).map_err(bad)?;
+        }
+        place::write(path, &self.to_text())?;
+        Ok(())
+    }
+
+    /// Reads the file, changes it and writes it again, while everyone else who does so waits.
+    pub fn update<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, GaiaLockError> {
+        // The lock itself is replaced, so that another file has to be held.
+        let beside = path.with_extension("json.lock");
+        let held = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&beside);
+        let held = held.and_then(|file| file.lock().map(|()| file));
+        let held = held.map_err(|error| FileError::io(&beside, error))?;
+        let mut lock = Self::read(path)?;
+        let answer = change(&mut lock);
+        lock.write(path)?;
+        drop(held);
+        Ok(answer)
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let mut root = Map::new();
+        root.insert("version".to_owned(), FORMAT.into());
+        root.insert("schema_version".to_owned(), FORMAT.into());
+        if let Some(time) = &self.generated_at {
+            root.insert("generated_at".to_owned(), time.as_str().into());
+        }
+        let skills = self.skills.iter().map(|(name, skill)| (name.clone(), json!(skill)));
+        root.insert("skills".to_owned(), Value::Object(skills.collect()));
+        root.extend(self.unknown.clone());
+        format!("{:#}\n", Value::Object(root))
+    }
+}
+
+impl GaiaSkill {
+    /// Sets how far the skill is trusted, under both of its names.
+    pub fn set_tier(&mut self, tier: Tier) {
+        self.security_tier = Some(tier);
+        self.installed_tier = Some(tier);
+    }
+
+    /// How far the skill is trusted: the lower one, should the two names disagree.
+    pub fn tier(&self) -> Tier {
+        let tiers = [self.security_tier, self.installed_tier];
+        tiers.into_iter().flatten().min().unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.integrity.as_deref().is_some_and(|text| !is_integrity(text)) {
+            return Err("`integrity` must be `sha256-` and a digest in base64".to_owned());
+        }
+        let local = [&self.source, &self.registry, &self.artifact_filename];
+        if let Some(text) = local.into_iter().flatten().find(|text| is_absolute(text)) {
+            return Err(format!("`{text}` is a path of one machine, and a lock is for all"));
+        }
+        if let Some(name) = self.artifact_filename.as_deref().filter(|name| !is_artifact(name)) {
+            return Err(format!("`{}` cannot be the name of an archive", name.escape_debug()));
+        }
+        for path in self.generated.keys() {
+            path::check(path).map_err(|why| format!("`{}`: {why}", path.escape_debug()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Letters, digits and `._+-`, of which a letter or digit comes first.
+fn is_artifact(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
+}
+
+/// One of the two keys will do; what is there must be 1.
+fn check_versions(file: &str, root: &mut Map<String, Value>) -> Result<(), GaiaLockError> {
+    let mut seen = false;
+    for key in ["version", "schema_version"] {
+        let Some(found) = root.shift_remove(key) else { continue };
+        if found.as_u64() != Some(FORMAT) {
+            let (file, found) = (file.to_owned(), found.to_string());
+            return Err(GaiaLockError::Version { file, key, found });
+        }
+        seen = true;
+    }
+    if seen {
+        return Ok(());
+    }
+    let found = "missing".to_owned();
+    Err(GaiaLockError::Version { file: file.to_owned(), key: "version", found })
+}
+
+fn corrupt(file: &str, text: &str, error: &serde_json::Error) -> FileError {
+    let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = line.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    // The library's message ends with the place, which we name ourselves.
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    Text { file, text }.mistake(at, message).into()
+}
+
+/// The hash of everything that a skill needs, resolved to exact versions: Node packages, Python
+/// packages, and skills with their versions.
+pub fn dependencies_hash(
+    node: &BTreeSet<String>,
+    python: &BTreeSet<String>,
+    skills: &BTreeMap<String, String>,
+) -> String {
+    let text = json!({ "node": node, "python": python, "skills": skills }).to_string();
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The ledger of everyone: all skills on a machine, however they came there.
+//!
+//! [`Ledger::open`] only lists folders and reads the ledgers of other tools, so that ten thousand
+//! skills are found in the blink of an eye. What costs more is asked of each [`Entry`]:
+//! [`Entry::details`] reads its SKILL.md, [`Entry::drift`] holds its files against the hash that the
+//! tool took which installed it, and [`Entry::adoption`] tells what a lock needs to take it over.
+//! Nothing is written.
+//!
+//! - `npx`, `gh` and `clawhub` know one tool each: its files and its hashes.
+//! - `files` reads a folder, `git` names it as git does, `order` sorts as JavaScript does.
+
+mod adoption;
+mod book;
+mod clash;
+mod clawhub;
+mod entry;
+mod files;
+mod gh;
+mod git;
+mod npx;
+mod order;
+mod origin;
+mod search;
+
+use std::{
+    collections::HashMap,
+    fmt::{self, Display, Write as _},
+    path::{Path, PathBuf},
+};
+
+use crate::agents::Agents;
+
+pub use adoption::{Adoption, Source};
+pub use clash::{Clash, Outcome};
+pub use entry::{Details, Drift, Entry, EntryError, Place, Unsure};
+pub use origin::{ClawHub, Gh, Npx, Origin};
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The agents of the user.
+    pub agents: Agents,
+    /// The project, if there is one.
+    pub project: Option<PathBuf>,
+    /// The folders of skills that Savoir installed, and what its lock holds each of them to.
+    pub own: HashMap<PathBuf, Option<String>>,
+}
+
+/// Something that could not be read. Everything else was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Warning {
+    fn new(path: &Path, reason: impl Display) -> Self {
+        Self { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+impl Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+/// All skills on a machine, for one user and one project.
+#[derive(Debug)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+    warnings: Vec<Warning>,
+}
+
+impl Ledger {
+    /// Finds all skills.
+    pub fn open(places: &Places) -> Self {
+        let (mut entries, warnings) = search::all(places);
+        entries.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
+        Self { entries, warnings }
+    }
+
+    /// The skills, sorted by name. A folder that a link leads to stands here once.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The skills of a name.
+    pub fn named(&self, name: &str) -> &[Entry] {
+        let start = self.entries.partition_point(|entry| entry.name() < name);
+        let count = self.entries[start..].partition_point(|entry| entry.name() == name);
+        &self.entries[start..start + count]
+    }
+
+    /// What could not be read.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// The names under which one agent sees more than one skill.
+    pub fn clashes(&self) -> Vec<Clash<'_>> {
+        clash::find(&self.entries)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests;

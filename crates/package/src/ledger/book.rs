@@ -1,0 +1,144 @@
+//! The ledgers of other tools, read by one rule: what is broken becomes a warning, the rest counts.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Origin, Warning};
+use crate::limits::MAX_LEDGER_BYTES;
+
+/// What a ledger says about skills, by the name of their folder.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) skills: HashMap<String, Arc<Origin>>,
+}
+
+/// How a ledger is written.
+pub(super) trait Writing {
+    /// One skill in it.
+    type Record: DeserializeOwned;
+
+    /// The versions of the file that are understood.
+    const VERSIONS: &'static [u64];
+
+    /// The name of the folder, and how the skill came there.
+    fn entry(&self, key: &str, record: Self::Record) -> (String, Origin);
+}
+
+#[derive(Deserialize)]
+struct Quick<R> {
+    version: u64,
+    skills: HashMap<String, R>,
+}
+
+/// Reads a ledger, if it is there.
+pub(super) fn read<W: Writing>(
+    path: &Path,
+    writing: &W,
+    warnings: &mut Vec<Warning>,
+) -> Option<Book> {
+    let bytes = match read_file(path) {
+        Ok(bytes) => bytes,
+        Err(error) if is_absent(&error) => return None,
+        Err(error) => {
+            warnings.push(Warning::new(path, error));
+            return None;
+        }
+    };
+    let mut book = Book::default();
+    let known = |version: u64| W::VERSIONS.contains(&version);
+    match serde_json::from_slice::<Quick<W::Record>>(&bytes) {
+        Ok(quick) if known(quick.version) => {
+            for (key, record) in quick.skills {
+                let (folder, origin) = writing.entry(&key, record);
+                book.skills.insert(folder, Arc::new(origin));
+            }
+        }
+        Ok(quick) => warnings.push(Warning::new(path, unknown_version(quick.version))),
+        Err(_) => read_slowly(path, &bytes, writing, &mut book, warnings),
+    }
+    Some(book)
+}
+
+/// Keeps the entries that are whole.
+fn read_slowly<W: Writing>(
+    path: &Path,
+    bytes: &[u8],
+    writing: &W,
+    book: &mut Book,
+    warnings: &mut Vec<Warning>,
+) {
+    let mut warn = |reason: String| warnings.push(Warning::new(path, reason));
+    let value: Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => return warn(format!("it is no JSON: {error}")),
+    };
+    match value.get("version").and_then(Value::as_u64) {
+        Some(version) if W::VERSIONS.contains(&version) => (),
+        Some(version) => return warn(unknown_version(version)),
+        None => return warn("it has no `version`".to_owned()),
+    }
+    let Some(skills) = value.get("skills").and_then(Value::as_object) else {
+        return warn("it has no `skills`".to_owned());
+    };
+    for (key, record) in skills {
+        match serde_json::from_value(record.clone()) {
+            Ok(record) => {
+                let (folder, origin) = writing.entry(key, record);
+                book.skills.insert(folder, Arc::new(origin));
+            }
+            Err(error) => warn(format!("`skills.{}`: {error}", key.escape_debug())),
+        }
+    }
+}
+
+fn unknown_version(version: u64) -> String {
+    format!("version {version} of this file is not known")
+}
+
+/// The bytes of a ledger that is not too large.
+pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let mut bytes = Vec::with_capacity(file.metadata()?.len().min(MAX_LEDGER_BYTES) as usize + 1);
+    file.take(MAX_LEDGER_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LEDGER_BYTES {
+        let message = format!("it has more than {MAX_LEDGER_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// Whether nothing is there to be read.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Every ledger that was read, so that none is read twice.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    books: HashMap<PathBuf, Option<Arc<Book>>>,
+}
+
+impl Shelf {
+    /// The ledger at a path.
+    pub(super) fn book<W: Writing>(
+        &mut self,
+        path: PathBuf,
+        writing: &W,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<Arc<Book>> {
+        if let Some(book) = self.books.get(&path) {
+            return book.clone();
+        }
+        let book = read(&path, writing, warnings).map(Arc::new);
+        self.books.insert(path, book.clone());
+        book
+    }
+}

@@ -1,0 +1,140 @@
+//! The name that git gives to a folder: the SHA-1 of its tree.
+
+use sha1::{Digest as _, Sha1};
+
+use super::{
+    files::{Item, Kind},
+    hex,
+};
+
+type Digest = [u8; 20];
+
+/// Where git's file modes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Modes {
+    /// From the files as they lie there.
+    Kept,
+    /// From their first bytes: a file that names its interpreter is a program. Tools that download
+    /// single files lose the modes.
+    Guessed,
+    /// No file is a program.
+    Plain,
+}
+
+struct Blob<'a> {
+    path: &'a str,
+    mode: &'static str,
+    digest: Digest,
+}
+
+/// The SHA-1 of the tree that git would make of some files, sorted by path, in hexadecimal digits.
+pub(super) fn tree(items: &[&Item], modes: Modes) -> String {
+    let blobs = items.iter().map(|item| Blob {
+        path: &item.path,
+        mode: mode(item, modes),
+        digest: object("blob", &item.bytes),
+    });
+    let blobs: Vec<Blob<'_>> = blobs.collect();
+    let digest = folder(&blobs, 0);
+    hex(&digest)
+}
+
+fn mode(item: &Item, modes: Modes) -> &'static str {
+    let program = match modes {
+        Modes::Kept => item.kind == Kind::Program,
+        Modes::Guessed => item.bytes.starts_with(b"#!"),
+        Modes::Plain => false,
+    };
+    match (item.kind, program) {
+        (Kind::Link, _) => "120000",
+        (_, true) => "100755",
+        (_, false) => "100644",
+    }
+}
+
+/// The tree of files whose paths agree in their first `start` bytes.
+fn folder(mut blobs: &[Blob<'_>], start: usize) -> Digest {
+    let mut entries: Vec<(&str, &'static str, Digest)> = Vec::new();
+    while let [first, ..] = blobs {
+        let rest = &first.path[start..];
+        let Some((name, _)) = rest.split_once('/') else {
+            entries.push((rest, first.mode, first.digest));
+            blobs = &blobs[1..];
+            continue;
+        };
+        let inside = |blob: &Blob<'_>| {
+            blob.path[start..].strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let count = blobs.iter().take_while(|blob| inside(blob)).count();
+        let (below, others) = blobs.split_at(count);
+        entries.push((name, "40000", folder(below, start + name.len() + 1)));
+        blobs = others;
+    }
+    // Git sorts a folder as if its name ended with a slash.
+    entries.sort_by_key(|(name, mode, _)| {
+        [name.as_bytes(), if *mode == "40000" { b"/" } else { b"" }].concat()
+    });
+    let mut bytes = Vec::new();
+    for (name, mode, digest) in entries {
+        bytes.extend_from_slice(mode.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+        bytes.extend_from_slice(&digest);
+    }
+    object("tree", &bytes)
+}
+
+fn object(kind: &str, bytes: &[u8]) -> Digest {
+    let mut hash = Sha1::new();
+    hash.update(format!("{kind} {}\0", bytes.len()));
+    hash.update(bytes);
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+        path::Path,
+        process::Command,
+    };
+
+    use super::*;
+    use crate::ledger::files;
+
+    fn git(folder: &Path, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.current_dir(folder).args(arguments);
+        let output = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn the_tree_is_that_of_git() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        for path in ["scripts/deep", "a", "a.d", "a-b"] {
+            fs::create_dir_all(folder.join(path)).unwrap();
+        }
+        for path in ["SKILL.md", "a.md", "a/x", "a.d/x", "a-b/x", "a0", "größe.md", "scripts/z"] {
+            fs::write(folder.join(path), path).unwrap();
+        }
+        let program = folder.join("scripts/deep/run.sh");
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("../SKILL.md", folder.join("scripts/link")).unwrap();
+        git(folder, &["init", "--quiet"]);
+        git(folder, &["add", "--all"]);
+        let expected = git(folder, &["write-tree"]);
+        let items = files::read(folder).unwrap();
+        let items: Vec<&Item> = items.iter().collect();
+        assert_eq!(tree(&items, Modes::Kept), expected);
+        assert_eq!(tree(&items, Modes::Guessed), expected);
+        assert_ne!(tree(&items, Modes::Plain), expected);
+        let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+        assert_eq!(tree(&[], Modes::Kept), empty);
+    }
+}

@@ -1,0 +1,160 @@
+//! `npx skills`: `skills-lock.json` in a project, `~/.agents/.skill-lock.json` for a user.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Origin,
+    book::Writing,
+    files::{Item, Kind},
+    git::{self, Modes},
+    hex, order,
+    origin::Npx,
+};
+use crate::agents::{Agents, Scope};
+
+/// The ledger of a project, below it.
+pub(super) const PROJECT_LEDGER: &str = "skills-lock.json";
+
+/// The ledger of a user.
+pub(super) fn user_ledger(agents: &Agents) -> PathBuf {
+    match agents.state() {
+        Some(state) => state.join("skills/.skill-lock.json"),
+        None => agents.home().join(".agents/.skill-lock.json"),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Record {
+    source: String,
+    #[serde(default)]
+    source_type: String,
+    source_url: Option<String>,
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    skill_path: Option<String>,
+    computed_hash: Option<String>,
+    skill_folder_hash: Option<String>,
+    pinned_ref: Option<String>,
+}
+
+/// The ledger of a project.
+pub(super) struct Project<'a>(pub(super) &'a Path);
+
+/// The ledger of a user.
+pub(super) struct User<'a>(pub(super) &'a Path);
+
+impl Writing for Project<'_> {
+    type Record = Record;
+
+    const VERSIONS: &'static [u64] = &[1];
+
+    fn entry(&self, key: &str, record: Record) -> (String, Origin) {
+        entry(key, record, Scope::Project, self.0)
+    }
+}
+
+impl Writing for User<'_> {
+    type Record = Record;
+
+    // Older ones are thrown away by the tool itself.
+    const VERSIONS: &'static [u64] = &[3];
+
+    fn entry(&self, key: &str, record: Record) -> (String, Origin) {
+        entry(key, record, Scope::User, self.0)
+    }
+}
+
+/// A folder as source is written relative to the project, or to the home.
+fn entry(key: &str, record: Record, scope: Scope, base: &Path) -> (String, Origin) {
+    let local = record.source_type == "local";
+    let source = if local { absolute(base, &record.source) } else { record.source };
+    let hash = record.computed_hash.or(record.skill_folder_hash);
+    let origin = Npx {
+        source,
+        source_type: record.source_type,
+        url: record.source_url,
+        reference: record.reference,
+        path: record.skill_path,
+        hash: hash.filter(|hash| !hash.is_empty()),
+        pinned: record.pinned_ref,
+        scope,
+    };
+    (folder_name(key), Origin::Npx(origin))
+}
+
+fn absolute(base: &Path, path: &str) -> String {
+    let parts = base.join(path);
+    let mut whole = PathBuf::new();
+    for part in parts.components() {
+        match part {
+            Component::CurDir => (),
+            Component::ParentDir => drop(whole.pop()),
+            _ => whole.push(part),
+        }
+    }
+    whole.to_string_lossy().into_owned()
+}
+
+/// The folder into which the tool puts a skill of this name.
+fn folder_name(name: &str) -> String {
+    let mut folder = String::with_capacity(name.len());
+    for c in name.to_lowercase().chars() {
+        if matches!(c, 'a'..='z' | '0'..='9' | '.' | '_') {
+            folder.push(c);
+        } else if !folder.ends_with('-') {
+            folder.push('-');
+        }
+    }
+    let folder: String = folder.trim_matches(['.', '-']).chars().take(255).collect();
+    if folder.is_empty() { "unnamed-skill".to_owned() } else { folder }
+}
+
+/// Whether files are those of which the tool took a hash.
+///
+/// The tool takes its hash before it copies, and leaves out `metadata.json` when it copies: a skill
+/// that has such a file is not recognised.
+pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
+    let whole: Vec<&Item> = items.iter().collect();
+    let clean: Vec<&Item> = items.iter().filter(|item| !item.is_left_behind()).collect();
+    let same = whole.len() == clean.len();
+    let mut choices = [Some(clean), (!same).then_some(whole)].into_iter().flatten();
+    if hash.len() == 40 {
+        let modes = [Modes::Kept, Modes::Guessed, Modes::Plain];
+        return choices.any(|items| modes.iter().any(|modes| git::tree(&items, *modes) == hash));
+    }
+    choices.any(|items| computed_hash(&items) == hash)
+}
+
+/// Paths and bytes one after the other, without separators and without links.
+fn computed_hash(items: &[&Item]) -> String {
+    let mut files: Vec<&&Item> = items.iter().filter(|item| item.kind != Kind::Link).collect();
+    files.sort_by_cached_key(|item| order::key(&item.path));
+    let mut hash = Sha256::new();
+    for file in files {
+        hash.update(&file.path);
+        hash.update(&file.bytes);
+    }
+    hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_named_as_the_tool_names_them() {
+        for (name, folder) in [
+            ("PDF Tools", "pdf-tools"),
+            ("a..b_c", "a..b_c"),
+            ("../../x", "x"),
+            ("---", "unnamed-skill"),
+            ("Größe", "gr-e"),
+        ] {
+            assert_eq!(folder_name(name), folder);
+        }
+    }
+}

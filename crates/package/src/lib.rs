@@ -1,0 +1,50 @@
+//! The shelf: where skills come from, what they are, and where they go.
+//!
+//! - [`Tree`] is a skill as files: what a source gives, what is scanned, signed, kept and written.
+//!   Its [`Tree::integrity`] is what a lock holds a skill to.
+//! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
+//! - [`Store`] keeps what was fetched, for all projects.
+//! - [`trust`] says who vouches for a skill: keys, signatures, and the tier that they attest.
+//! - [`manifest`] is `savoir.toml`, in which a project says which skills it uses, and in which agents.
+//! - [`resolve`] chooses versions that go together, or says in sentences why none do.
+//! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
+//!   of a skill wants more than the old one.
+//! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
+//! - [`agents`] knows the programs that read skills, and the folders in which they look.
+//! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
+//! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
+//! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
+//! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
+//!
+//! Nothing here runs anything that a skill brought.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod agent_file;
+pub mod agents;
+pub mod archive;
+pub mod gaia_lock;
+pub mod ledger;
+pub mod limits;
+pub mod lock;
+pub mod manifest;
+pub mod merge;
+pub mod migrate;
+pub mod path;
+pub mod resolve;
+pub mod scan;
+pub mod source;
+pub mod trust;
+
+mod place;
+mod store;
+mod table;
+mod tree;
+mod words;
+
+pub use agents::{Agent, Agents};
+pub use ledger::Ledger;
+pub use place::{FileError, Mistake, Place};
+pub use store::{Store, StoreError};
+pub use tree::{File, Tree, TreeError};

@@ -1,0 +1,293 @@
+//! `savoir.lock`: exactly what is installed, so that everyone gets the same.
+//!
+//! It is written by the program and meant to be kept beside `savoir.toml`: sorted, the same for the
+//! same content, and without anything that belongs to one machine.
+
+use std::{collections::BTreeMap, path::Path};
+
+use savoir_skill::{
+    permission::{Permission, Tier},
+    version::{SkillRef, parse_version},
+};
+use semver::Version;
+use thiserror::Error;
+
+use crate::{
+    limits::MAX_LOCK_BYTES,
+    manifest::{check_name, is_integrity},
+    place::{self, FileError, Mistake},
+    resolve::Resolution,
+    table::{self, Table, Value},
+};
+
+mod growth;
+mod source;
+mod text;
+
+pub use growth::{Growth, Wish};
+pub use source::{LockedSource, SourceProblem};
+
+/// Its name.
+pub const FILE: &str = "savoir.lock";
+
+/// The version of the format that is written.
+const FORMAT: i64 = 1;
+
+/// What is installed.
+#[derive(Clone, Debug, Default)]
+pub struct Lock {
+    /// The skills by name.
+    pub skills: BTreeMap<String, LockedSkill>,
+    /// The order in which they can be installed: each after what it needs.
+    pub order: Vec<String>,
+    /// What a later version of the program wrote, by key.
+    extra: Extra,
+}
+
+/// Keys that this version does not know, with their values.
+type Extra = BTreeMap<String, toml_edit::Value>;
+
+/// One skill that is installed.
+#[derive(Clone, Debug)]
+pub struct LockedSkill {
+    /// Its version; 0.0.0 where it has none.
+    pub version: Version,
+    /// Where it came from.
+    pub source: LockedSource,
+    /// What its files must be: the integrity of its tree.
+    pub integrity: String,
+    /// How far it is trusted.
+    pub tier: Tier,
+    /// What it claims itself.
+    pub claimed: Option<Tier>,
+    /// What its signature attests.
+    pub attested: Option<Tier>,
+    /// The signature that attests it, such as `ed25519:` and the id of its key.
+    pub signature: Option<String>,
+    /// Who signed.
+    pub signer: Option<String>,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// The tools that it brings, and those of the host that it uses.
+    pub tools: Vec<String>,
+    /// The skills that it needs, with the ranges that it names.
+    pub dependencies: Vec<SkillRef>,
+    /// The agents that it was put into.
+    pub agents: Vec<String>,
+    extra: Extra,
+}
+
+/// Why a lock was not read or not written.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// A later version of the program wrote it.
+    #[error("{file} is of version {found}, which this program does not know yet: update savoir")]
+    Future {
+        /// Which file.
+        file: String,
+        /// Its version.
+        found: i64,
+    },
+    /// It cannot be read, or is not a lock.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl LockError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Future { .. } => "lock_from_the_future",
+            Self::File(FileError::Mistake(_)) => "corrupt_lock",
+            Self::File(error) => error.code(),
+        }
+    }
+}
+
+impl From<Mistake> for LockError {
+    fn from(mistake: Mistake) -> Self {
+        Self::File(mistake.into())
+    }
+}
+
+impl LockedSkill {
+    /// A skill of which nothing else is known: not trusted, and without permissions.
+    pub fn new(version: Version, source: LockedSource, integrity: String) -> Self {
+        Self {
+            version,
+            source,
+            integrity,
+            tier: Tier::Experimental,
+            claimed: None,
+            attested: None,
+            signature: None,
+            signer: None,
+            permissions: Vec::new(),
+            tools: Vec::new(),
+            dependencies: Vec::new(),
+            agents: Vec::new(),
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl Lock {
+    /// Reads the file; one that is not there is empty.
+    pub fn read(path: &Path) -> Result<Self, LockError> {
+        match place::read(path, MAX_LOCK_BYTES)? {
+            Some(text) => Self::parse(&path.display().to_string(), &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the text of the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, LockError> {
+        let document = table::parse(file, text).map_err(corrupt)?;
+        let root = document.root();
+        let version = root.required("version").map_err(corrupt)?.integer().map_err(corrupt)?;
+        if version > FORMAT {
+            return Err(LockError::Future { file: file.to_owned(), found: version });
+        }
+        Self::read_root(root).map_err(|mistake| corrupt(mistake).into())
+    }
+
+    fn read_root(root: Table<'_>) -> Result<Self, Mistake> {
+        let mut lock = Self::default();
+        for (key, _, value) in root.entries() {
+            match key {
+                "version" => {
+                    if value.integer()? != FORMAT {
+                        return Err(value.mistake("there is no such version of a lock"));
+                    }
+                }
+                "order" => lock.order = texts(value)?,
+                "skill" => {
+                    for item in value.items("a list of skills")? {
+                        lock.read_skill(item.table("a skill")?)?;
+                    }
+                }
+                _ => keep(&mut lock.extra, key, value),
+            }
+        }
+        if let Some(name) = lock.order.iter().find(|name| !lock.skills.contains_key(*name)) {
+            let value = root.required("order")?;
+            return Err(value.mistake(format!("`{name}` is in the order and not among the skills")));
+        }
+        Ok(lock)
+    }
+
+    fn read_skill(&mut self, table: Table<'_>) -> Result<(), Mistake> {
+        let value = table.required("name")?;
+        let name = value.string("a name")?;
+        check_name(name).map_err(|why| value.mistake(why))?;
+        let skill = read_skill(table)?;
+        if self.skills.insert(name.to_owned(), skill).is_some() {
+            return Err(value.mistake(format!("`{name}` is there twice")));
+        }
+        Ok(())
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), LockError> {
+        place::write(path, &self.to_string())?;
+        Ok(())
+    }
+
+    /// The versions that it holds, for the resolver.
+    pub fn versions(&self) -> BTreeMap<String, Version> {
+        let versions = self.skills.iter();
+        versions.map(|(name, skill)| (name.clone(), skill.version.clone())).collect()
+    }
+
+    /// Whether a resolution is what the lock holds.
+    pub fn holds(&self, resolution: &Resolution) -> bool {
+        resolution.chosen.len() == self.skills.len()
+            && resolution.chosen.iter().all(|(name, chosen)| {
+                self.skills.get(name).is_some_and(|locked| locked.version == chosen.version)
+            })
+    }
+
+    /// What later versions of the program wrote stays when the lock is made anew.
+    pub fn keep_unknown(&mut self, old: &Self) {
+        self.extra.clone_from(&old.extra);
+        for (name, skill) in &mut self.skills {
+            if let Some(old) = old.skills.get(name) {
+                skill.extra.clone_from(&old.extra);
+            }
+        }
+    }
+}
+
+fn corrupt(mistake: Mistake) -> Mistake {
+    match mistake.hint {
+        Some(_) => mistake,
+        None => mistake.hint("take the file from version control, or remove it and install again"),
+    }
+}
+
+fn keep(extra: &mut Extra, key: &str, value: Value<'_>) {
+    if let Some(value) = value.plain() {
+        extra.insert(key.to_owned(), value);
+    }
+}
+
+fn read_skill(table: Table<'_>) -> Result<LockedSkill, Mistake> {
+    let text = |key: &str| table.required(key)?.string("a text");
+    let version = parse_version(text("version")?)
+        .map_err(|error| wrong(table, "version", &error.to_string()))?;
+    let source = text("source")?
+        .parse()
+        .map_err(|error: SourceProblem| wrong(table, "source", &error.to_string()))?;
+    let integrity = text("integrity")?.to_owned();
+    if !is_integrity(&integrity) {
+        return Err(wrong(table, "integrity", "this is no integrity"));
+    }
+    let mut skill = LockedSkill::new(version, source, integrity);
+    skill.tier = tier(table.required("tier")?)?;
+    for (key, _, value) in table.entries() {
+        match key {
+            "name" | "version" | "source" | "integrity" | "tier" => {}
+            "claimed" => skill.claimed = Some(tier(value)?),
+            "attested" => skill.attested = Some(tier(value)?),
+            "signature" => skill.signature = Some(value.string("a text")?.to_owned()),
+            "signer" => skill.signer = Some(value.string("a text")?.to_owned()),
+            "permissions" => skill.permissions = parsed(value, Permission::parse)?,
+            "tools" => skill.tools = texts(value)?,
+            "dependencies" => skill.dependencies = parsed(value, SkillRef::parse)?,
+            "agents" => skill.agents = texts(value)?,
+            _ => keep(&mut skill.extra, key, value),
+        }
+    }
+    Ok(skill)
+}
+
+fn wrong(table: Table<'_>, key: &str, message: &str) -> Mistake {
+    match table.required(key) {
+        Ok(value) => value.mistake(message),
+        Err(missing) => missing,
+    }
+}
+
+fn tier(value: Value<'_>) -> Result<Tier, Mistake> {
+    let tier = value.string("a tier")?.parse();
+    tier.map_err(|error: savoir_skill::permission::UnknownTier| value.mistake(error.to_string()))
+}
+
+fn texts(value: Value<'_>) -> Result<Vec<String>, Mistake> {
+    let items = value.items("a list of texts")?;
+    items.into_iter().map(|item| Ok(item.string("a text")?.to_owned())).collect()
+}
+
+fn parsed<T, E: std::fmt::Display>(
+    value: Value<'_>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, Mistake> {
+    let items = value.items("a list of texts")?;
+    let read = |item: Value<'_>| {
+        parse(item.string("a text")?).map_err(|error| item.mistake(error.to_string()))
+    };
+    items.into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests;

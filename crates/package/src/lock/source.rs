@@ -1,0 +1,138 @@
+//! Where a locked skill came from, in one word.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{manifest::is_absolute, path};
+
+/// Where a locked skill came from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockedSource {
+    /// `registry+URL`
+    Registry(String),
+    /// `git+URL#commit`, and `:path` if the skill is not at the root.
+    Git {
+        /// Address of the repository.
+        url: String,
+        /// The commit, in full.
+        commit: String,
+        /// The folder of the skill.
+        path: Option<String>,
+    },
+    /// `path+relative`, from the folder of the lock.
+    Path(String),
+    /// `url+URL`
+    Url(String),
+    /// `well-known+URL`, of a site that lists its skills.
+    WellKnown(String),
+}
+
+impl fmt::Display for LockedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(url) => write!(f, "registry+{url}"),
+            Self::Git { url, commit, path: None } => write!(f, "git+{url}#{commit}"),
+            Self::Git { url, commit, path: Some(path) } => write!(f, "git+{url}#{commit}:{path}"),
+            Self::Path(path) => write!(f, "path+{path}"),
+            Self::Url(url) => write!(f, "url+{url}"),
+            Self::WellKnown(url) => write!(f, "well-known+{url}"),
+        }
+    }
+}
+
+/// Why a text is no source.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SourceProblem {
+    /// It begins with no kind of source.
+    #[error("`{0}` is no source such as registry+https://skills.example.com")]
+    Kind(String),
+    /// It is a path of one machine.
+    #[error("`{0}` is a path of one machine, and a lock is for all")]
+    Absolute(String),
+    /// No commit follows the address.
+    #[error("`{0}` has no commit of 40 or 64 hexadecimal digits")]
+    Commit(String),
+    /// The folder leads out of the repository.
+    #[error("`{0}` is not a folder of a repository")]
+    Folder(String),
+}
+
+impl FromStr for LockedSource {
+    type Err = SourceProblem;
+
+    fn from_str(text: &str) -> Result<Self, SourceProblem> {
+        let unknown = || SourceProblem::Kind(text.to_owned());
+        let (kind, rest) = text.split_once('+').ok_or_else(unknown)?;
+        if rest.is_empty() || rest.contains(|c: char| c.is_control() || c == '\\') {
+            return Err(unknown());
+        }
+        if is_absolute(rest) {
+            return Err(SourceProblem::Absolute(rest.to_owned()));
+        }
+        let owned = rest.to_owned();
+        match kind {
+            "registry" => Ok(Self::Registry(owned)),
+            "path" => Ok(Self::Path(owned)),
+            "url" => Ok(Self::Url(owned)),
+            "well-known" => Ok(Self::WellKnown(owned)),
+            "git" => git(rest),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// The last `#` is ours: the fragment of an address means nothing to git.
+fn git(text: &str) -> Result<LockedSource, SourceProblem> {
+    let no_commit = || SourceProblem::Commit(text.to_owned());
+    let (url, rest) = text.rsplit_once('#').ok_or_else(no_commit)?;
+    let (commit, folder) = match rest.split_once(':') {
+        Some((commit, folder)) => (commit, Some(folder)),
+        None => (rest, None),
+    };
+    let full = matches!(commit.len(), 40 | 64) && commit.bytes().all(|b| b.is_ascii_hexdigit());
+    if !full || url.is_empty() {
+        return Err(no_commit());
+    }
+    if let Some(folder) = folder.filter(|folder| path::check(folder).is_err()) {
+        return Err(SourceProblem::Folder(folder.to_owned()));
+    }
+    let (url, commit) = (url.to_owned(), commit.to_owned());
+    Ok(LockedSource::Git { url, commit, path: folder.map(str::to_owned) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_read_what_they_write() {
+        let commit = "a".repeat(40);
+        for text in [
+            "registry+https://skills.example.com/registry".to_owned(),
+            format!("git+https://example.com/s.git#{commit}"),
+            format!("git+git@example.com:s.git#{commit}:skills/a b"),
+            "path+../shared/notes".to_owned(),
+            "url+https://example.com/a+b.zip".to_owned(),
+            "well-known+https://example.com".to_owned(),
+        ] {
+            assert_eq!(text.parse::<LockedSource>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_source() {
+        let problem = |text: &str| text.parse::<LockedSource>().unwrap_err();
+        assert!(matches!(problem("https://x"), SourceProblem::Kind(_)));
+        assert!(matches!(problem("ftp+x"), SourceProblem::Kind(_)));
+        assert!(matches!(problem("path+"), SourceProblem::Kind(_)));
+        assert!(matches!(problem("path+a\nb"), SourceProblem::Kind(_)));
+        for text in ["path+/srv/a", "path+~/a", "path+C:/a", "git+/srv/a#x"] {
+            assert!(matches!(problem(text), SourceProblem::Absolute(_)), "{text}");
+        }
+        assert!(matches!(problem("git+https://x"), SourceProblem::Commit(_)));
+        assert!(matches!(problem("git+https://x#main"), SourceProblem::Commit(_)));
+        let climbing = format!("git+https://x#{}:../y", "b".repeat(40));
+        assert!(matches!(problem(&climbing), SourceProblem::Folder(_)));
+    }
+}

@@ -1,0 +1,377 @@
+//! `savoir.toml`: the skills that a project uses, and the agents that it uses them in.
+//!
+//! ```toml
+//! [skills]
+//! web-search = "^1.2"
+//! notes = { path = "skills/notes" }
+//! review = { git = "https://example.com/skills.git", tag = "v2", path = "review" }
+//!
+//! [agents]
+//! use = ["claude-code", "codex"]
+//! ```
+//!
+//! The file has other tables, too, which are no business of this module.
+
+use std::{collections::BTreeMap, fmt, path::Path};
+
+use savoir_skill::{
+    Position,
+    name::is_unsafe_path_name,
+    version::{SkillRef, VersionRange},
+};
+
+use crate::{
+    limits::MAX_MANIFEST_BYTES,
+    path::{self, PathProblem},
+    place::{self, FileError, Mistake},
+    resolve::{Asker, Root},
+    table::{self, Table, Value},
+    words,
+};
+
+mod edit;
+
+pub use edit::{add_skill, remove_skill};
+
+/// Its name.
+pub const FILE: &str = "savoir.toml";
+
+/// What a project asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifest {
+    /// The skills by name.
+    pub skills: BTreeMap<String, Wanted>,
+    /// Where they are used.
+    pub agents: Agents,
+    places: BTreeMap<String, Position>,
+}
+
+/// Where a skill is to come from, and which version.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// From a registry.
+    Version {
+        /// The versions that will do.
+        range: VersionRange,
+        /// The registry, if not the usual one.
+        registry: Option<String>,
+    },
+    /// From a folder beside the file.
+    Path(String),
+    /// From a repository.
+    Git {
+        /// Its address.
+        url: String,
+        /// What of it.
+        at: Revision,
+        /// The folder of the skill, if not the root.
+        path: Option<String>,
+    },
+    /// From an address.
+    Url {
+        /// The address.
+        url: String,
+        /// What it must be, as subresource integrity.
+        integrity: Option<String>,
+    },
+}
+
+/// What of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Revision {
+    /// What it shows first.
+    #[default]
+    Default,
+    /// A commit.
+    Rev(String),
+    /// A tag.
+    Tag(String),
+    /// The head of a branch.
+    Branch(String),
+}
+
+/// The agents that a project uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agents {
+    /// Their names, as written.
+    pub used: Vec<String>,
+    /// Whose skills these are.
+    pub scope: Option<Scope>,
+}
+
+/// Whose a skill is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The project's.
+    Project,
+    /// The person's.
+    User,
+}
+
+impl Scope {
+    const ALL: [Self; 2] = [Self::Project, Self::User];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Manifest {
+    /// Reads the file, or nothing if it is not there.
+    pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
+        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
+        Ok(Some(Self::parse(&path.display().to_string(), &text)?))
+    }
+
+    /// Reads the text of the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+        let document = table::parse(file, text)?;
+        let root = document.root();
+        let mut manifest = Self::default();
+        for (key, at, value) in root.entries() {
+            match key {
+                "skills" => manifest.read_skills(value.table("a table of skills")?)?,
+                "agents" => manifest.agents = read_agents(value.table("a table")?)?,
+                // Other tables are read elsewhere; these two must not be lost to a typing error.
+                _ => {
+                    if let Some(near) = words::nearest(key, ["skills", "agents"]) {
+                        let mistake = root.mistake(at, format!("there is no table `{key}`"));
+                        return Err(mistake.hint(format!("did you mean `{near}`?")));
+                    }
+                }
+            }
+        }
+        Ok(manifest)
+    }
+
+    fn read_skills(&mut self, table: Table<'_>) -> Result<(), Mistake> {
+        for (name, at, value) in table.entries() {
+            check_name(name).map_err(|why| table.mistake(at, why))?;
+            self.skills.insert(name.to_owned(), read_wanted(name, value)?);
+            self.places.insert(name.to_owned(), table.position(at));
+        }
+        Ok(())
+    }
+
+    /// Where a skill stands in the file.
+    pub fn place(&self, name: &str) -> Option<Position> {
+        self.places.get(name).copied()
+    }
+
+    /// What the resolver is asked for. Of a skill that is not from a registry, the version that its
+    /// source has will do.
+    pub fn roots(&self) -> Vec<Root> {
+        let roots = self.skills.iter().map(|(name, wanted)| {
+            let range = match wanted {
+                Wanted::Version { range, .. } => range.clone(),
+                _ => VersionRange::any(),
+            };
+            Root::required(SkillRef { name: name.clone(), range }, Asker::Manifest)
+        });
+        roots.collect()
+    }
+}
+
+/// Whether something can be the name of a skill and of its folder.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let strange = |c: char| c.is_whitespace() || c.is_control() || c == '@';
+    if is_unsafe_path_name(name) || name.contains(strange) || path::check(name).is_err() {
+        return Err(format!("`{}` cannot be the name of a skill", name.escape_debug()));
+    }
+    Ok(())
+}
+
+const KINDS: [(&str, &[&str]); 4] = [
+    ("git", &["git", "rev", "tag", "branch", "path"]),
+    ("url", &["url", "integrity"]),
+    ("path", &["path"]),
+    ("version", &["version", "registry"]),
+];
+
+fn read_wanted(name: &str, value: Value<'_>) -> Result<Wanted, Mistake> {
+    if let Some(text) = value.as_str() {
+        return Ok(Wanted::Version { range: read_range(value, text)?, registry: None });
+    }
+    let table = value.table("a range of versions such as \"^1.2\", or a table")?;
+    let Some((kind, allowed)) = KINDS.into_iter().find(|(kind, _)| table.has(kind)) else {
+        let known: Vec<&str> = KINDS.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
+        check_keys(table, &known, None)?;
+        let mistake = value.mistake(format!("nothing says where `{name}` comes from"));
+        return Err(mistake.hint("give `version`, `path`, `git` or `url`"));
+    };
+    check_keys(table, allowed, Some(kind))?;
+    match kind {
+        "git" => read_git(table),
+        "url" => {
+            let url = address(table, "url")?;
+            Ok(Wanted::Url { url, integrity: read_integrity(table)? })
+        }
+        "path" => {
+            let value = table.required("path")?;
+            Ok(Wanted::Path(read_path(value)?))
+        }
+        _ => {
+            let value = table.required("version")?;
+            let range = read_range(value, value.string("a range of versions")?)?;
+            let registry = table.get("registry").map(|_| address(table, "registry"));
+            Ok(Wanted::Version { range, registry: registry.transpose()? })
+        }
+    }
+}
+
+/// Refuses keys that mean nothing, or nothing beside `kind`.
+fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<(), Mistake> {
+    for (key, at, _) in table.entries() {
+        if allowed.contains(&key) {
+            continue;
+        }
+        let known = KINDS.iter().any(|(_, keys)| keys.contains(&key));
+        return Err(match kind {
+            Some(kind) if known => {
+                table.mistake(at, format!("`{key}` does not go together with `{kind}`"))
+            }
+            _ => unknown_key(table, at, key, allowed),
+        });
+    }
+    Ok(())
+}
+
+fn unknown_key(table: Table<'_>, at: usize, key: &str, known: &[&str]) -> Mistake {
+    let hint = words::nearest(key, known.iter().copied()).map_or_else(
+        || {
+            let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+            format!("it can have {}", words::and(&known))
+        },
+        |near| format!("did you mean `{near}`?"),
+    );
+    table.mistake(at, format!("there is no setting `{key}`")).hint(hint)
+}
+
+fn read_range(value: Value<'_>, text: &str) -> Result<VersionRange, Mistake> {
+    VersionRange::parse(text).map_err(|error| value.mistake(error.to_string()))
+}
+
+fn read_git(table: Table<'_>) -> Result<Wanted, Mistake> {
+    let revisions = table.entries().filter(|(key, ..)| matches!(*key, "rev" | "tag" | "branch"));
+    let mut at = Revision::Default;
+    for (key, place, value) in revisions {
+        if at != Revision::Default {
+            let message = "only one of `rev`, `tag` and `branch` can be given";
+            return Err(table.mistake(place, message));
+        }
+        let name = value.string("a name")?;
+        // What begins with a hyphen is an option for programs.
+        if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+            return Err(value.mistake(format!("`{}` is not a {key}", name.escape_debug())));
+        }
+        at = match key {
+            "rev" => Revision::Rev(name.to_owned()),
+            "tag" => Revision::Tag(name.to_owned()),
+            _ => Revision::Branch(name.to_owned()),
+        };
+    }
+    let path = table.get("path").map(|value| -> Result<String, Mistake> {
+        let inside = value.string("a path inside of the repository")?.trim_end_matches('/');
+        path::check(inside).map_err(|problem| bad_path(value, inside, &problem))?;
+        Ok(inside.to_owned())
+    });
+    Ok(Wanted::Git { url: address(table, "git")?, at, path: path.transpose()? })
+}
+
+fn bad_path(value: Value<'_>, text: &str, problem: &PathProblem) -> Mistake {
+    value.mistake(format!("`{}` is not a path in it: {problem}", text.escape_debug()))
+}
+
+/// A path beside the file. It may climb, since it is the author's own; it is the same everywhere.
+fn read_path(value: Value<'_>) -> Result<String, Mistake> {
+    let text = value.string("a path")?;
+    if is_absolute(text) {
+        let mistake = value.mistake(format!("`{text}` is a path of one machine"));
+        return Err(mistake.hint("write it relative to the file: others read it on other machines"));
+    }
+    if text.is_empty() || text.contains('\\') || text.contains(char::is_control) {
+        let mistake = value.mistake(format!("`{}` is not a path", text.escape_debug()));
+        return Err(mistake.hint("write it with `/`, such as skills/notes"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether a path begins at a root, at a home or at a drive.
+pub(crate) fn is_absolute(path: &str) -> bool {
+    let drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
+        && path.as_bytes().get(1) == Some(&b':')
+        && matches!(path.as_bytes().get(2), None | Some(b'/' | b'\\'));
+    path.starts_with(['/', '~', '\\']) || drive
+}
+
+fn address(table: Table<'_>, key: &str) -> Result<String, Mistake> {
+    let value = table.required(key)?;
+    let text = value.string("an address")?;
+    let strange = |c: char| c.is_whitespace() || c.is_control();
+    if text.is_empty() || text.starts_with('-') || text.contains(strange) {
+        return Err(value.mistake(format!("`{}` is not an address", text.escape_debug())));
+    }
+    if is_absolute(text) {
+        let mistake = value.mistake(format!("`{text}` is a path of one machine"));
+        return Err(mistake.hint("write an address that others can reach, too"));
+    }
+    Ok(text.to_owned())
+}
+
+fn read_integrity(table: Table<'_>) -> Result<Option<String>, Mistake> {
+    let Some(value) = table.get("integrity") else { return Ok(None) };
+    let text = value.string("a text")?;
+    if !is_integrity(text) {
+        let mistake = value.mistake(format!("`{}` is no integrity", text.escape_debug()));
+        return Err(mistake.hint("write `sha256-` and the digest in base64"));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// Whether a text is `sha256-` and 32 bytes in base64.
+pub(crate) fn is_integrity(text: &str) -> bool {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let digest = text.strip_prefix("sha256-").and_then(|digest| STANDARD.decode(digest).ok());
+    digest.is_some_and(|digest| digest.len() == 32)
+}
+
+fn read_agents(table: Table<'_>) -> Result<Agents, Mistake> {
+    let mut agents = Agents::default();
+    for (key, at, value) in table.entries() {
+        match key {
+            "use" => {
+                for item in value.items("a list of agents")? {
+                    let name = item.string("the name of an agent")?;
+                    if agents.used.iter().any(|known| known == name) {
+                        return Err(item.mistake(format!("`{name}` is there twice")));
+                    }
+                    agents.used.push(name.to_owned());
+                }
+            }
+            "scope" => {
+                let word = value.string("a word")?;
+                let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+                let wrong = || {
+                    let mistake = value.mistake(format!("`{}` is no scope", word.escape_debug()));
+                    mistake.hint("write \"project\" or \"user\"")
+                };
+                agents.scope = Some(scope.ok_or_else(wrong)?);
+            }
+            _ => return Err(unknown_key(table, at, key, &["use", "scope"])),
+        }
+    }
+    Ok(agents)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Changes of the file that keep everything else as its author wrote it.
+
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::{Manifest, Revision, Wanted, check_name};
+use crate::place::{Mistake, Text};
+
+/// The text with a skill added, or with the one of that name changed.
+pub fn add_skill(file: &str, text: &str, name: &str, wanted: &Wanted) -> Result<String, Mistake> {
+    check_name(name).map_err(|why| Text { file, text }.mistake(0, why))?;
+    let mut document = read(file, text)?;
+    let is_new = !document.contains_key("skills");
+    let skills = document.entry("skills").or_insert_with(|| new_table(text));
+    if let Some(skills) = skills.as_inline_table_mut() {
+        close_up(skills);
+    }
+    let Some(skills) = skills.as_table_like_mut() else {
+        return Err(Text { file, text }.mistake(0, "`skills` must be a table of skills"));
+    };
+    let was_sorted = !is_new && is_sorted(skills);
+    put(skills, name, written(wanted));
+    if was_sorted {
+        skills.sort_values();
+    }
+    finish(file, text, &document)
+}
+
+/// The text without a skill; nothing if it has none of that name.
+pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>, Mistake> {
+    let mut document = read(file, text)?;
+    let skills = document.get_mut("skills").and_then(Item::as_table_like_mut);
+    if skills.and_then(|skills| skills.remove(name)).is_none() {
+        return Ok(None);
+    }
+    finish(file, text, &document).map(Some)
+}
+
+/// Only what can be read is changed, so that a change is never to blame for what was wrong before.
+fn read(file: &str, text: &str) -> Result<DocumentMut, Mistake> {
+    Manifest::parse(file, text)?;
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(0, |span| span.start);
+        Text { file, text }.mistake(at, error.message().to_owned())
+    })
+}
+
+fn new_table(text: &str) -> Item {
+    let mut table = Table::new();
+    if !text.trim().is_empty() {
+        table.decor_mut().set_prefix("\n");
+    }
+    Item::Table(table)
+}
+
+/// Takes away the blank before the bracket, which would come to stand before a comma.
+fn close_up(table: &mut InlineTable) {
+    let Some((_, last)) = table.iter_mut().last() else { return };
+    let suffix = last.decor().suffix().and_then(|suffix| suffix.as_str());
+    if suffix.is_some_and(|suffix| suffix.trim().is_empty()) {
+        last.decor_mut().set_suffix("");
+    }
+}
+
+fn is_sorted(skills: &dyn TableLike) -> bool {
+    skills.iter().map(|(name, _)| name).is_sorted()
+}
+
+/// Sets a value; a comment behind the old one stays.
+fn put(skills: &mut dyn TableLike, name: &str, mut value: Value) {
+    match skills.get_mut(name).and_then(Item::as_value_mut) {
+        Some(old) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        None => {
+            skills.insert(name, Item::Value(value));
+        }
+    }
+}
+
+fn written(wanted: &Wanted) -> Value {
+    let mut members: Vec<(&str, &str)> = Vec::new();
+    let range;
+    match wanted {
+        Wanted::Version { range, registry: None } => return range.to_string().into(),
+        Wanted::Version { range: versions, registry: Some(registry) } => {
+            range = versions.to_string();
+            members.extend([("version", range.as_str()), ("registry", registry)]);
+        }
+        Wanted::Path(path) => members.push(("path", path)),
+        Wanted::Git { url, at, path } => {
+            members.push(("git", url));
+            match at {
+                Revision::Default => {}
+                Revision::Rev(rev) => members.push(("rev", rev)),
+                Revision::Tag(tag) => members.push(("tag", tag)),
+                Revision::Branch(branch) => members.push(("branch", branch)),
+            }
+            members.extend(path.as_deref().map(|path| ("path", path)));
+        }
+        Wanted::Url { url, integrity } => {
+            members.push(("url", url));
+            members.extend(integrity.as_deref().map(|integrity| ("integrity", integrity)));
+        }
+    }
+    Value::InlineTable(members.into_iter().collect::<InlineTable>())
+}
+
+/// The changed text, with the line ends of the old one; what it says can be read again.
+fn finish(file: &str, old: &str, document: &DocumentMut) -> Result<String, Mistake> {
+    let mut text = document.to_string();
+    if old.contains("\r\n") {
+        text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+    }
+    if let Some(mark) = old.strip_prefix('\u{feff}').and(Some('\u{feff}'))
+        && !text.starts_with(mark)
+    {
+        text.insert(0, mark);
+    }
+    Manifest::parse(file, &text)?;
+    Ok(text)
+}

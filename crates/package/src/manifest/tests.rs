@@ -1,0 +1,236 @@
+//! What the file can say, what it cannot, and how it is changed.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const FULL: &str = r#"# The project.
+[check]
+strict = true
+
+[skills]
+web-search = "^1.2"   # the newest
+house = { version = "*", registry = "https://skills.example.com" }
+notes = { path = "../shared/notes" }
+review = { git = "https://example.com/s.git", tag = "v2", path = "skills/review/" }
+head = { git = "git@example.com:s.git" }
+[skills.page]
+url = "https://example.com/page.zip"
+integrity = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+
+[agents]
+use = ["claude-code", "codex"]
+scope = "project"
+"#;
+
+fn parse(text: &str) -> Manifest {
+    Manifest::parse(FILE, text).unwrap()
+}
+
+fn mistake(text: &str) -> String {
+    let mistake = Manifest::parse(FILE, text).unwrap_err();
+    match &mistake.hint {
+        Some(hint) => format!("{mistake} | {hint}"),
+        None => mistake.to_string(),
+    }
+}
+
+#[test]
+fn every_way_to_ask_for_a_skill() {
+    let manifest = parse(FULL);
+    assert_eq!(manifest.skills.len(), 6);
+    let range = |text| VersionRange::parse(text).unwrap();
+    assert_eq!(
+        manifest.skills["web-search"],
+        Wanted::Version { range: range("^1.2"), registry: None }
+    );
+    let registry = Some("https://skills.example.com".to_owned());
+    assert_eq!(manifest.skills["house"], Wanted::Version { range: range("*"), registry });
+    assert_eq!(manifest.skills["notes"], Wanted::Path("../shared/notes".to_owned()));
+    assert_eq!(
+        manifest.skills["review"],
+        Wanted::Git {
+            url: "https://example.com/s.git".to_owned(),
+            at: Revision::Tag("v2".to_owned()),
+            path: Some("skills/review".to_owned()),
+        }
+    );
+    let url = "git@example.com:s.git".to_owned();
+    assert_eq!(manifest.skills["head"], Wanted::Git { url, at: Revision::Default, path: None });
+    assert!(matches!(&manifest.skills["page"], Wanted::Url { integrity: Some(_), .. }));
+    assert_eq!(manifest.agents.used, ["claude-code", "codex"]);
+    assert_eq!(manifest.agents.scope, Some(Scope::Project));
+    assert_eq!(manifest.place("notes"), Some(Position { line: 8, column: 1 }));
+    let roots: Vec<String> = manifest.roots().iter().map(|root| root.skill.to_string()).collect();
+    assert_eq!(roots, ["head", "house", "notes", "page", "review", "web-search@^1.2"]);
+    assert_eq!(parse(""), Manifest::default());
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_way_out() {
+    for (text, expected) in [
+        (
+            "[skills]\na = 1",
+            "savoir.toml:2:5: this must be a range of versions such as \"^1.2\", or a table",
+        ),
+        (
+            "[skills]\na = \"1.x\"",
+            "savoir.toml:2:5: `1.x` is not an optional operator and a version such as 1.2.3",
+        ),
+        (
+            "[skills]\n\"ä\" = { vershion = \"1\" }",
+            "savoir.toml:2:9: there is no setting `vershion` | did you mean `version`?",
+        ),
+        (
+            "[skills]\na = {}",
+            "savoir.toml:2:5: nothing says where `a` comes from | give `version`, `path`, `git` or `url`",
+        ),
+        (
+            "[skills]\na = { registry = \"https://x\" }",
+            "savoir.toml:2:5: nothing says where `a` comes from | give `version`, `path`, `git` or `url`",
+        ),
+        (
+            "[skills]\na = { git = \"x\", version = \"1\" }",
+            "savoir.toml:2:18: `version` does not go together with `git`",
+        ),
+        (
+            "[skills]\na = { git = \"x\", rev = \"1\", tag = \"2\" }",
+            "savoir.toml:2:29: only one of `rev`, `tag` and `branch` can be given",
+        ),
+        (
+            "[skills]\na = { git = \"x\", rev = \"--upload-pack=x\" }",
+            "savoir.toml:2:24: `--upload-pack=x` is not a rev",
+        ),
+        ("[skills]\na = { git = \"-x\" }", "savoir.toml:2:13: `-x` is not an address"),
+        (
+            "[skills]\na = { git = \"x\", path = \"../y\" }",
+            "savoir.toml:2:25: `../y` is not a path in it: it leads out of the skill",
+        ),
+        (
+            "[skills]\na = { path = \"/srv/a\" }",
+            "savoir.toml:2:14: `/srv/a` is a path of one machine | write it relative to the file: others read it on other machines",
+        ),
+        (
+            "[skills]\na = { path = \"C:\\\\a\" }",
+            "savoir.toml:2:14: `C:\\a` is a path of one machine | write it relative to the file: others read it on other machines",
+        ),
+        (
+            "[skills]\na = { url = \"https://x\", integrity = \"md5-x\" }",
+            "savoir.toml:2:38: `md5-x` is no integrity | write `sha256-` and the digest in base64",
+        ),
+        ("[skills]\n\"../a\" = \"1\"", "savoir.toml:2:1: `../a` cannot be the name of a skill"),
+        (
+            "[skill]\na = \"1\"",
+            "savoir.toml:1:2: there is no table `skill` | did you mean `skills`?",
+        ),
+        ("skills = 3", "savoir.toml:1:10: this must be a table of skills"),
+        (
+            "[agents]\nused = []",
+            "savoir.toml:2:1: there is no setting `used` | did you mean `use`?",
+        ),
+        ("[agents]\nuse = [\"a\", \"a\"]", "savoir.toml:2:13: `a` is there twice"),
+        (
+            "[agents]\nscope = \"world\"",
+            "savoir.toml:2:9: `world` is no scope | write \"project\" or \"user\"",
+        ),
+    ] {
+        assert_eq!(mistake(text), expected);
+    }
+    assert!(mistake("[skills]\na = \"1\"\na = \"2\"").starts_with("savoir.toml:3:1: "));
+    assert!(mistake("[skills\n").starts_with("savoir.toml:1:"));
+}
+
+#[test]
+fn changes_keep_the_text() {
+    let wanted =
+        |text| Wanted::Version { range: VersionRange::parse(text).unwrap(), registry: None };
+    let changed = add_skill(FILE, FULL, "web-search", &wanted("^2")).unwrap();
+    assert_eq!(changed, FULL.replace("\"^1.2\"", "\"^2\""), "the comment stays");
+    let added = add_skill(FILE, FULL, "zebra", &wanted("1")).unwrap();
+    assert_eq!(
+        added,
+        FULL.replace("s.git\" }\n[skills.page]", "s.git\" }\nzebra = \"1\"\n[skills.page]")
+    );
+    let removed = remove_skill(FILE, &added, "zebra").unwrap().unwrap();
+    assert_eq!(removed, FULL);
+    assert_eq!(remove_skill(FILE, FULL, "zebra").unwrap(), None);
+    assert_eq!(remove_skill(FILE, "", "zebra").unwrap(), None);
+    assert!(!remove_skill(FILE, FULL, "page").unwrap().unwrap().contains("page.zip"));
+}
+
+#[test]
+fn sorted_lists_stay_sorted() {
+    let wanted = Wanted::Path("x".to_owned());
+    let text = "[skills]\n# about a\na = \"1\"\nc = \"1\"\n\n[check]\n";
+    assert_eq!(
+        add_skill(FILE, text, "b", &wanted).unwrap(),
+        "[skills]\n# about a\na = \"1\"\nb = { path = \"x\" }\nc = \"1\"\n\n[check]\n"
+    );
+    let text = "[skills]\r\nc = \"1\"\r\na = \"1\"\r\n";
+    assert_eq!(
+        add_skill(FILE, text, "b", &wanted).unwrap(),
+        "[skills]\r\nc = \"1\"\r\na = \"1\"\r\nb = { path = \"x\" }\r\n"
+    );
+}
+
+#[test]
+fn a_file_without_the_table_gets_one() {
+    let git = Wanted::Git {
+        url: "https://x".to_owned(),
+        at: Revision::Branch("main".to_owned()),
+        path: Some("a".to_owned()),
+    };
+    let line = "[skills]\na = { git = \"https://x\", branch = \"main\", path = \"a\" }\n";
+    assert_eq!(add_skill(FILE, "", "a", &git).unwrap(), line);
+    let text = "[check]\nstrict = true\n";
+    assert_eq!(add_skill(FILE, text, "a", &git).unwrap(), format!("{text}\n{line}"));
+    let text = "skills = { b = \"1\" }\n";
+    let wanted = Wanted::Path("x".to_owned());
+    assert_eq!(
+        add_skill(FILE, text, "c", &wanted).unwrap(),
+        "skills = { b = \"1\", c = { path = \"x\" } }\n"
+    );
+}
+
+#[test]
+fn what_is_asked_for_survives_being_written() {
+    for (name, wanted) in &parse(FULL).skills {
+        let text = add_skill(FILE, "", name, wanted).unwrap();
+        assert_eq!(&parse(&text).skills[name], wanted, "{text}");
+    }
+    assert!(add_skill(FILE, "", "../x", &Wanted::Path("x".to_owned())).is_err());
+    assert!(add_skill(FILE, "[skills]\nx = 1\n", "y", &Wanted::Path("x".to_owned())).is_err());
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(Manifest::read(&place.path().join(FILE)).unwrap(), None);
+    assert_eq!(Manifest::read(place.path()).unwrap_err().code(), "io");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
+    #[test]
+    fn broken_files_do_not_break_the_reader(
+        start in 0..1000_usize,
+        length in 0..40_usize,
+        new in "[\\PC\n\"={}\\[\\]:#,.-]{0,8}",
+    ) {
+        let whole = FULL;
+        let start = start % whole.len();
+        let end = (start + length).min(whole.len());
+        if whole.is_char_boundary(start) && whole.is_char_boundary(end) {
+            let text = format!("{}{new}{}", &whole[..start], &whole[end..]);
+            if let Ok(manifest) = Manifest::parse(FILE, &text) {
+                let wanted = Wanted::Path("x".to_owned());
+                let added = add_skill(FILE, &text, "new", &wanted).unwrap();
+                assert_eq!(parse(&added).skills.len(), manifest.skills.len() + 1, "{added}");
+                let removed = remove_skill(FILE, &added, "new").unwrap().unwrap();
+                assert_eq!(parse(&removed).skills, manifest.skills, "{removed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Three versions of a text become one: what was installed, what its owner made of it, and what is
+//! new.
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// What comes of merging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The text; places that both changed are marked.
+    pub text: String,
+    /// How many such places there are.
+    pub conflicts: usize,
+}
+
+/// Merges line by line. `installed` is what `mine` and `new` were both made from; `title` is what
+/// the new one is called where it is in conflict.
+pub fn merge(installed: &str, mine: &str, new: &str, title: &str) -> Merged {
+    let base = lines(installed);
+    let (mut mine, mut new) = (Side::new(&base, mine), Side::new(&base, new));
+    let mut merged = Merged { text: String::new(), conflicts: 0 };
+    let mut at = 0;
+    while let Some(start) = mine.start().into_iter().chain(new.start()).min() {
+        push(&mut merged.text, &base[at..start]);
+        let mut end = start;
+        loop {
+            let reached = new.take(mine.take(end));
+            if reached == end {
+                break;
+            }
+            end = reached;
+        }
+        let was = &base[start..end];
+        let (mine, new) = (mine.text(start, end), new.text(start, end));
+        if mine == new || new == was {
+            push(&mut merged.text, mine);
+        } else if mine == was {
+            push(&mut merged.text, new);
+        } else {
+            merged.conflicts += 1;
+            mark(&mut merged.text, mine, new, title);
+        }
+        at = end;
+    }
+    push(&mut merged.text, &base[at..]);
+    merged
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+fn push(text: &mut String, lines: &[&str]) {
+    text.extend(lines.iter().copied());
+}
+
+/// Both versions of a place, one below the other, as version control marks them.
+fn mark(text: &mut String, mine: &[&str], new: &[&str], title: &str) {
+    for (head, lines) in [("<<<<<<< yours".to_owned(), mine), ("=======".to_owned(), new)] {
+        begin_line(text);
+        text.push_str(&head);
+        text.push('\n');
+        push(text, lines);
+    }
+    begin_line(text);
+    text.extend([">>>>>>> ", title, "\n"]);
+}
+
+fn begin_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+/// One of the two that were made from the base.
+struct Side<'a> {
+    lines: Vec<&'a str>,
+    /// Lines of the base, and the lines that stand in their place.
+    changes: Vec<(Range<usize>, Range<usize>)>,
+    /// How many changes were taken, and how many of them belong to earlier places.
+    taken: usize,
+    merged: usize,
+}
+
+impl<'a> Side<'a> {
+    fn new(base: &[&str], text: &'a str) -> Self {
+        let lines = lines(text);
+        let ops = capture_diff_slices(Algorithm::Myers, base, &lines);
+        let others = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
+        let changes = others.map(|op| (op.old_range(), op.new_range())).collect();
+        Self { lines, changes, taken: 0, merged: 0 }
+    }
+
+    /// Where the next change begins in the base.
+    fn start(&self) -> Option<usize> {
+        self.changes.get(self.taken).map(|(base, _)| base.start)
+    }
+
+    /// Takes the changes that reach into the base up to `end` or touch it; gives where they end.
+    fn take(&mut self, mut end: usize) -> usize {
+        while let Some((base, _)) =
+            self.changes.get(self.taken).filter(|(base, _)| base.start <= end)
+        {
+            end = end.max(base.end);
+            self.taken += 1;
+        }
+        end
+    }
+
+    /// The lines that stand for those of the base. The changes that were taken are done with.
+    fn text(&mut self, start: usize, end: usize) -> &[&'a str] {
+        let before = self.changes[..self.merged].last();
+        let from =
+            start + before.map_or(0, |(_, side)| side.end) - before.map_or(0, |(base, _)| base.end);
+        let last = self.changes[..self.taken].last();
+        let to = end + last.map_or(0, |(_, side)| side.end) - last.map_or(0, |(base, _)| base.end);
+        self.merged = self.taken;
+        &self.lines[from..to]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn merged(installed: &str, mine: &str, new: &str) -> (String, usize) {
+        let Merged { text, conflicts } = merge(installed, mine, new, "1.1.0");
+        (text, conflicts)
+    }
+
+    #[test]
+    fn changes_in_different_places_go_together() {
+        let (text, conflicts) = merged("a\nb\nc\nd\ne\n", "A\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\nf\n");
+        assert_eq!((text.as_str(), conflicts), ("A\nb\nc\nd\nE\nf\n", 0));
+        let (text, conflicts) = merged("a\nb\nc\n", "a\nc\n", "x\na\nb\nc\n");
+        assert_eq!((text.as_str(), conflicts), ("x\na\nc\n", 0));
+        assert_eq!(merged("a\n", "b\n", "b\n"), ("b\n".to_owned(), 0), "the same change");
+    }
+
+    #[test]
+    fn changes_in_the_same_place_are_marked() {
+        let (text, conflicts) = merged("a\nb\nc\n", "a\nmine\nc\n", "a\nnew\nc\n");
+        let marked = "a\n<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> 1.1.0\nc\n";
+        assert_eq!((text.as_str(), conflicts), (marked, 1));
+        let (text, conflicts) = merged("a", "b", "c");
+        assert_eq!(
+            (text.as_str(), conflicts),
+            ("<<<<<<< yours\nb\n=======\nc\n>>>>>>> 1.1.0\n", 1)
+        );
+        assert_eq!(merged("", "a\n", "b\n").1, 1);
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        proptest::collection::vec("[abc]\n?", 0..12).prop_map(|lines| lines.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn one_side_alone_wins(base in texts(), side in texts()) {
+            prop_assert_eq!(merged(&base, &side, &base), (side.clone(), 0));
+            prop_assert_eq!(merged(&base, &base, &side), (side.clone(), 0));
+            prop_assert_eq!(merged(&base, &side, &side), (side, 0));
+        }
+
+        #[test]
+        fn nothing_is_lost(base in texts(), mine in texts(), new in texts()) {
+            let (text, _) = merged(&base, &mine, &new);
+            // A line that both have is kept, and so is one that a side added.
+            for line in mine.lines().filter(|line| !base.lines().any(|other| other == *line)) {
+                prop_assert!(text.lines().any(|kept| kept == line), "{line:?} is gone from {text:?}");
+            }
+        }
+    }
+}

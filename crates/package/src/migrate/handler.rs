@@ -1,0 +1,153 @@
+//! The handlers of actions: which function of which file, if any.
+
+use savoir_skill::{
+    convert::migrate::{MigratedTool, Note},
+    python::{self, Function, Module, TOOLS_FILE},
+};
+
+use super::Blocker;
+use crate::{
+    File, Tree,
+    path::{self, PathProblem},
+};
+
+/// Names that a handler without a function is tried under, after the name of its action. A running
+/// action is looked for in the same way.
+const USUAL: [&str; 3] = ["handler", "main", "run"];
+
+/// A tool and what calling it does.
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a MigratedTool,
+    pub(super) target: Target,
+}
+
+/// What calling a tool does.
+pub(super) enum Target {
+    /// It calls a function of a file of the skill.
+    Function {
+        /// The file.
+        path: String,
+        /// The function.
+        name: String,
+    },
+    /// It fails with this sentence.
+    Nothing(String),
+}
+
+/// Where a `tools.py` of the source goes when GAIA needs its name.
+pub(super) fn moved_tools(files: &[(String, File)]) -> Option<(String, String)> {
+    let has = |name: &str| files.iter().find(|(path, _)| path.eq_ignore_ascii_case(name));
+    let (from, _) = has(TOOLS_FILE)?;
+    let free = |name: &String| has(name).is_none();
+    let numbered = (2..100).map(|number| format!("openclaw_tools_{number}.py"));
+    let mut names = std::iter::once("openclaw_tools.py".to_owned()).chain(numbered);
+    Some((from.clone(), names.find(free)?))
+}
+
+/// Finds the function of every tool. A path that leaves the skill is refused.
+pub(super) fn resolve<'a>(
+    tools: &'a [MigratedTool],
+    tree: &Tree,
+    moved: Option<&(String, String)>,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<Call<'a>>, Blocker> {
+    let mut calls = Vec::new();
+    for tool in tools {
+        let mut look = Look { tool, tree, moved, notes };
+        calls.push(Call { tool, target: look.target()? });
+    }
+    Ok(calls)
+}
+
+struct Look<'a, 'n> {
+    tool: &'a MigratedTool,
+    tree: &'a Tree,
+    moved: Option<&'a (String, String)>,
+    notes: &'n mut Vec<Note>,
+}
+
+impl Look<'_, '_> {
+    fn target(&mut self) -> Result<Target, Blocker> {
+        let (path, function) = split(&self.tool.handler);
+        let path = path.strip_prefix("./").unwrap_or(path);
+        if path.is_empty() {
+            return Ok(self.nothing("the action has no handler"));
+        }
+        path::check(path).map_err(|problem| self.refused(&problem))?;
+        let path = match self.moved {
+            Some((from, to)) if from == path => to.as_str(),
+            _ => path,
+        };
+        let Some(file) = self.tree.get(path) else {
+            return Ok(self.nothing(&format!("`{path}` is not in the skill")));
+        };
+        let is_python = path.rsplit_once('.').is_some_and(|(_, end)| end == "py");
+        if !is_python {
+            let why = format!("`{path}` is not Python; write the function in `{TOOLS_FILE}`");
+            return Ok(self.nothing(&why));
+        }
+        let module = match python::parse_bytes(&file.bytes) {
+            Ok(module) => module,
+            Err(error) => return Ok(self.nothing(&format!("`{path}` does not read: {error}"))),
+        };
+        let name = match function {
+            "" => self.usual(&module),
+            name => Some(name.to_owned()),
+        };
+        let Some(name) = name else {
+            return Ok(self.nothing(&format!("`{path}` has no function for the action")));
+        };
+        match module.function(&name) {
+            Some(function) => self.compare(function),
+            None => self.review(&format!("see where `{path}` gets its function `{name}` from")),
+        }
+        Ok(Target::Function { path: path.to_owned(), name })
+    }
+
+    fn usual(&self, module: &Module) -> Option<String> {
+        let action = &self.tool.action;
+        let own = [action.clone(), action.replace('-', "_")];
+        let mut names = own.into_iter().chain(USUAL.map(str::to_owned));
+        names.find(|name| module.function(name).is_some())
+    }
+
+    /// Says what the function takes and the action does not give, or the other way round.
+    fn compare(&mut self, function: &Function) {
+        let name = &function.name;
+        let takes = |argument: &String| function.parameters.iter().any(|one| one.name == *argument);
+        let given = |parameter: &str| self.tool.arguments.iter().any(|one| one == parameter);
+        let surplus = self.tool.arguments.iter().find(|one| !takes(one) && !function.has_kwargs);
+        let mut needed = function.parameters.iter().filter(|one| !one.has_default);
+        let lacking = needed.find(|one| !given(&one.name));
+        let message = match (surplus, lacking) {
+            (Some(argument), _) => format!("the handler `{name}` does not take `{argument}`"),
+            (None, Some(parameter)) => {
+                format!("the handler `{name}` needs `{}`, which is not declared", parameter.name)
+            }
+            (None, None) => return,
+        };
+        self.review(&message);
+    }
+
+    fn nothing(&mut self, why: &str) -> Target {
+        self.review(&format!("calling it fails: {why}"));
+        Target::Nothing(why.to_owned())
+    }
+
+    fn review(&mut self, message: &str) {
+        self.notes.push(Note::review(format!("actions.{}", self.tool.action), message));
+    }
+
+    fn refused(&self, problem: &PathProblem) -> Blocker {
+        let MigratedTool { action, handler, .. } = self.tool;
+        let message = format!("the handler `{handler}` of `{action}`: {problem}");
+        Blocker::new("handler_path", message)
+    }
+}
+
+/// `path:function` or `path#function`, the function being optional.
+fn split(handler: &str) -> (&str, &str) {
+    let split = handler.rsplit_once([':', '#']).filter(|(path, _)| !path.is_empty());
+    let (path, function) = split.unwrap_or((handler, ""));
+    (path.trim(), function.trim())
+}

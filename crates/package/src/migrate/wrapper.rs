@@ -1,0 +1,164 @@
+//! `tools.py`: one function for each action, which calls its handler.
+//!
+//! Whatever comes from the skill goes into the code as a literal of plain ASCII, so that no text
+//! can end it. Names were made for Python before.
+
+use std::fmt::Write as _;
+
+use savoir_skill::skill::{Parameter, ParameterKind};
+use serde_json::Value;
+
+use super::handler::{Call, Target};
+
+const HEAD: &str = r#""""The tools of this skill. Each calls the handler of an action of OpenClaw."""
+
+import importlib.util
+import os
+import sys
+
+from gaia.agents.base.tools import tool
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_MODULES = {}
+
+
+def _load(path):
+    """The module of a file of this skill, which is loaded once."""
+    if path in _MODULES:
+        return _MODULES[path]
+    file = os.path.join(_FOLDER, *path.split("/"))
+    for folder in (os.path.dirname(file), _FOLDER):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    name = path[: -len(".py")].replace("/", ".")
+    if name in sys.modules:
+        name = "openclaw_" + name
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    _MODULES[path] = module
+    return module
+
+
+def _call(path, function, arguments, optional):
+    """Calls a handler; what is optional and was not given is left out."""
+    for name, value in optional.items():
+        if value is not None:
+            arguments[name] = value
+    return getattr(_load(path), function)(**arguments)
+"#;
+
+/// Writes the module.
+pub(super) fn write(calls: &[Call<'_>]) -> String {
+    let functions = calls.iter().map(function);
+    std::iter::once(HEAD.to_owned()).chain(functions).collect()
+}
+
+fn function(call: &Call<'_>) -> String {
+    let tool = &call.tool.tool;
+    // Python wants parameters without a default first.
+    let (needed, others): (Vec<&Parameter>, Vec<&Parameter>) =
+        tool.parameters.iter().partition(|parameter| parameter.required);
+    let parameters: Vec<String> = needed.into_iter().chain(others).map(parameter).collect();
+    let mut text = format!("\n\n@tool\ndef {}({}):\n", tool.name, parameters.join(", "));
+    let described = tool.description.trim();
+    let about = if described.is_empty() { "Calls the handler of an action." } else { described };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "    {}", docstring(about));
+    let _ = match &call.target {
+        Target::Nothing(why) => writeln!(text, "    raise NotImplementedError({})", string(why)),
+        Target::Function { path, name } => {
+            let (path, name) = (string(path), string(name));
+            let [given, optional] =
+                [Given::Always, Given::Perhaps].map(|when| arguments(call, when));
+            writeln!(text, "    return _call({path}, {name}, {given}, {optional})")
+        }
+    };
+    text
+}
+
+fn parameter(parameter: &Parameter) -> String {
+    let kind = match parameter.kind {
+        ParameterKind::String => "str",
+        ParameterKind::Integer => "int",
+        ParameterKind::Number => "float",
+        ParameterKind::Boolean => "bool",
+        ParameterKind::Array => "list",
+        ParameterKind::Object => "dict",
+    };
+    let name = &parameter.name;
+    match (&parameter.default, parameter.required) {
+        (None, true) => format!("{name}: {kind}"),
+        (default, _) => {
+            format!("{name}: {kind} = {}", default.as_ref().map_or("None".into(), literal))
+        }
+    }
+}
+
+/// When an argument is passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Always,
+    /// Only with a value: the handler may have a default of its own.
+    Perhaps,
+}
+
+/// The arguments under the names that the handler knows.
+fn arguments(call: &Call<'_>, when: Given) -> String {
+    let parameters = call.tool.tool.parameters.iter().zip(&call.tool.arguments);
+    let pairs: Vec<String> = parameters
+        .filter(|(parameter, _)| {
+            let perhaps = !parameter.required && parameter.default.is_none();
+            perhaps == (when == Given::Perhaps)
+        })
+        .map(|(parameter, name)| format!("{}: {}", string(name), parameter.name))
+        .collect();
+    format!("{{{}}}", pairs.join(", "))
+}
+
+/// A value as a literal of Python.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => string(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let pairs =
+                map.iter().map(|(key, value)| format!("{}: {}", string(key), literal(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// A docstring, in the usual quotes when nothing in it could end or change them.
+fn docstring(text: &str) -> String {
+    let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\');
+    if text.chars().all(plain) { format!("\"\"\"{text}\"\"\"") } else { string(text) }
+}
+
+/// A text as a literal of Python, in one line of ASCII.
+fn string(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for c in text.chars() {
+        // Writing to a string cannot fail.
+        let _ = match c {
+            '"' | '\\' => write!(literal, "\\{c}"),
+            '\n' => write!(literal, "\\n"),
+            ' '..='~' => write!(literal, "{c}"),
+            c => write!(literal, "\\U{:08x}", u32::from(c)),
+        };
+    }
+    literal.push('"');
+    literal
+}

@@ -1,0 +1,233 @@
+//! Which paths a skill may have, on every system the same.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
+
+use crate::limits::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PATH_BYTES};
+
+/// Why a skill cannot have a path.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PathProblem {
+    /// It leads out of the skill.
+    #[error("it leads out of the skill")]
+    Traversal,
+    /// It begins at the root of the system.
+    #[error("it is an absolute path")]
+    Absolute,
+    /// A character or a name that some system gives a meaning of its own.
+    #[error("{0}")]
+    Characters(String),
+    /// It is too long or too deep.
+    #[error(
+        "it is too long or too deep: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} in each part, {MAX_DEPTH} parts"
+    )]
+    Length,
+    /// It would configure a tool or an agent in the place where the skill is put.
+    #[error("`{0}` configures a tool or an agent and does not belong to a skill")]
+    Forbidden(String),
+    /// Another path differs only in its case or in how its letters are composed.
+    #[error("it is the same as `{0}` on systems that do not tell letters apart")]
+    Collision(String),
+    /// It is a file, and another path lies below it.
+    #[error("`{0}` is both a file and a folder")]
+    FileAndFolder(String),
+    /// It is there twice.
+    #[error("it is there twice")]
+    Duplicate,
+}
+
+impl PathProblem {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Traversal => "path_traversal",
+            Self::Absolute => "absolute_path",
+            Self::Characters(_) => "path_characters",
+            Self::Length => "path_length",
+            Self::Forbidden(_) => "forbidden_path",
+            Self::Collision(_) => "path_collision",
+            Self::FileAndFolder(_) => "path_conflict",
+            Self::Duplicate => "duplicate_entry",
+        }
+    }
+}
+
+/// Folders and files that steer tools and agents: a skill that brings one acts before it is run.
+const CONTROL: [&str; 14] = [
+    ".git",
+    ".hg",
+    ".svn",
+    ".vscode",
+    ".idea",
+    ".claude",
+    ".cursor",
+    ".codex",
+    ".agents",
+    ".npmrc",
+    ".yarnrc",
+    ".mcp.json",
+    ".envrc",
+    ".pypirc",
+];
+
+/// Whether a path, with `/` between its parts, can belong to a skill.
+pub fn check(path: &str) -> Result<(), PathProblem> {
+    let characters = |why: &str| Err(PathProblem::Characters(why.to_owned()));
+    if path.starts_with('/') {
+        return Err(PathProblem::Absolute);
+    }
+    if path.contains('\\') {
+        return characters("it has a backslash, which some systems take for a separator");
+    }
+    if path.len() > MAX_PATH_BYTES || path.split('/').count() > MAX_DEPTH {
+        return Err(PathProblem::Length);
+    }
+    for part in path.split('/') {
+        check_part(part)?;
+    }
+    if !is_nfc(path) {
+        return characters(
+            "its letters are not composed (NFC), so that it can be mistaken for another",
+        );
+    }
+    Ok(())
+}
+
+fn check_part(part: &str) -> Result<(), PathProblem> {
+    let characters = |why: &str| Err(PathProblem::Characters(why.to_owned()));
+    if part == ".." {
+        return Err(PathProblem::Traversal);
+    }
+    if part.is_empty() || part == "." {
+        return characters("it has an empty part");
+    }
+    if part.len() > MAX_NAME_BYTES {
+        return Err(PathProblem::Length);
+    }
+    if part.chars().any(is_hidden) {
+        return characters("it has a control character or one that cannot be seen");
+    }
+    if part.contains([':', '*', '?', '"', '<', '>', '|']) {
+        return characters("it has a character that Windows does not allow in names");
+    }
+    if part.ends_with(['.', ' ']) || part.starts_with(' ') {
+        return characters("a part of it begins or ends with a blank or ends with a dot");
+    }
+    if is_device(part) {
+        return characters("a part of it is the name of a device on Windows");
+    }
+    match CONTROL.iter().find(|name| part.eq_ignore_ascii_case(name)) {
+        Some(name) => Err(PathProblem::Forbidden((*name).to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Control characters, marks of direction, and characters without width.
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn is_device(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_ascii_lowercase();
+    match stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt")) {
+        Some(number) => matches!(number, "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9"),
+        None => matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$"),
+    }
+}
+
+/// Paths of one skill that were seen, so that no two of them are the same place anywhere.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Files and folders as systems see them that do not tell letters apart, with their spelling.
+    places: HashMap<String, (String, bool)>,
+}
+
+impl Seen {
+    /// Takes in the path of a file, unless it is no good or gets in the way of another.
+    pub fn file(&mut self, path: &str) -> Result<(), PathProblem> {
+        check(path)?;
+        for (end, _) in path.match_indices('/') {
+            self.place(&path[..end], false)?;
+        }
+        self.place(path, true)
+    }
+
+    fn place(&mut self, path: &str, file: bool) -> Result<(), PathProblem> {
+        let folded: String = path.nfkc().flat_map(char::to_lowercase).collect();
+        match self.places.get(&folded) {
+            None => {
+                self.places.insert(folded, (path.to_owned(), file));
+                Ok(())
+            }
+            Some((spelling, _)) if spelling != path => {
+                Err(PathProblem::Collision(spelling.clone()))
+            }
+            Some((_, true)) if file => Err(PathProblem::Duplicate),
+            Some((_, was_file)) if *was_file || file => {
+                Err(PathProblem::FileAndFolder(path.to_owned()))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_paths() {
+        for path in ["SKILL.md", "references/a b.md", "scripts/.hidden", "größe/ß.txt", "a/b/c/d"]
+        {
+            assert_eq!(check(path), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn bad_paths() {
+        for (path, code) in [
+            ("../evil.sh", "path_traversal"),
+            ("a/../../b", "path_traversal"),
+            ("/etc/passwd", "absolute_path"),
+            ("a\\..\\b", "path_characters"),
+            ("C:/evil", "path_characters"),
+            ("a//b", "path_characters"),
+            ("./a", "path_characters"),
+            ("", "path_characters"),
+            ("demo/CON", "path_characters"),
+            ("demo/aux.md", "path_characters"),
+            ("demo/com1", "path_characters"),
+            ("demo/trailing.", "path_characters"),
+            ("demo/a\nb", "path_characters"),
+            ("demo/\u{202e}txt", "path_characters"),
+            ("demo/a\u{308}", "path_characters"),
+            (".git/hooks/post-checkout", "forbidden_path"),
+            ("demo/.Claude/settings.json", "forbidden_path"),
+            ("a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q", "path_length"),
+        ] {
+            assert_eq!(check(path).map_err(|problem| problem.code()), Err(code), "{path}");
+        }
+        assert_eq!(check(&"a".repeat(256)), Err(PathProblem::Length));
+        assert_eq!(check("company/com10/comet"), Ok(()));
+    }
+
+    #[test]
+    fn paths_that_get_in_each_others_way() {
+        let problem = |paths: &[&str]| {
+            let mut seen = Seen::default();
+            paths.iter().try_for_each(|path| seen.file(path)).map_err(|problem| problem.code())
+        };
+        assert_eq!(problem(&["a/SKILL.md", "a/b.md", "b/SKILL.md"]), Ok(()));
+        assert_eq!(problem(&["SKILL.md", "skill.md"]), Err("path_collision"));
+        assert_eq!(problem(&["A/x", "a/y"]), Err("path_collision"));
+        assert_eq!(problem(&["ﬁ.md", "fi.md"]), Err("path_collision"));
+        assert_eq!(problem(&["a", "a"]), Err("duplicate_entry"));
+        assert_eq!(problem(&["x", "x/y"]), Err("path_conflict"));
+        assert_eq!(problem(&["x/y", "x"]), Err("path_conflict"));
+    }
+}

@@ -1,0 +1,416 @@
+//! Why nothing goes together, in sentences that name who asked for what.
+//!
+//! The leaves of PubGrub's derivation are the demands that cannot all hold. Those that contradict
+//! each other make the sentences; those that lead from them to a root follow.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    rc::Rc,
+};
+
+use pubgrub::{DerivationTree, External};
+use savoir_skill::{permission::Tier, version::VersionRange};
+use semver::Version;
+
+use super::{
+    Asker, Candidate, Explanation, ResolveError,
+    offer::{Offer, Package, Stop},
+    set::{self, Versions},
+};
+use crate::words;
+
+type Tree = DerivationTree<Package, Versions, String>;
+
+/// Most sentences: a page is read, a book is not.
+const MAX_SENTENCES: usize = 8;
+/// Most versions in one sentence.
+const MAX_VERSIONS: usize = 5;
+
+/// Who makes a demand.
+#[derive(Clone, Debug, PartialEq)]
+enum Who {
+    Root(Asker),
+    /// A skill, and the versions of it that make the demand.
+    Skill(Rc<str>, Vec<Version>),
+}
+
+impl Who {
+    fn sentence(&self, name: &str, range: &VersionRange) -> String {
+        let range = written(range);
+        match self {
+            Self::Root(asker) => format!("{asker} asks for `{name}`{range}"),
+            Self::Skill(skill, versions) if versions.len() > 1 => {
+                format!("`{skill}` {} need `{name}`{range}", listed(versions))
+            }
+            Self::Skill(skill, versions) => {
+                format!("`{skill}` {} needs `{name}`{range}", listed(versions))
+            }
+        }
+    }
+
+    fn skill(&self) -> Option<&str> {
+        match self {
+            Self::Root(_) => None,
+            Self::Skill(name, _) => Some(name),
+        }
+    }
+}
+
+/// A range with a blank before it, nothing for all versions.
+fn written(range: &VersionRange) -> String {
+    if range.is_any() { String::new() } else { format!(" {}", range.to_string().trim()) }
+}
+
+fn listed(versions: &[Version]) -> String {
+    let shown: Vec<String> = versions.iter().take(MAX_VERSIONS).map(ToString::to_string).collect();
+    match versions.len().saturating_sub(MAX_VERSIONS) {
+        0 => words::and(&shown),
+        more => format!("{} and {more} others", shown.join(", ")),
+    }
+}
+
+/// One demand that cannot hold together with the others.
+#[derive(Clone, Debug)]
+struct Fact {
+    who: Who,
+    name: Rc<str>,
+    range: VersionRange,
+    set: Versions,
+}
+
+impl Fact {
+    fn sentence(&self) -> String {
+        self.who.sentence(&self.name, &self.range)
+    }
+}
+
+/// What is wrong with the demands.
+enum Problem {
+    /// No version meets one demand, for this reason.
+    Alone(usize, Lack),
+    /// No version meets both.
+    Pair(usize, usize),
+    /// A version cannot be used at all.
+    Unusable(Rc<str>, Vec<Version>, String),
+}
+
+/// Why no version meets a demand.
+#[derive(Clone, Copy, PartialEq)]
+enum Lack {
+    /// Nobody knows the name.
+    Unknown,
+    /// Those that do were withdrawn.
+    Withdrawn,
+    /// Nobody vouches for those that do.
+    Experimental,
+    /// There are only others.
+    OutOfRange,
+}
+
+/// A request without an answer.
+pub(super) struct Case<'a> {
+    offer: &'a Offer<'a>,
+    facts: Vec<Fact>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(offer: &'a Offer<'a>, tree: &Tree) -> Result<Self, Stop> {
+        let mut case = Self { offer, facts: Vec::new(), problems: Vec::new() };
+        for leaf in leaves(tree) {
+            case.take(leaf)?;
+        }
+        case.find_problems()?;
+        Ok(case)
+    }
+
+    fn take(&mut self, leaf: &External<Package, Versions, String>) -> Result<(), Stop> {
+        match leaf {
+            External::FromDependencyOf(Package::Root(at), _, Package::Skill(name), set) => {
+                if let Some(root) = self.offer.roots.get(*at) {
+                    let who = Who::Root(root.asker.clone());
+                    let (name, range) = (name.clone(), root.skill.range.clone());
+                    self.facts.push(Fact { who, name, range, set: set.clone() });
+                }
+            }
+            External::FromDependencyOf(Package::Skill(skill), by, Package::Skill(name), set) => {
+                self.take_need(skill, by, name, set)?;
+            }
+            External::Custom(Package::Skill(name), versions, why) => {
+                let versions = self.usable(name, versions)?;
+                self.problems.push(Problem::Unusable(name.clone(), versions, why.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The versions of a skill that make a demand are those whose needs say so.
+    fn take_need(
+        &mut self,
+        skill: &Rc<str>,
+        by: &Versions,
+        name: &Rc<str>,
+        set: &Versions,
+    ) -> Result<(), Stop> {
+        let mut versions = Vec::new();
+        let mut range = None;
+        for version in self.usable(skill, by)? {
+            let candidate = self.offer.candidate(skill, &version)?;
+            let needs = self.offer.shelf.needs(skill, &candidate.version)?;
+            let need = needs.skills().iter().find(|need| *need.name == **name);
+            if let Some(need) = need {
+                versions.push(candidate.version);
+                range.get_or_insert_with(|| need.range.clone());
+            }
+        }
+        if let Some(range) = range {
+            let (who, name) = (Who::Skill(skill.clone(), versions), name.clone());
+            self.facts.push(Fact { who, name, range, set: set.clone() });
+        }
+        Ok(())
+    }
+
+    fn usable(&self, name: &str, set: &Versions) -> Result<Vec<Version>, Stop> {
+        let choice = self.offer.choice(name)?;
+        Ok(choice.versions.iter().filter(|version| set.contains(*version)).cloned().collect())
+    }
+
+    fn find_problems(&mut self) -> Result<(), Stop> {
+        let mut alone = BTreeSet::new();
+        for (at, fact) in self.facts.iter().enumerate() {
+            if self.usable(&fact.name, &fact.set)?.is_empty() {
+                alone.insert(at);
+                self.problems.push(Problem::Alone(at, self.lack(fact)?));
+            }
+        }
+        for (second, fact) in self.facts.iter().enumerate() {
+            for (first, other) in self.facts.iter().enumerate().take(second) {
+                // Two versions of one skill are never there at the same time.
+                let alternatives =
+                    fact.who.skill().is_some() && fact.who.skill() == other.who.skill();
+                if fact.name != other.name
+                    || alternatives
+                    || alone.contains(&first)
+                    || alone.contains(&second)
+                {
+                    continue;
+                }
+                let both = fact.set.intersection(&other.set);
+                if self.usable(&fact.name, &both)?.is_empty() {
+                    self.problems.push(Problem::Pair(first, second));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lack(&self, fact: &Fact) -> Result<Lack, Stop> {
+        let candidates = self.offer.shelf.candidates(&fact.name)?;
+        if candidates.is_empty() {
+            return Ok(Lack::Unknown);
+        }
+        let wanted = set::admitted(&fact.range);
+        let inside = |candidate: &&Candidate| wanted.contains(&set::plain(&candidate.version));
+        let inside: Vec<&Candidate> = candidates.iter().filter(inside).collect();
+        let may_be_experimental = self.offer.is_chosen_by_name(&fact.name);
+        let experimental = |candidate: &&Candidate| {
+            !candidate.yanked && candidate.tier == Tier::Experimental && !may_be_experimental
+        };
+        Ok(if inside.iter().any(experimental) {
+            Lack::Experimental
+        } else if inside.iter().any(|candidate| candidate.yanked) {
+            Lack::Withdrawn
+        } else {
+            Lack::OutOfRange
+        })
+    }
+
+    /// Skills of which no release meets two demands, and some pre-release does.
+    pub(super) fn pre_releases_would_help(&self) -> Result<BTreeSet<String>, Stop> {
+        let mut names = BTreeSet::new();
+        for problem in &self.problems {
+            let Problem::Pair(first, second) = problem else { continue };
+            let (first, second) = (&self.facts[*first], &self.facts[*second]);
+            let both = set::admitted(&first.range).intersection(&set::admitted(&second.range));
+            if !self.offer.admits_pre_releases(&first.name)
+                && !self.usable(&first.name, &both)?.is_empty()
+            {
+                names.insert(first.name.to_string());
+            }
+        }
+        Ok(names)
+    }
+
+    pub(super) fn error(&self) -> Result<ResolveError, Stop> {
+        let explanation = self.explanation()?;
+        let all = |lack: Lack| {
+            self.problems
+                .iter()
+                .all(|problem| matches!(problem, Problem::Alone(_, l) if *l == lack))
+                && !self.problems.is_empty()
+        };
+        Ok(if all(Lack::Unknown) {
+            ResolveError::Unknown(explanation)
+        } else if all(Lack::Experimental) {
+            ResolveError::Experimental(explanation)
+        } else {
+            ResolveError::Conflict(explanation)
+        })
+    }
+
+    fn explanation(&self) -> Result<Explanation, Stop> {
+        let mut text = Explanation::default();
+        let mut said = BTreeSet::new();
+        for problem in &self.problems {
+            let (sentence, hint) = self.say(problem, &mut said)?;
+            push_new(&mut text.sentences, sentence);
+            if let Some(hint) = hint {
+                push_new(&mut text.hints, hint);
+            }
+        }
+        if self.problems.is_empty() {
+            let all: Vec<String> = self.facts.iter().map(Fact::sentence).collect();
+            text.sentences.push(format!("{}: no versions meet all of this", words::and(&all)));
+            text.hints.push("loosen one of these ranges".to_owned());
+        } else {
+            self.say_where_from(&mut said, &mut text.sentences);
+        }
+        shorten(&mut text.sentences);
+        Ok(text)
+    }
+
+    fn say(
+        &self,
+        problem: &Problem,
+        said: &mut BTreeSet<usize>,
+    ) -> Result<(String, Option<String>), Stop> {
+        match problem {
+            Problem::Pair(first, second) => {
+                said.extend([*first, *second]);
+                Ok(self.say_pair(*first, *second))
+            }
+            Problem::Alone(at, lack) => {
+                said.insert(*at);
+                self.say_lack(&self.facts[*at], *lack)
+            }
+            Problem::Unusable(name, versions, why) => {
+                let sentence = format!("`{name}` {} cannot be used: {why}", listed(versions));
+                Ok((sentence, None))
+            }
+        }
+    }
+
+    /// What a skill needs comes first, what somebody can change second.
+    fn say_pair(&self, first: usize, second: usize) -> (String, Option<String>) {
+        let (mut first, mut second) = (&self.facts[first], &self.facts[second]);
+        if first.who.skill().is_none() {
+            (first, second) = (second, first);
+        }
+        let name = &first.name;
+        let sentence = format!(
+            "{}, but {}: no version of `{name}` is both",
+            first.sentence(),
+            second.sentence()
+        );
+        let hint = match (&first.who, &second.who) {
+            (Who::Skill(skill, _), Who::Root(asker)) => format!(
+                "ask for `{name}`{} in {asker}, or for another version of `{skill}`",
+                written(&first.range)
+            ),
+            (Who::Skill(skill, _), Who::Skill(other, _)) => {
+                format!("ask for another version of `{skill}` or of `{other}`")
+            }
+            (Who::Root(asker), _) => format!("change the range of `{name}` in {asker}"),
+        };
+        (sentence, Some(hint))
+    }
+
+    fn say_lack(&self, fact: &Fact, lack: Lack) -> Result<(String, Option<String>), Stop> {
+        let (said, name) = (fact.sentence(), &fact.name);
+        Ok(match lack {
+            Lack::Unknown => {
+                let names = self.offer.shelf.names();
+                let near = words::nearest(name, names.iter().map(String::as_str));
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
+                (format!("{said}, and there is no skill of that name"), hint)
+            }
+            Lack::Withdrawn => {
+                let hint = "ask for another version; a lock that has this one keeps it";
+                (format!("{said}, and what there is of that was withdrawn"), Some(hint.to_owned()))
+            }
+            Lack::Experimental => {
+                let hint = format!(
+                    "if you trust it, ask for it by name: savoir install {name} --allow-experimental"
+                );
+                let why = "which nobody vouches for: an experimental skill is not installed because \
+                           something else needs it";
+                (format!("{said}, {why}"), Some(hint))
+            }
+            Lack::OutOfRange => {
+                let there: Vec<Version> = self.offer.choice(name)?.versions.clone();
+                let there = match there.as_slice() {
+                    [] => "there is none that may be chosen".to_owned(),
+                    [one] => format!("there is only {one}"),
+                    some => format!("there are {}", listed(some)),
+                };
+                let hint = match &fact.who {
+                    Who::Root(asker) => format!("change the range of `{name}` in {asker}"),
+                    Who::Skill(skill, _) => format!("ask for another version of `{skill}`"),
+                };
+                (format!("{said}, and no version of `{name}` is that: {there}"), Some(hint))
+            }
+        })
+    }
+
+    /// For every skill that was named: who wants it.
+    fn say_where_from(&self, said: &mut BTreeSet<usize>, sentences: &mut Vec<String>) {
+        let mut open: Vec<usize> = said.iter().copied().collect();
+        let unusable = self.problems.iter().filter_map(|problem| match problem {
+            Problem::Unusable(name, ..) => Some(&**name),
+            _ => None,
+        });
+        let mut names: Vec<&str> = unusable.collect();
+        loop {
+            names.extend(open.drain(..).filter_map(|at| self.facts[at].who.skill()));
+            let Some(name) = names.pop() else { return };
+            for (at, fact) in self.facts.iter().enumerate() {
+                if *fact.name == *name && said.insert(at) {
+                    push_new(sentences, fact.sentence());
+                    open.push(at);
+                }
+            }
+        }
+    }
+}
+
+fn push_new(texts: &mut Vec<String>, text: String) {
+    if !texts.contains(&text) {
+        texts.push(text);
+    }
+}
+
+fn shorten(sentences: &mut Vec<String>) {
+    let more = sentences.len().saturating_sub(MAX_SENTENCES);
+    if more > 0 {
+        sentences.truncate(MAX_SENTENCES);
+        sentences.push(format!("and {more} more such demands"));
+    }
+}
+
+/// The leaves of a derivation, each once: it is a graph, and as a tree it can be very large.
+fn leaves(tree: &Tree) -> Vec<&External<Package, Versions, String>> {
+    let mut found = Vec::new();
+    let mut seen: HashSet<*const Tree> = HashSet::new();
+    let mut open = vec![tree];
+    while let Some(next) = open.pop() {
+        if !seen.insert(std::ptr::from_ref(next)) {
+            continue;
+        }
+        match next {
+            DerivationTree::External(leaf) => found.push(leaf),
+            DerivationTree::Derived(derived) => open.extend([&*derived.cause2, &*derived.cause1]),
+        }
+    }
+    found
+}

@@ -1,0 +1,62 @@
+//! The order in which skills can be installed.
+
+use std::collections::BTreeMap;
+
+use super::Chosen;
+
+/// All names, each after everything that it needs; or the circle in which no name can be first.
+pub(super) fn dependencies_first(
+    chosen: &BTreeMap<String, Chosen>,
+) -> Result<Vec<String>, Vec<String>> {
+    let mut order = Vec::with_capacity(chosen.len());
+    let mut states: BTreeMap<&str, State> = BTreeMap::new();
+    for start in chosen.keys() {
+        if states.contains_key(start.as_str()) {
+            continue;
+        }
+        states.insert(start, State::Open);
+        // A stack of our own: chains may be as long as there are skills.
+        let mut path = vec![(start.as_str(), needs(chosen, start))];
+        while let Some((name, rest)) = path.last_mut() {
+            let name = *name;
+            let Some(next) = rest.next() else {
+                states.insert(name, State::Done);
+                order.push(name.to_owned());
+                path.pop();
+                continue;
+            };
+            match states.get(next) {
+                Some(State::Done) => {}
+                Some(State::Open) => return Err(circle(path.iter().map(|(name, _)| *name), next)),
+                None => {
+                    states.insert(next, State::Open);
+                    path.push((next, needs(chosen, next)));
+                }
+            }
+        }
+    }
+    Ok(order)
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// On the path that is being walked.
+    Open,
+    /// In the order, with all it needs.
+    Done,
+}
+
+fn needs<'a>(
+    chosen: &'a BTreeMap<String, Chosen>,
+    name: &str,
+) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+    match chosen.get(name) {
+        Some(entry) => Box::new(entry.needs.iter().map(|need| need.name.as_str())),
+        None => Box::new(std::iter::empty()),
+    }
+}
+
+fn circle<'a>(path: impl Iterator<Item = &'a str>, again: &'a str) -> Vec<String> {
+    let names = path.skip_while(|name| *name != again).chain([again]);
+    names.map(str::to_owned).collect()
+}

@@ -1,0 +1,294 @@
+//! Small indexes, and what is chosen from them.
+
+use super::*;
+
+mod brute;
+
+/// An index in memory. A line is `name version [flags] [: needs, …]`, where flags are `yanked`,
+/// `experimental` and `unreadable`, and needs are separated by semicolons.
+#[derive(Debug, Default)]
+struct Lines(BTreeMap<String, Vec<(Candidate, Needs)>>);
+
+impl Lines {
+    fn new(lines: &[&str]) -> Self {
+        let mut index = Self::default();
+        for line in lines {
+            let (head, needs) = line.split_once(" : ").unwrap_or((line, ""));
+            let mut words = head.split_whitespace();
+            let name = words.next().unwrap().to_owned();
+            let version = words.next().unwrap().parse().unwrap();
+            let flags: Vec<&str> = words.collect();
+            let has = |flag: &str| flags.contains(&flag);
+            let tier = if has("experimental") { Tier::Experimental } else { Tier::Community };
+            let needs = needs.split(';').map(str::trim).filter(|need| !need.is_empty());
+            let needs = if has("unreadable") {
+                Needs::Unreadable("its needs cannot be read".to_owned())
+            } else {
+                Needs::Skills(needs.map(|need| SkillRef::parse(need).unwrap()).collect())
+            };
+            let candidate = Candidate { version, yanked: has("yanked"), tier };
+            index.0.entry(name).or_default().push((candidate, needs));
+        }
+        index
+    }
+}
+
+impl Index for Lines {
+    fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
+        if name == "unreachable" {
+            return Err("the registry does not answer".into());
+        }
+        let known = self.0.get(name).map(Vec::as_slice).unwrap_or_default();
+        Ok(known.iter().map(|(candidate, _)| candidate.clone()).collect())
+    }
+
+    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+        let known = self.0.get(name).ok_or("no such skill")?;
+        let found = known.iter().find(|(candidate, _)| candidate.version == *version);
+        Ok(found.ok_or("no such version")?.1.clone())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}
+
+fn wanted(refs: &[&str]) -> Request {
+    let root = |text: &&str| Root::required(SkillRef::parse(text).unwrap(), Asker::Manifest);
+    Request { roots: refs.iter().map(root).collect(), ..Request::default() }
+}
+
+fn locked(mut request: Request, versions: &[(&str, &str)]) -> Request {
+    let versions = versions.iter();
+    request.locked =
+        versions.map(|(name, text)| ((*name).to_owned(), text.parse().unwrap())).collect();
+    request
+}
+
+fn shown(resolution: &Resolution) -> String {
+    let line = |(name, chosen): (&String, &Chosen)| format!("{name} {}", chosen.version);
+    resolution.chosen.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
+fn chosen(lines: &[&str], request: &Request) -> String {
+    shown(&resolve(&Lines::new(lines), request).unwrap())
+}
+
+fn refused(lines: &[&str], request: &Request) -> (String, String, Vec<String>) {
+    let error = resolve(&Lines::new(lines), request).unwrap_err();
+    (error.code().to_owned(), error.to_string(), error.hints().to_vec())
+}
+
+#[test]
+fn the_highest_versions_that_go_together() {
+    let lines = ["a 1.0.0 : b@^1", "a 1.1.0 : b@^1", "a 2.0.0", "b 1.0.0", "b 1.10.0", "b 1.9.0"];
+    assert_eq!(chosen(&lines, &wanted(&["a@^1"])), "a 1.1.0, b 1.10.0");
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 2.0.0");
+    assert_eq!(chosen(&lines, &wanted(&[])), "");
+}
+
+#[test]
+fn an_older_requirer_is_tried_before_giving_up() {
+    let lines = ["a 1.0.0 : c@^1", "a 1.1.0 : c@^2", "a 1.2.0 : c@^3", "c 1.5.0", "c 2.0.0"];
+    assert_eq!(chosen(&lines, &wanted(&["a", "c@^1"])), "a 1.0.0, c 1.5.0");
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.1.0, c 2.0.0");
+}
+
+#[test]
+fn who_needs_what_and_in_which_order() {
+    let lines = ["a 1.0.0 : c@^1; b", "b 1.0.0 : c@>=1", "c 1.2.0", "z 1.0.0 : a"];
+    let resolution = resolve(&Lines::new(&lines), &wanted(&["z", "c@1"])).unwrap();
+    assert_eq!(resolution.order, ["c", "b", "a", "z"]);
+    let demands = &resolution.chosen["c"].requested_by;
+    let demands: Vec<String> =
+        demands.iter().map(|d| format!("{} {}", d.requester, d.range)).collect();
+    assert_eq!(demands, ["`savoir.toml` 1", "`a` 1.0.0 ^1", "`b` 1.0.0 >=1"]);
+    let needs: Vec<String> = resolution.chosen["a"].needs.iter().map(ToString::to_string).collect();
+    assert_eq!(needs, ["b", "c@^1"]);
+}
+
+#[test]
+fn locked_versions_stay_until_they_are_freed() {
+    let lines = ["a 1.0.0 : b@^1", "a 1.1.0 : b@^1", "b 1.0.0", "b 1.1.0"];
+    let request = locked(wanted(&["a"]), &[("a", "1.0.0"), ("b", "1.0.0")]);
+    assert_eq!(chosen(&lines, &request), "a 1.0.0, b 1.0.0");
+    let update = Update::Skills(["b".to_owned()].into());
+    assert_eq!(chosen(&lines, &Request { update, ..request.clone() }), "a 1.0.0, b 1.1.0");
+    let request = Request { update: Update::All, ..request };
+    assert_eq!(chosen(&lines, &request), "a 1.1.0, b 1.1.0");
+    let moved = locked(wanted(&["a@>=1.1"]), &[("a", "1.0.0"), ("b", "1.0.0")]);
+    assert_eq!(chosen(&lines, &moved), "a 1.1.0, b 1.0.0", "only what must move moves");
+    let gone = locked(wanted(&["b"]), &[("b", "0.9.0")]);
+    assert_eq!(chosen(&lines, &gone), "b 1.1.0");
+}
+
+#[test]
+fn withdrawn_versions_stay_only_in_locks() {
+    let lines = ["a 1.0.0", "a 1.1.0 yanked"];
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0");
+    let request = locked(wanted(&["a"]), &[("a", "1.1.0")]);
+    let resolution = resolve(&Lines::new(&lines), &request).unwrap();
+    assert!(resolution.chosen["a"].yanked);
+    let request = Request { update: Update::All, ..request };
+    assert_eq!(chosen(&lines, &request), "a 1.0.0");
+    let (code, text, _) = refused(&lines, &wanted(&["a@1.1"]));
+    assert_eq!(code, "version_conflict");
+    assert_eq!(text, "`savoir.toml` asks for `a` 1.1, and what there is of that was withdrawn");
+}
+
+#[test]
+fn pre_releases_are_named_or_the_last_resort() {
+    let lines = ["a 1.0.0", "a 1.1.0-rc.1", "b 1.0.0-rc.1", "b 1.0.0-rc.2", "d 2.0.0-rc.1"];
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0");
+    assert_eq!(chosen(&lines, &wanted(&["a@>=1.0.0-rc.1"])), "a 1.1.0-rc.1");
+    assert_eq!(chosen(&lines, &wanted(&["b"])), "b 1.0.0-rc.2");
+    assert_eq!(refused(&lines, &wanted(&["d@<2.0.0"])).0, "version_conflict");
+    assert_eq!(
+        chosen(&lines, &wanted(&["a@^1", "a@>=1.1.0-rc.1"])),
+        "a 1.1.0-rc.1",
+        "no release is both, so that the pre-release counts"
+    );
+    let lines = ["a 1.0.0 : c@^2", "a 1.1.0-rc.1 : c@^1", "c 1.0.0", "c 2.0.0"];
+    let (code, ..) = refused(&lines, &wanted(&["a", "c@^1"]));
+    assert_eq!(code, "version_conflict", "a pre-release of another skill is no way out");
+}
+
+#[test]
+fn build_metadata_is_ignored_and_kept() {
+    let lines = ["a 1.0.0+b", "a 1.0.0+a", "c 1.0.0+x : a@==1.0.0"];
+    assert_eq!(chosen(&lines, &wanted(&["c"])), "a 1.0.0+b, c 1.0.0+x");
+    let request = locked(wanted(&["c"]), &[("a", "1.0.0+a")]);
+    assert_eq!(chosen(&lines, &request), "a 1.0.0+a, c 1.0.0+x");
+}
+
+#[test]
+fn experimental_skills_must_be_chosen_by_name() {
+    let lines = ["a 1.0.0 : x", "x 1.0.0 experimental"];
+    let (code, text, hints) = refused(&lines, &wanted(&["a"]));
+    assert_eq!(code, "experimental_dependency");
+    insta::assert_snapshot!(text, @r"
+    `a` 1.0.0 needs `x`, which nobody vouches for: an experimental skill is not installed because something else needs it
+    `savoir.toml` asks for `a`
+    ");
+    assert_eq!(
+        hints,
+        ["if you trust it, ask for it by name: savoir install x --allow-experimental"]
+    );
+    assert_eq!(chosen(&lines, &wanted(&["a", "x"])), "a 1.0.0, x 1.0.0");
+    let mut request = wanted(&["x"]);
+    request.roots[0].asker = Asker::AgentFile("AGENT.yaml".to_owned());
+    let (code, text, _) = refused(&lines, &request);
+    assert_eq!(code, "experimental_dependency");
+    assert!(text.starts_with("`AGENT.yaml` asks for `x`, which nobody vouches for"), "{text}");
+    let older = ["a 1.0.0 : x", "x 1.0.0", "x 1.1.0 experimental"];
+    assert_eq!(chosen(&older, &wanted(&["a"])), "a 1.0.0, x 1.0.0");
+}
+
+#[test]
+fn conflicts_name_who_asked_for_what() {
+    let lines = ["a 1.2.0 : c@^2", "c 1.5.0", "c 2.0.0"];
+    let (code, text, hints) = refused(&lines, &wanted(&["a", "c@^1"]));
+    assert_eq!(code, "version_conflict");
+    insta::assert_snapshot!(text, @r"
+    `a` 1.2.0 needs `c` ^2, but `savoir.toml` asks for `c` ^1: no version of `c` is both
+    `savoir.toml` asks for `a`
+    ");
+    assert_eq!(hints, ["ask for `c` ^2 in `savoir.toml`, or for another version of `a`"]);
+}
+
+#[test]
+fn conflicts_further_down() {
+    let lines = [
+        "a 1.0.0 : b@^1",
+        "a 1.1.0 : b@^1",
+        "b 1.0.0 : d@^1",
+        "b 1.4.0 : d@^1",
+        "c 3.0.0 : d@>=2",
+        "d 1.0.0",
+        "d 2.0.0",
+    ];
+    let mut request = wanted(&["a@^1", "c"]);
+    request.roots[1].asker = Asker::CommandLine;
+    let (_, text, hints) = refused(&lines, &request);
+    insta::assert_snapshot!(text, @r"
+    `c` 3.0.0 needs `d` >=2, but `b` 1.4.0 and 1.0.0 need `d` ^1: no version of `d` is both
+    `a` 1.1.0 and 1.0.0 need `b` ^1
+    `savoir.toml` asks for `a` ^1
+    the command line asks for `c`
+    ");
+    assert_eq!(hints, ["ask for another version of `c` or of `b`"]);
+}
+
+#[test]
+fn ranges_that_nothing_is_in() {
+    let lines = ["a 1.0.0", "a 1.1.0", "b 1.0.0 : a@^9", "b 1.1.0 unreadable"];
+    let (_, text, hints) = refused(&lines, &wanted(&["a@^2"]));
+    insta::assert_snapshot!(
+        text,
+        @"`savoir.toml` asks for `a` ^2, and no version of `a` is that: there are 1.1.0 and 1.0.0"
+    );
+    assert_eq!(hints, ["change the range of `a` in `savoir.toml`"]);
+    let (_, text, _) = refused(&lines, &wanted(&["b"]));
+    insta::assert_snapshot!(text, @r"
+    `b` 1.1.0 cannot be used: its needs cannot be read
+    `b` 1.0.0 needs `a` ^9, and no version of `a` is that: there are 1.1.0 and 1.0.0
+    `savoir.toml` asks for `b`
+    ");
+    let (_, text, _) = refused(&lines, &wanted(&["a@^1.1", "a@1.0"]));
+    insta::assert_snapshot!(
+        text,
+        @"`savoir.toml` asks for `a` ^1.1, but `savoir.toml` asks for `a` 1.0: no version of `a` is both"
+    );
+}
+
+#[test]
+fn unknown_names_get_a_guess() {
+    let lines = ["web-search 1.0.0", "a 1.0.0 : web-serch", "b 1.0.0", "b 1.1.0 : nowhere"];
+    let (code, text, hints) = refused(&lines, &wanted(&["web-seach"]));
+    assert_eq!(code, "unknown_skill");
+    assert_eq!(text, "`savoir.toml` asks for `web-seach`, and there is no skill of that name");
+    assert_eq!(hints, ["did you mean `web-search`?"]);
+    let (code, text, _) = refused(&lines, &wanted(&["a"]));
+    assert_eq!(code, "unknown_skill");
+    insta::assert_snapshot!(text, @r"
+    `a` 1.0.0 needs `web-serch`, and there is no skill of that name
+    `savoir.toml` asks for `a`
+    ");
+    assert_eq!(chosen(&lines, &wanted(&["b"])), "b 1.0.0", "an older one does without");
+}
+
+#[test]
+fn circles_are_printed() {
+    let lines = ["a 1.0.0 : b", "b 1.0.0 : c", "c 1.0.0 : b", "s 1.0.0 : s"];
+    let (code, text, _) = refused(&lines, &wanted(&["a"]));
+    assert_eq!(code, "dependency_cycle");
+    assert_eq!(text, "skills need each other in a circle: b → c → b");
+    assert_eq!(refused(&lines, &wanted(&["s"])).1, "skills need each other in a circle: s → s");
+}
+
+#[test]
+fn what_is_optional_is_left_out() {
+    let lines = ["a 1.0.0 : c@^1", "b 1.0.0 : c@^2", "c 1.0.0", "c 2.0.0", "d 1.0.0"];
+    let mut request = wanted(&["b", "a", "d", "nowhere"]);
+    for at in [0, 2, 3] {
+        request.roots[at].need = Need::Optional;
+    }
+    let resolution = resolve(&Lines::new(&lines), &request).unwrap();
+    assert_eq!(shown(&resolution), "a 1.0.0, c 1.0.0, d 1.0.0");
+    let skipped: Vec<_> =
+        resolution.skipped.iter().map(|s| (s.root.skill.name.as_str(), s.why.code())).collect();
+    assert_eq!(skipped, [("b", "version_conflict"), ("nowhere", "unknown_skill")]);
+}
+
+#[test]
+fn an_index_that_fails() {
+    let (code, text, _) = refused(&["a 1.0.0 : unreachable"], &wanted(&["a"]));
+    assert_eq!(code, "index");
+    assert_eq!(text, "`unreachable` cannot be looked up: the registry does not answer");
+}
+
+#[test]
+fn two_demands_of_one_skill_are_one() {
+    let lines = ["a 1.0.0 : c@>=1; c@<2", "c 1.0.0", "c 1.5.0", "c 2.0.0"];
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0, c 1.5.0");
+}

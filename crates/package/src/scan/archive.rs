@@ -1,0 +1,136 @@
+//! Archives inside a skill, and what files are by their first bytes.
+
+use std::io::{Cursor, Read as _};
+
+use zip::ZipArchive;
+
+/// Most entries of an archive that are looked at, and most bytes of them together.
+const MOST_ENTRIES: usize = 500;
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What a file is by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A program for some machine.
+    Program(&'static str),
+    /// A zip archive.
+    Zip,
+    /// An archive that is not looked into.
+    Packed(&'static str),
+    /// A picture, a font, a document, sound.
+    Media,
+    /// Text, as far as the first bytes tell.
+    Other,
+}
+
+/// What a file is by its first bytes.
+pub(super) fn kind(bytes: &[u8]) -> Kind {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    if starts(b"\x7fELF") {
+        Kind::Program("a program for Linux")
+    } else if starts(b"MZ") && bytes.len() > 128 && bytes.contains(&0) {
+        Kind::Program("a program for Windows")
+    } else if starts(&[0xcf, 0xfa, 0xed, 0xfe])
+        || starts(&[0xce, 0xfa, 0xed, 0xfe])
+        || starts(&[0xca, 0xfe, 0xba, 0xbe])
+    {
+        Kind::Program("a program for macOS or Java")
+    } else if starts(b"\0asm") {
+        Kind::Program("WebAssembly")
+    } else if bytes.len() > 16 && bytes[2] == 0x0d && bytes[3] == 0x0a && bytes[1] == 0x0d {
+        Kind::Program("Python bytecode")
+    } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
+        Kind::Zip
+    } else if starts(&[0x1f, 0x8b]) {
+        Kind::Packed("gzip")
+    } else if starts(b"7z\xbc\xaf") {
+        Kind::Packed("7-Zip")
+    } else if starts(b"Rar!") {
+        Kind::Packed("RAR")
+    } else if starts(&[0xfd, b'7', b'z', b'X', b'Z']) {
+        Kind::Packed("xz")
+    } else if starts(b"BZh") {
+        Kind::Packed("bzip2")
+    } else if starts(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Kind::Packed("Zstandard")
+    } else if bytes.get(257..262) == Some(b"ustar") {
+        Kind::Packed("tar")
+    } else if is_media(bytes) {
+        Kind::Media
+    } else {
+        Kind::Other
+    }
+}
+
+fn is_media(bytes: &[u8]) -> bool {
+    let magics: [&[u8]; 16] = [
+        b"\x89PNG",
+        b"\xff\xd8\xff",
+        b"GIF8",
+        b"RIFF",
+        b"%PDF",
+        b"wOFF",
+        b"wOF2",
+        b"OTTO",
+        b"\0\x01\0\0",
+        b"ID3",
+        b"OggS",
+        b"fLaC",
+        b"\0\0\x01\0",
+        b"BM",
+        b"II*\0",
+        b"SQLite format 3",
+    ];
+    magics.iter().any(|magic| bytes.starts_with(magic)) || bytes.get(4..8) == Some(b"ftyp")
+}
+
+/// What an archive holds.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) files: Vec<(String, Vec<u8>)>,
+    /// Why not everything could be read.
+    pub(super) problem: Option<String>,
+    pub(super) locked: bool,
+}
+
+/// The files of a zip archive, as far as the bounds go.
+pub(super) fn unzip(bytes: &[u8]) -> Contents {
+    let mut contents = Contents::default();
+    let mut archive = match ZipArchive::new(Cursor::new(bytes)) {
+        Ok(archive) => archive,
+        Err(error) => {
+            contents.problem = Some(error.to_string());
+            return contents;
+        }
+    };
+    let mut left = MOST_BYTES;
+    for index in 0..archive.len() {
+        if index >= MOST_ENTRIES || left == 0 {
+            contents.problem = Some("it holds too much".into());
+            break;
+        }
+        let entry = match archive.by_index_raw(index) {
+            Ok(entry) if entry.encrypted() => {
+                contents.locked = true;
+                continue;
+            }
+            Ok(entry) if entry.is_dir() => continue,
+            Ok(entry) => entry.name().map(std::borrow::Cow::into_owned).unwrap_or_default(),
+            Err(error) => {
+                contents.problem = Some(error.to_string());
+                continue;
+            }
+        };
+        let Ok(file) = archive.by_index(index) else {
+            contents.problem = Some(format!("`{entry}` cannot be unpacked"));
+            continue;
+        };
+        let mut unpacked = Vec::new();
+        if file.take(left).read_to_end(&mut unpacked).is_err() {
+            contents.problem = Some(format!("`{entry}` cannot be unpacked"));
+        }
+        left = left.saturating_sub(unpacked.len() as u64);
+        contents.files.push((entry, unpacked));
+    }
+    contents
+}

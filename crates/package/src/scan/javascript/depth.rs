@@ -1,0 +1,50 @@
+//! How deep a text could nest, found out before anything recurses.
+//!
+//! The parser has no bound of its own. Everything that can make it recurse is counted, whether it
+//! does or not: brackets that are open, and operators since the last end of a statement.
+
+/// Most levels that are parsed; real programs stay below a hundred.
+const DEEPEST: usize = 2_000;
+
+/// Longest text that is parsed: what is longer was not written by a person.
+const LONGEST: usize = 1024 * 1024;
+
+/// Refuses what could nest too deeply.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST {
+        return Err("the file is too large to be read as a program".into());
+    }
+    let (mut open, mut chain) = (0_usize, 0_usize);
+    let mut deepest = 0;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            // Texts do not nest, and long ones are data.
+            quote @ (b'"' | b'\'') => {
+                let line = &bytes[at + 1..];
+                let end = line.iter().position(|byte| *byte == quote || *byte == b'\n');
+                at += end.map_or(0, |end| if line[end] == quote { end + 1 } else { 0 });
+            }
+            b'(' | b'[' | b'{' | b'<' => open += 1,
+            b')' | b']' | b'}' | b'>' => open = open.saturating_sub(1),
+            b';' | b',' => chain = 0,
+            b'!' | b'~' | b'+' | b'-' | b'?' | b'=' | b'*' | b'&' | b'|' | b'`' => chain += 1,
+            b'a'..=b'z' if is_word(bytes, at) => chain += 1,
+            _ => {}
+        }
+        deepest = deepest.max(open + chain);
+        at += 1;
+    }
+    if deepest > DEEPEST { Err("it nests too deeply to be read".into()) } else { Ok(()) }
+}
+
+/// Words after which a statement or an expression begins again.
+fn is_word(bytes: &[u8], at: usize) -> bool {
+    const WORDS: [&[u8]; 12] = [
+        b"if", b"else", b"for", b"while", b"do", b"new", b"typeof", b"void", b"await", b"delete",
+        b"yield", b"with",
+    ];
+    let begins = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+    begins && WORDS.iter().any(|word| bytes[at..].starts_with(word))
+}

@@ -1,0 +1,163 @@
+//! Sentences that are meant, however they are worded: words with alternatives and gaps.
+
+use std::collections::HashMap;
+
+use savoir_skill::Span;
+
+/// A word of a text, in small letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+/// The words of a text. Characters without width and odd apostrophes do not hide them.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut open = false;
+    for (at, c) in text.char_indices() {
+        if is_joiner(c) {
+            continue;
+        }
+        let c = if c == '\u{2019}' { '\'' } else { c };
+        if c.is_alphanumeric() || (c == '\'' && open) {
+            let end = at + c.len_utf8();
+            if let (true, Some(word)) = (open, words.last_mut()) {
+                word.span.end = end;
+            } else {
+                words.push(Word { text: String::new(), span: Span::new(at, end) });
+            }
+            if let Some(word) = words.last_mut() {
+                word.text.extend(plain(c).to_lowercase());
+            }
+            open = true;
+        } else {
+            open = false;
+        }
+    }
+    words
+}
+
+/// Without width, and therefore within a word.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+/// Letters of other scripts that look like Latin ones.
+fn plain(c: char) -> char {
+    match c {
+        'а' => 'a',
+        'е' => 'e',
+        'о' => 'o',
+        'р' => 'p',
+        'с' => 'c',
+        'х' => 'x',
+        'у' => 'y',
+        'і' => 'i',
+        'ѕ' => 's',
+        'ј' => 'j',
+        'А' => 'A',
+        'Е' => 'E',
+        'О' => 'O',
+        'Р' => 'P',
+        'С' => 'C',
+        'Т' => 'T',
+        'І' => 'I',
+        'Н' => 'H',
+        'В' => 'B',
+        'К' => 'K',
+        'М' => 'M',
+        _ => fullwidth(c),
+    }
+}
+
+fn fullwidth(c: char) -> char {
+    match u32::from(c) {
+        code @ 0xff01..=0xff5e => char::from_u32(code - 0xfee0).unwrap_or(c),
+        _ => c,
+    }
+}
+
+enum Part {
+    /// One of these; an ending `*` takes any ending.
+    Any(Vec<&'static str>),
+    /// At most this many words of any kind.
+    Gap(usize),
+}
+
+/// Patterns such as `ignore|disregard ~3 instructions|rules`.
+pub(super) struct Phrases {
+    patterns: Vec<Vec<Part>>,
+    first: HashMap<&'static str, Vec<usize>>,
+}
+
+impl Phrases {
+    pub(super) fn new(patterns: &[&'static str]) -> Self {
+        let mut phrases = Self { patterns: Vec::new(), first: HashMap::new() };
+        for (index, pattern) in patterns.iter().enumerate() {
+            let parts: Vec<Part> = pattern.split(' ').map(part).collect();
+            if let Some(Part::Any(firsts)) = parts.first() {
+                for first in firsts {
+                    phrases.first.entry(first).or_default().push(index);
+                }
+            }
+            phrases.patterns.push(parts);
+        }
+        phrases
+    }
+
+    /// Where patterns match: which, and from which word to which.
+    pub(super) fn find(&self, words: &[Word]) -> Vec<(usize, usize, usize)> {
+        let mut found = Vec::new();
+        for (start, word) in words.iter().enumerate() {
+            for pattern in self.first.get(word.text.as_str()).into_iter().flatten() {
+                if let Some(end) = matches(&self.patterns[*pattern], words, start) {
+                    found.push((*pattern, start, end));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn part(text: &'static str) -> Part {
+    match text.strip_prefix('~') {
+        Some(gap) => Part::Gap(gap.parse().unwrap_or(0)),
+        None => Part::Any(text.split('|').collect()),
+    }
+}
+
+/// The word after the match.
+fn matches(parts: &[Part], words: &[Word], at: usize) -> Option<usize> {
+    match parts.split_first() {
+        None => Some(at),
+        Some((Part::Gap(most), rest)) => {
+            (0..=*most).find_map(|skip| matches(rest, words, at + skip))
+        }
+        Some((Part::Any(wanted), rest)) => {
+            let word = &words.get(at)?.text;
+            let fits = |wanted: &&str| match wanted.strip_suffix('*') {
+                Some(stem) => word.starts_with(stem),
+                None => word == wanted,
+            };
+            wanted.iter().any(fits).then(|| matches(rest, words, at + 1))?
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_match_across_gaps_and_disguises() {
+        let phrases =
+            Phrases::new(&["ignore|disregard ~2 previous|prior instruction*", "don't tell"]);
+        let count = |text: &str| phrases.find(&words(text)).len();
+        assert_eq!(count("Ignore all previous instructions."), 1);
+        assert_eq!(count("DISREGARD\n any of the prior instruction"), 0);
+        assert_eq!(count("ig\u{200b}nore previоus instructions"), 1);
+        assert_eq!(count("Don\u{2019}t tell anyone"), 1);
+        assert_eq!(count("ignore previous results"), 0);
+    }
+}

@@ -1,0 +1,333 @@
+//! The pieces of a skill that are read: files, code blocks in them, and what was hidden in those.
+
+use std::{borrow::Cow, cell::OnceCell, rc::Rc};
+
+use savoir_skill::{Span, check::render::visible, folder::is_skill_file, markdown::Outline};
+
+use super::phrase::{self, Word};
+
+/// How a piece is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Markdown,
+    Shell,
+    Python,
+    JavaScript,
+    /// Anything else that is text.
+    Other,
+}
+
+/// What a piece is to the skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// SKILL.md, which the agent follows.
+    Instructions,
+    /// Another document, which the agent may read.
+    Document,
+    /// A program, which the agent runs.
+    Script,
+    /// Data.
+    Data,
+}
+
+/// Where offsets of a piece lie in its file.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// It is a part of the file.
+    Shift(usize),
+    /// It was decoded out of something at this place.
+    Fixed(usize),
+}
+
+/// A text to be read.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) path: Rc<str>,
+    pub(super) text: Cow<'a, str>,
+    pub(super) language: Language,
+    pub(super) role: Role,
+    /// What it was hidden in.
+    pub(super) cloak: Option<&'static str>,
+    /// Whether it is code that a document shows.
+    pub(super) shown: bool,
+    /// How many wrappings were taken off.
+    pub(super) depth: usize,
+    whole: Rc<str>,
+    at: At,
+    prose: OnceCell<Option<Rc<Prose>>>,
+}
+
+/// What a piece says to a reader: its text with code blocks and comments blanked out.
+#[derive(Debug)]
+pub(super) struct Prose {
+    pub(super) text: String,
+    pub(super) words: Vec<Word>,
+}
+
+impl<'a> Piece<'a> {
+    pub(super) fn file(path: &str, text: &'a str) -> Self {
+        let (language, role) = kind(path, text);
+        Self {
+            path: path.into(),
+            text: Cow::Borrowed(text),
+            language,
+            role,
+            cloak: None,
+            shown: false,
+            depth: 0,
+            whole: text.into(),
+            at: At::Shift(0),
+            prose: OnceCell::new(),
+        }
+    }
+
+    /// A file that was in an archive.
+    pub(super) fn packed(path: &str, text: String, cloak: &'static str, depth: usize) -> Self {
+        let (language, role) = kind(path, &text);
+        let role = if role == Role::Instructions { Role::Document } else { role };
+        Self {
+            path: path.into(),
+            whole: text.as_str().into(),
+            text: Cow::Owned(text),
+            language,
+            role,
+            cloak: Some(cloak),
+            shown: false,
+            depth,
+            at: At::Shift(0),
+            prose: OnceCell::new(),
+        }
+    }
+
+    /// A part of it in another language, such as a code block.
+    pub(super) fn part(&self, span: Span, language: Language) -> Self {
+        let at = match self.at {
+            At::Shift(by) => At::Shift(by + span.start),
+            fixed @ At::Fixed(_) => fixed,
+        };
+        let shown = self.language == Language::Markdown;
+        let text = Cow::Owned(span.slice(&self.text).to_owned());
+        Self {
+            text,
+            language,
+            at,
+            shown,
+            depth: self.depth + 1,
+            path: Rc::clone(&self.path),
+            whole: Rc::clone(&self.whole),
+            prose: OnceCell::new(),
+            role: self.role,
+            cloak: self.cloak,
+        }
+    }
+
+    /// A text that something at this place turned out to be.
+    pub(super) fn inner(
+        &self,
+        text: String,
+        language: Language,
+        cloak: Option<&'static str>,
+        span: Span,
+    ) -> Self {
+        let at = At::Fixed(self.offset(span.start));
+        let cloak = self.cloak.or(cloak);
+        Self {
+            text: text.into(),
+            language,
+            cloak,
+            at,
+            depth: self.depth + 1,
+            path: Rc::clone(&self.path),
+            whole: Rc::clone(&self.whole),
+            prose: OnceCell::new(),
+            role: self.role,
+            shown: self.shown,
+        }
+    }
+
+    /// What it says to a reader, if it is a text for readers.
+    pub(super) fn prose(&self) -> Option<&Prose> {
+        self.prose.get_or_init(|| self.read_prose().map(Rc::new)).as_deref()
+    }
+
+    fn read_prose(&self) -> Option<Prose> {
+        let document = matches!(self.role, Role::Instructions | Role::Document);
+        let readable = match self.language {
+            Language::Markdown => true,
+            Language::Other => document || self.cloak.is_some(),
+            _ => false,
+        };
+        if !readable || self.depth > 0 && self.cloak.is_none() {
+            return None;
+        }
+        let mut text = self.text.to_string();
+        if self.language == Language::Markdown {
+            let outline = Outline::new(&text, Span::new(0, text.len()));
+            let mut bytes = text.into_bytes();
+            let fences = outline.fences.iter().map(|fence| fence.whole);
+            for span in fences.chain(outline.comments.iter().copied()) {
+                let blanked = bytes[span.start..span.end].iter_mut();
+                blanked.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+            }
+            text = String::from_utf8(bytes).unwrap_or_default();
+        }
+        let words = phrase::words(&text);
+        Some(Prose { text, words })
+    }
+
+    /// Where a byte of the piece lies in its file.
+    fn offset(&self, at: usize) -> usize {
+        match self.at {
+            At::Shift(by) => by + at,
+            At::Fixed(at) => at,
+        }
+    }
+
+    /// Line and column in the file, from one.
+    pub(super) fn position(&self, at: usize) -> (usize, usize) {
+        let bytes = self.whole.as_bytes();
+        let at = self.offset(at).min(bytes.len());
+        let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
+        let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+        let column = self.whole.get(start..at).map_or(1, |before| before.chars().count() + 1);
+        (line, column)
+    }
+
+    /// What stands at a place, short, on one line, with everything visible.
+    pub(super) fn excerpt(&self, span: Span) -> String {
+        const LONGEST: usize = 160;
+        let text = self.text.get(span.start..span.end).unwrap_or_default().trim();
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut short: String = line.chars().take(LONGEST).collect();
+        if short.len() < line.len() {
+            short.push('…');
+        }
+        visible(&short).into_owned()
+    }
+}
+
+/// The language and the role of a file.
+pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
+    let name = path.rsplit(['/', '!']).next().unwrap_or(path);
+    if is_skill_file(name) && !path.contains(['/', '!']) {
+        return (Language::Markdown, Role::Instructions);
+    }
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    match ending.as_str() {
+        "md" | "markdown" | "mdx" | "mdc" => (Language::Markdown, Role::Document),
+        "py" | "pyw" | "pyi" => (Language::Python, Role::Script),
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => {
+            (Language::JavaScript, Role::Script)
+        }
+        "sh" | "bash" | "zsh" | "ksh" | "command" | "ps1" | "bat" | "cmd" | "fish" => {
+            (Language::Shell, Role::Script)
+        }
+        _ => by_first_line(name, text),
+    }
+}
+
+fn by_first_line(name: &str, text: &str) -> (Language, Role) {
+    let first = text.lines().next().unwrap_or_default();
+    let Some(program) = first.strip_prefix("#!") else {
+        let shell = matches!(name, "Makefile" | "Dockerfile" | "justfile" | "Justfile");
+        let language = if shell { Language::Shell } else { Language::Other };
+        let document = matches!(super::gather::ending(name).as_str(), "txt" | "rst" | "html");
+        let role = match (shell, document) {
+            (true, _) => Role::Script,
+            (_, true) => Role::Document,
+            _ => Role::Data,
+        };
+        return (language, role);
+    };
+    let language = match program {
+        program if program.contains("python") => Language::Python,
+        program if ["node", "deno", "bun"].iter().any(|name| program.contains(name)) => {
+            Language::JavaScript
+        }
+        program if program.contains("sh") => Language::Shell,
+        _ => Language::Other,
+    };
+    (language, Role::Script)
+}
+
+/// The language that the fence of a code block names.
+pub(super) fn fence_language(info: &str, content: &str) -> Language {
+    let name = info.split([' ', '{', ',', ':']).next().unwrap_or_default().to_ascii_lowercase();
+    match name.as_str() {
+        "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "terminal"
+        | "powershell" | "ps1" | "cmd" | "bat" | "fish" | "dockerfile" | "makefile" => {
+            Language::Shell
+        }
+        "python" | "py" | "python3" => Language::Python,
+        "javascript" | "js" | "typescript" | "ts" | "jsx" | "tsx" | "node" | "mjs" => {
+            Language::JavaScript
+        }
+        "markdown" | "md" => Language::Markdown,
+        "" | "text" | "txt" | "plaintext" => guess(content),
+        _ => Language::Other,
+    }
+}
+
+/// The language of a text that does not say.
+pub(super) fn guess(text: &str) -> Language {
+    let starts = |words: &[&str]| {
+        text.lines()
+            .take(40)
+            .map(str::trim_start)
+            .any(|line| words.iter().any(|word| line.starts_with(word)))
+    };
+    if starts(&["import ", "from ", "def ", "exec(", "__import__", "print("])
+        && !text.contains("require(")
+    {
+        Language::Python
+    } else if text.contains("require(")
+        || starts(&["const ", "let ", "var ", "function ", "eval(", "fetch(", "(function", "(()"])
+    {
+        Language::JavaScript
+    } else if is_shell(text) {
+        Language::Shell
+    } else {
+        Language::Other
+    }
+}
+
+fn is_shell(text: &str) -> bool {
+    const PROGRAMS: [&str; 30] = [
+        "curl",
+        "wget",
+        "bash",
+        "sh",
+        "sudo",
+        "echo",
+        "cat",
+        "chmod",
+        "nc",
+        "python3",
+        "python",
+        "npm",
+        "npx",
+        "pip",
+        "pip3",
+        "eval",
+        "base64",
+        "export",
+        "cd",
+        "rm",
+        "git",
+        "tar",
+        "unzip",
+        "powershell",
+        "nohup",
+        "crontab",
+        "iwr",
+        "iex",
+        "xattr",
+        "node",
+    ];
+    text.lines().take(40).any(|line| {
+        let line = line.trim_start().trim_start_matches("$ ");
+        let first = line.split([' ', '\t', ';', '|']).next().unwrap_or_default();
+        let program = first.rsplit('/').next().unwrap_or(first).to_ascii_lowercase();
+        line.len() > program.len() && PROGRAMS.contains(&program.as_str())
+    })
+}

@@ -1,0 +1,55 @@
+//! The list of rules, sorted by id.
+
+use super::Rule;
+
+mod agent_files;
+mod coherence;
+mod dependencies;
+mod exfiltration;
+mod files;
+mod instructions;
+mod obfuscation;
+mod payloads;
+mod persistence;
+mod secrets;
+mod unicode;
+
+pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};
+
+/// Every rule, sorted by id; a test holds the order.
+pub(super) static ALL: &[&Rule] = &[
+    &agent_files::AGENT_POISONING,
+    &unicode::BIDI_OVERRIDE,
+    &files::BINARY_PROGRAM,
+    &payloads::COIN_MINING,
+    &instructions::CONCEALMENT,
+    &exfiltration::CREDENTIAL_ACCESS,
+    &payloads::DECODE_AND_EXECUTE,
+    &payloads::DESTRUCTIVE_COMMAND,
+    &files::DISGUISED_FILE,
+    &payloads::DOWNLOAD_AND_EXECUTE,
+    &obfuscation::DYNAMIC_CODE,
+    &secrets::EMBEDDED_SECRET,
+    &exfiltration::EXFILTRATION,
+    &dependencies::FOREIGN_INDEX,
+    &instructions::HIDDEN_INSTRUCTIONS,
+    &unicode::HIDDEN_TEXT,
+    &dependencies::INSTALL_SCRIPT,
+    &instructions::INSTRUCTION_OVERRIDE,
+    &files::LOCKED_ARCHIVE,
+    &instructions::MANUAL_PAYLOAD,
+    &obfuscation::OBFUSCATION,
+    &persistence::PERSISTENCE,
+    &persistence::PROTECTION_DISABLED,
+    &exfiltration::RAW_ADDRESS,
+    &instructions::REMOTE_INSTRUCTIONS,
+    &payloads::REVERSE_SHELL,
+    &instructions::SECRET_SOLICITATION,
+    &dependencies::TYPOSQUAT,
+    &coherence::UNDECLARED_FILES,
+    &coherence::UNDECLARED_NETWORK,
+    &coherence::UNDECLARED_PROGRAM,
+    &dependencies::UNPINNED_DEPENDENCY,
+    &files::UNREAD_FILE,
+    &coherence::UNUSED_PERMISSION,
+];

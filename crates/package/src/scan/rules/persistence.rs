@@ -1,0 +1,96 @@
+//! What stays after the skill is done.
+
+use crate::scan::{
+    Severity,
+    act::{AGENT_QUESTIONS, Act},
+    context::{Context, Told, sureness},
+    place,
+    rule::rule,
+};
+
+rule! {
+    /// Something is set up to start again later.
+    ///
+    /// ## Why
+    ///
+    /// A cron job, a launch agent, a service, a line in the shell's start-up file, a key for logging
+    /// in: they outlive the skill, and nobody is asked when they run.
+    ///
+    /// ## Fix
+    ///
+    /// Do the work when the skill is used. If it must be scheduled, tell the user how, and let them.
+    ///
+    /// ## Bad
+    ///
+    /// ````bash file=scripts/install.sh
+    /// echo "@reboot $HOME/.cache/agent" | crontab -
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````bash file=scripts/install.sh
+    /// crontab -l
+    /// ````
+    PERSISTENCE = "persistence", High, run persistence
+}
+
+fn persistence(context: &mut Context<'_>) {
+    context.each_act(&PERSISTENCE, |piece, act, _| {
+        let (what, harmless) = match act {
+            Act::Persists(what) => (*what, false),
+            Act::Writes { path, text } => (place::autostart(path)?, is_harmless(text)),
+            _ => return None,
+        };
+        let severity = match (harmless, piece.shown && piece.cloak.is_none()) {
+            (true, _) => Severity::Low,
+            (false, true) if what == "a key for logging in" => Severity::High,
+            (false, true) => Severity::Medium,
+            (false, false) => Severity::High,
+        };
+        Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
+    });
+}
+
+/// What installers write into the shell's start-up file.
+fn is_harmless(text: &str) -> bool {
+    let text = text.trim();
+    let plain = ["export ", "alias ", "source ", "eval \"$(", "PATH=", ". "]
+        .iter()
+        .any(|start| text.starts_with(start));
+    plain && !text.contains("curl") && !text.contains("base64") && !text.contains("LD_PRELOAD")
+}
+
+rule! {
+    /// A protection of the system is switched off.
+    ///
+    /// ## Why
+    ///
+    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall stand
+    /// between an unknown program and the machine. Removing them is the last step before running one.
+    ///
+    /// ## Fix
+    ///
+    /// Leave them on. Use programs that are signed.
+    ///
+    /// ## Bad
+    ///
+    /// ````bash file=scripts/install.sh
+    /// xattr -d com.apple.quarantine ./helper && ./helper
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````bash file=scripts/install.sh
+    /// xattr -l ./helper
+    /// ````
+    PROTECTION_DISABLED = "protection-disabled", High, run protection_disabled
+}
+
+fn protection_disabled(context: &mut Context<'_>) {
+    context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
+        let Act::Unprotects(what) = act else { return None };
+        let asked = piece.shown && *what == AGENT_QUESTIONS;
+        let severity = if asked { Severity::Medium } else { Severity::High };
+        Some(Told::new(severity, sureness(piece), format!("it switches off {what}")))
+    });
+}

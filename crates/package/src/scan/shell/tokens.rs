@@ -1,0 +1,427 @@
+//! Shell text as commands: words, pipes, redirections, substitutions and here-documents.
+
+use std::collections::HashMap;
+
+use savoir_skill::Span;
+
+/// A word with quotes taken off and known variables put in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::scan) struct Word {
+    pub(in crate::scan) text: String,
+    /// What stands in `$(…)`, `` `…` `` and `<(…)`.
+    pub(in crate::scan) substitutions: Vec<String>,
+    /// Names of variables in it.
+    pub(in crate::scan) variables: Vec<String>,
+    pub(in crate::scan) span: Span,
+}
+
+/// `> file`, `< file`, `<<< text`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::scan) struct Redirect {
+    pub(in crate::scan) writes: bool,
+    pub(in crate::scan) target: Word,
+}
+
+/// A simple command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::scan) struct Command {
+    pub(in crate::scan) words: Vec<Word>,
+    pub(in crate::scan) redirects: Vec<Redirect>,
+    pub(in crate::scan) assignments: Vec<(String, Word)>,
+    /// The here-document or here-string.
+    pub(in crate::scan) input: Option<String>,
+    pub(in crate::scan) span: Span,
+}
+
+/// Commands with pipes between them.
+pub(in crate::scan) type Pipeline = Vec<Command>;
+
+/// Most commands of one text.
+const MOST: usize = 20_000;
+
+/// Reads a text as commands. It never fails: what makes no sense becomes words.
+pub(in crate::scan) fn parse(text: &str) -> Vec<Pipeline> {
+    let mut parser = Parser {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        known: HashMap::new(),
+        waiting: Vec::new(),
+        pipelines: Vec::new(),
+    };
+    parser.run();
+    parser.pipelines
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Variables with a value that is plain to see.
+    known: HashMap<String, String>,
+    /// End marks of here-documents whose text begins at the next line.
+    waiting: Vec<String>,
+    pipelines: Vec<Pipeline>,
+}
+
+impl Parser<'_> {
+    fn run(&mut self) {
+        let mut pipeline = Pipeline::new();
+        let mut command = Command::default();
+        while self.at < self.bytes.len() && self.pipelines.len() < MOST {
+            match self.bytes[self.at] {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b'\\' if self.rest().starts_with("\\\n") => self.at += 2,
+                b'\\' if self.rest().starts_with("\\\r\n") => self.at += 3,
+                b'#' => self.skip_line(),
+                b'|' if self.rest().starts_with("||") => {
+                    self.at += 2;
+                    self.end(&mut pipeline, &mut command);
+                }
+                b'|' => {
+                    self.at += if self.rest().starts_with("|&") { 2 } else { 1 };
+                    close(&mut pipeline, &mut command);
+                }
+                b'\n' => {
+                    self.at += 1;
+                    self.here_documents(&mut command);
+                    // A pipe at the end of a line goes on.
+                    if !command.words.is_empty()
+                        || pipeline.is_empty()
+                        || !command.assignments.is_empty()
+                    {
+                        self.end(&mut pipeline, &mut command);
+                    }
+                }
+                b'&' if self.rest().starts_with("&>") => {
+                    self.at += 1;
+                    self.redirect(&mut command);
+                }
+                b';' | b'&' | b'(' | b')' => {
+                    self.at += 1;
+                    self.end(&mut pipeline, &mut command);
+                }
+                b'<' if self.rest().starts_with("<(") => self.word_into(&mut command),
+                b'<' | b'>' => self.redirect(&mut command),
+                b'0'..=b'9' if is_number_redirect(self.rest()) => {
+                    self.at += 1;
+                    self.redirect(&mut command);
+                }
+                _ => self.word_into(&mut command),
+            }
+        }
+        self.end(&mut pipeline, &mut command);
+    }
+
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_line(&mut self) {
+        let rest = &self.bytes[self.at..];
+        self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    }
+
+    fn end(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+        close(pipeline, command);
+        for (name, word) in pipeline.iter().flat_map(|command| &command.assignments) {
+            if word.substitutions.is_empty() && word.variables.is_empty() && word.text.len() < 4096
+            {
+                self.known.insert(name.clone(), word.text.clone());
+            } else {
+                self.known.remove(name);
+            }
+        }
+        if !pipeline.is_empty() {
+            self.pipelines.push(std::mem::take(pipeline));
+        }
+    }
+
+    fn word_into(&mut self, command: &mut Command) {
+        let before = self.at;
+        let word = self.word();
+        // Whatever happens, the text gets shorter.
+        self.at = self.at.max(before + 1);
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        command.span.end = word.span.end;
+        if command.words.is_empty() {
+            if let Some((name, value)) = assignment(&word) {
+                command.assignments.push((name, value));
+                return;
+            }
+            let skipped = [
+                "if", "then", "do", "else", "elif", "while", "until", "!", "{", "}", "$", "time",
+                "fi", "done", ">", "PS>", "%",
+            ];
+            if skipped.contains(&word.text.as_str()) {
+                return;
+            }
+        }
+        command.words.push(word);
+    }
+
+    fn redirect(&mut self, command: &mut Command) {
+        let rest = self.rest();
+        let operator = ["<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"]
+            .into_iter()
+            .find(|operator| rest.starts_with(operator))
+            .unwrap_or(">");
+        self.at += operator.len();
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        let target =
+            if self.rest().starts_with("<(") || !self.rest().starts_with(['\n', ';', '|', '>']) {
+                self.word()
+            } else {
+                Word { span: Span::at(self.at), ..Word::default() }
+            };
+        command.span.end = target.span.end;
+        match operator {
+            "<<" | "<<-" => self.waiting.push(target.text),
+            "<<<" => command.input = Some(target.text),
+            _ => command.redirects.push(Redirect { writes: operator.starts_with('>'), target }),
+        }
+    }
+
+    fn here_documents(&mut self, command: &mut Command) {
+        for mark in std::mem::take(&mut self.waiting) {
+            let start = self.at;
+            let mut end = start;
+            while self.at < self.bytes.len() {
+                let line_start = self.at;
+                self.skip_line();
+                let line = &self.text[line_start..self.at];
+                self.at = (self.at + 1).min(self.bytes.len());
+                if line.trim() == mark {
+                    break;
+                }
+                end = self.at;
+            }
+            command.input = Some(self.text[start..end].to_owned());
+        }
+    }
+
+    fn word(&mut self) -> Word {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(byte) = self.bytes.get(self.at).copied() {
+            match byte {
+                b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    let inside = self.bracketed(2);
+                    word.substitutions.push(inside);
+                }
+                b' ' | b'\t' | b'\r' | b'\n' | b'|' | b';' | b')' | b'&' | b'<' | b'>' => break,
+                b'(' if word.text.is_empty() => break,
+                b'\'' => {
+                    let inside = self.single_quoted();
+                    word.text.push_str(&inside);
+                }
+                b'"' => self.double_quoted(&mut word),
+                b'\\' => {
+                    self.at += 1;
+                    match self.rest().chars().next() {
+                        Some('\n') | None => {}
+                        Some(c) => word.text.push(c),
+                    }
+                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+                }
+                b'$' | b'`' => self.dollar(&mut word),
+                _ => {
+                    let c = self.rest().chars().next().unwrap_or(' ');
+                    word.text.push(c);
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+        word.span = Span::new(start, self.at);
+        word
+    }
+
+    fn single_quoted(&mut self) -> String {
+        let start = self.at + 1;
+        let end =
+            memchr::memchr(b'\'', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
+        self.at = (end + 1).min(self.bytes.len());
+        self.text[start..end].to_owned()
+    }
+
+    fn double_quoted(&mut self, word: &mut Word) {
+        self.at += 1;
+        while let Some(byte) = self.bytes.get(self.at).copied() {
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    return;
+                }
+                b'\\' => {
+                    self.at += 1;
+                    let c = self.rest().chars().next();
+                    match c {
+                        Some('"' | '$' | '`' | '\\') => word.text.extend(c),
+                        Some('\n') | None => {}
+                        Some(c) => word.text.extend(['\\', c]),
+                    }
+                    self.at += c.map_or(0, char::len_utf8);
+                }
+                b'$' | b'`' => self.dollar(word),
+                _ => {
+                    let c = self.rest().chars().next().unwrap_or(' ');
+                    word.text.push(c);
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+    }
+
+    /// `$name`, `${name}`, `$(…)`, `` `…` ``, `$'…'`
+    fn dollar(&mut self, word: &mut Word) {
+        if self.bytes[self.at] == b'`' {
+            let start = self.at + 1;
+            let end = memchr::memchr(b'`', &self.bytes[start..])
+                .map_or(self.bytes.len(), |end| start + end);
+            self.at = (end + 1).min(self.bytes.len());
+            word.substitutions.push(self.text[start..end].to_owned());
+            return;
+        }
+        match self.bytes.get(self.at + 1) {
+            Some(b'(') => {
+                let inside = self.bracketed(2);
+                word.substitutions.push(inside);
+            }
+            Some(b'\'') => {
+                self.at += 1;
+                let inside = self.single_quoted();
+                word.text.push_str(&super::super::decode::escapes(&inside));
+            }
+            Some(b'{') => {
+                let start = self.at + 2;
+                let end = memchr::memchr(b'}', &self.bytes[start..])
+                    .map_or(self.bytes.len(), |end| start + end);
+                self.at = (end + 1).min(self.bytes.len());
+                let inside = &self.text[start..end];
+                let name: String = inside.chars().take_while(|c| is_name(*c)).collect();
+                self.variable(&name, word);
+            }
+            Some(byte) if is_name(char::from(*byte)) => {
+                self.at += 1;
+                let name: String = self.rest().chars().take_while(|c| is_name(*c)).collect();
+                self.at += name.len();
+                self.variable(&name, word);
+            }
+            _ => {
+                word.text.push('$');
+                self.at += 1;
+            }
+        }
+    }
+
+    fn variable(&self, name: &str, word: &mut Word) {
+        if let Some(value) = self.known.get(name) {
+            word.text.push_str(value);
+        } else {
+            word.text.push('$');
+            word.text.push_str(name);
+            word.variables.push(name.to_owned());
+        }
+    }
+
+    /// What stands between brackets, those inside included; `skip` bytes open them.
+    fn bracketed(&mut self, skip: usize) -> String {
+        let start = self.at + skip;
+        let (mut depth, mut at) = (1_usize, start);
+        let mut quote = None;
+        while at < self.bytes.len() {
+            match (quote, self.bytes[at]) {
+                (Some(mark), byte) if byte == mark => quote = None,
+                (None, mark @ (b'"' | b'\'')) => quote = Some(mark),
+                (None, b'(') => depth += 1,
+                (None, b')') => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            at += 1;
+        }
+        self.at = (at + 1).min(self.bytes.len());
+        self.text.get(start..at).unwrap_or_default().to_owned()
+    }
+}
+
+/// Ends a command, unless there is none.
+fn close(pipeline: &mut Pipeline, command: &mut Command) {
+    let mut done = std::mem::take(command);
+    if done.words.is_empty() && done.assignments.is_empty() && done.redirects.is_empty() {
+        return;
+    }
+    let start = done.words.first().map_or(done.span.start, |word| word.span.start);
+    let last = done.words.last().map_or(start, |word| word.span.end);
+    done.span = Span::new(start, last.max(done.span.end));
+    pipeline.push(done);
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn is_number_redirect(rest: &str) -> bool {
+    rest.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'<' | b'>'))
+}
+
+/// `NAME=value` before a command.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let (name, value) = word.text.split_once('=')?;
+    let name = name.trim_end_matches('+');
+    let good = !name.is_empty()
+        && name.chars().all(is_name)
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    good.then(|| (name.to_owned(), Word { text: value.to_owned(), ..word.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(text: &str) -> Vec<Vec<Vec<String>>> {
+        let words =
+            |command: &Command| command.words.iter().map(|word| word.text.clone()).collect();
+        parse(text).iter().map(|pipeline| pipeline.iter().map(words).collect()).collect()
+    }
+
+    #[test]
+    fn words_and_pipes() {
+        assert_eq!(
+            texts("a 'b c' \"d\" | e\\ f && g"),
+            [vec![vec!["a", "b c", "d"], vec!["e f"]], vec![vec!["g"]]]
+        );
+        assert_eq!(texts("curl x \\\n  | sh # no"), [vec![vec!["curl", "x"], vec!["sh"]]]);
+        assert_eq!(texts("curl x |\n sh"), [vec![vec!["curl", "x"], vec!["sh"]]]);
+        assert_eq!(texts("c'ur'l"), [vec![vec!["curl"]]]);
+        assert_eq!(texts("A=cu; B=rl; $A${B} x")[2], [vec!["curl", "x"]]);
+        assert_eq!(texts("$'\\x63url' x"), [vec![vec!["curl", "x"]]]);
+    }
+
+    #[test]
+    fn substitutions_redirects_and_documents() {
+        let found = parse("bash -c \"$(curl -s x | cat)\" <(wget y) > out 2>&1");
+        let command = &found[0][0];
+        assert_eq!(command.words[2].substitutions, ["curl -s x | cat"]);
+        assert_eq!(command.words[3].substitutions, ["wget y"]);
+        assert_eq!(command.redirects[0].target.text, "out");
+        let found = parse("python3 - <<'EOF'\nimport os\nEOF\nls");
+        assert_eq!(found[0][0].input.as_deref(), Some("import os\n"));
+        assert_eq!(found[1][0].words[0].text, "ls");
+    }
+
+    proptest! {
+        #[test]
+        fn anything_ends(text in "[a-c$(){}<>|;&'\"`\\\\ \n#=é]{0,60}") {
+            parse(&text);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Where skills come from: what people type becomes a [`Source`], a source offers skills, and an
+//! [`Offer`] becomes a [`Tree`](crate::Tree).
+//!
+//! What was typed is read by [`Source::parse`], which asks nobody. A [`Fetcher`] then lists the
+//! skills of a source and fetches one of them. Each [`Offer`] has a [`Place`]: its exact origin,
+//! with a commit or a digest where there is one, which a lock writes down and reads again.
+//!
+//! | typed | is |
+//! |---|---|
+//! | `./pdf`, `../pdf`, `/pdf`, `~/pdf` | a folder, an archive or a Markdown file |
+//! | `pdf.zip`, `pdf.skill`, `notes.md` | a file, if it is there |
+//! | `owner/repo`, `owner/repo/path@ref` | a repository on GitHub |
+//! | `gitlab:…`, `codeberg:…`, `bitbucket:…`, `github:…`, `host.tld/owner/repo` | on another host |
+//! | `https://host/owner/repo`, `….git`, pages of a folder, `git@host:…`, `ssh://…`, `file://…` | a repository |
+//! | `https://…/pdf.zip`, `….md`, `#sha256:…` behind it | a file to load |
+//! | `https://site`, `https://site/docs`, `…/.well-known/…/index.json` | the skills of a site |
+//! | `pdf`, `pdf@^1.2`, `acme/pdf@^1.2`, `registry:acme/pdf` | a skill of a registry |
+//!
+//! `git+`, `url+`, `well-known+` and `path+` in front say it outright, as a lock does. What could
+//! mean two things, such as `pdf` beside a folder of that name, is an error that shows both
+//! spellings: a folder never takes the place of a published skill silently, nor the reverse.
+//!
+//! Nothing that a source brought is run: repositories are never checked out, their files are read
+//! as objects.
+
+mod artifact;
+mod digest;
+mod error;
+mod fetcher;
+mod git;
+mod http;
+mod layout;
+mod local;
+mod parse;
+mod place;
+mod summary;
+mod well_known;
+
+use std::path::PathBuf;
+
+use savoir_skill::version::VersionRange;
+use url::Url;
+
+pub use digest::{Digest, DigestError};
+pub use error::{SourceError, TagNow};
+pub use fetcher::{Fetcher, Progress, Settings, Watcher};
+pub use git::{Commit, GitUrl};
+pub use place::{GitPlace, Place, Reference};
+
+/// Where skills may be found, as someone typed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A folder with a skill, or with folders of skills.
+    Folder(PathBuf),
+    /// An archive or a Markdown file.
+    File(PathBuf),
+    /// An archive or a Markdown file to load.
+    Url {
+        /// From where.
+        url: Url,
+        /// What its bytes must be.
+        digest: Option<Digest>,
+    },
+    /// A repository.
+    Git(GitSource),
+    /// A skill of a registry.
+    Registry {
+        /// Whose it is.
+        namespace: Option<String>,
+        /// Its name.
+        name: String,
+        /// Which versions will do.
+        range: VersionRange,
+    },
+    /// A site that lists its skills, or the address of such a list.
+    WellKnown(Url),
+}
+
+/// A repository, and what of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitSource {
+    /// Where it is.
+    pub url: GitUrl,
+    /// A tag, a branch or a commit; the default branch if there is none.
+    pub reference: Option<String>,
+    /// A folder in it, or a Markdown file.
+    pub path: Option<String>,
+}
+
+/// A skill that a source has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name: as it calls itself, or after its folder or file.
+    pub name: String,
+    /// What it says about itself.
+    pub description: Option<String>,
+    /// Its exact origin.
+    pub place: Place,
+}

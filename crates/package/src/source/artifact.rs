@@ -1,0 +1,98 @@
+//! A file that holds skills: an archive, or Markdown. Its bytes decide, not its name.
+
+use savoir_skill::folder::is_skill_file;
+
+use super::{
+    SourceError,
+    layout::{below, join, last_part, skill_folders, wrapper},
+    summary::Summary,
+};
+use crate::{File, Tree, archive};
+
+/// What a file turned out to be.
+enum Content {
+    Archive(Tree),
+    Markdown(Vec<u8>),
+}
+
+/// The skills of a file, each with its folder in it.
+pub(super) fn list(bytes: Vec<u8>, name: &str) -> Result<Vec<(String, Summary)>, SourceError> {
+    match content(bytes, name)? {
+        Content::Markdown(bytes) => Ok(vec![(String::new(), Summary::read(&bytes, name))]),
+        Content::Archive(tree) => {
+            let found = folders(&tree);
+            if found.is_empty() {
+                return Err(SourceError::NoSkill { place: name.to_owned() });
+            }
+            Ok(found.into_iter().map(|folder| summary(&tree, folder, name)).collect())
+        }
+    }
+}
+
+/// One skill of a file, by its folder in it.
+pub(super) fn tree(bytes: Vec<u8>, name: &str, folder: &str) -> Result<Tree, SourceError> {
+    match content(bytes, name)? {
+        Content::Markdown(bytes) => prose(bytes),
+        Content::Archive(tree) => subtree(tree, folder),
+    }
+}
+
+/// A skill that is nothing but a text.
+pub(super) fn prose(bytes: Vec<u8>) -> Result<Tree, SourceError> {
+    let mut tree = Tree::default();
+    tree.add("SKILL.md".to_owned(), File { bytes, executable: false })?;
+    Ok(tree)
+}
+
+fn content(bytes: Vec<u8>, name: &str) -> Result<Content, SourceError> {
+    let is_text = || !bytes.contains(&0) && str::from_utf8(&bytes).is_ok();
+    if archive::kind(&bytes).is_some() || !is_text() {
+        let tree = archive::unpack(&bytes)
+            .map_err(|error| SourceError::Archive { place: name.to_owned(), error })?;
+        return Ok(Content::Archive(tree));
+    }
+    if is_page(&bytes) {
+        return Err(SourceError::Page { place: name.to_owned() });
+    }
+    Ok(Content::Markdown(bytes))
+}
+
+/// Whether a text is a page for a browser: a login, an error, or a view of the file.
+pub(super) fn is_page(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let begins = |with: &str| {
+        bytes.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
+    };
+    begins("<!doctype") || begins("<html")
+}
+
+fn folders(tree: &Tree) -> Vec<String> {
+    let paths = || tree.files().map(|(path, _)| path);
+    let root = wrapper(paths());
+    let found = skill_folders(paths().filter_map(|path| below(path, root)));
+    found.into_iter().map(|folder| join(root, &folder)).collect()
+}
+
+fn summary(tree: &Tree, folder: String, name: &str) -> (String, Summary) {
+    let place = if folder.is_empty() { name } else { last_part(&folder) };
+    let manifest = tree.files().find(|(path, _)| below(path, &folder).is_some_and(is_skill_file));
+    let summary = match manifest {
+        Some((_, file)) => Summary::read(&file.bytes, place),
+        None => Summary::named(place),
+    };
+    (folder, summary)
+}
+
+fn subtree(tree: Tree, folder: &str) -> Result<Tree, SourceError> {
+    let mut skill = Tree::default();
+    for (path, file) in tree.into_files() {
+        if let Some(inside) = below(&path, folder) {
+            skill.add(inside.to_owned(), file)?;
+        }
+    }
+    if skill.files().any(|(path, _)| is_skill_file(path)) {
+        Ok(skill)
+    } else {
+        Err(SourceError::NoSkill { place: folder.to_owned() })
+    }
+}

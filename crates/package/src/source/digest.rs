@@ -1,0 +1,46 @@
+//! What the bytes of a file must be.
+
+use std::{fmt, str::FromStr};
+
+use savoir_skill::digest::sha256_hex;
+use thiserror::Error;
+
+/// The SHA-256 of a file, written `sha256:` and 64 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(String);
+
+/// Why a text is no digest.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{}` is no digest: write `sha256:` and 64 hexadecimal digits", .0.escape_debug())]
+pub struct DigestError(String);
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha256_hex(bytes))
+    }
+
+    /// The digits.
+    pub fn hex(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let digits = text.strip_prefix("sha256:").filter(|digits| {
+            digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        digits
+            .map(|digits| Self(digits.to_ascii_lowercase()))
+            .ok_or_else(|| DigestError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.0)
+    }
+}

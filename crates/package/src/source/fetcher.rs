@@ -1,0 +1,264 @@
+//! Lists the skills of sources and fetches them.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tempfile::NamedTempFile;
+use url::Url;
+
+use super::{
+    Digest, Offer, Place, Source, SourceError, artifact, git,
+    http::{Http, Loaded, Reach, shown},
+    layout::last_part,
+    local,
+    summary::{Summary, stem},
+    well_known,
+};
+use crate::{
+    Tree,
+    limits::{MAX_ARCHIVE_BYTES, MAX_REPOSITORY_BYTES},
+};
+
+/// Who is told what is going on.
+pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// What is going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A place is asked.
+    Asking {
+        /// Which.
+        place: String,
+    },
+    /// Some bytes of a file have come.
+    Received {
+        /// Which file.
+        place: String,
+        /// How many so far.
+        bytes: u64,
+        /// How many there will be, if the server says so.
+        of: Option<u64>,
+    },
+    /// A file is no part of a skill, because it steers tools of the repository around it.
+    LeftOut {
+        /// Which.
+        path: String,
+    },
+    /// An entry of a site's list cannot be offered.
+    Skipped {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// How a [`Fetcher`] works.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it keeps what it fetched. It can be removed at any time when nothing is fetched.
+    pub cache: PathBuf,
+    /// The program `git`.
+    pub git: PathBuf,
+    /// How long one call of git may take.
+    pub git_patience: Duration,
+    /// How long loading one file may take.
+    pub http_patience: Duration,
+    /// How many bytes a repository may put into the cache.
+    pub max_repository_bytes: u64,
+    /// Who is told what is going on.
+    pub watcher: Option<Watcher>,
+}
+
+impl Settings {
+    /// The usual settings with a folder for the cache.
+    pub fn new(cache: PathBuf) -> Self {
+        Self {
+            cache,
+            git: "git".into(),
+            git_patience: Duration::from_mins(5),
+            http_patience: Duration::from_mins(2),
+            max_repository_bytes: MAX_REPOSITORY_BYTES,
+            watcher: None,
+        }
+    }
+
+    pub(super) fn tell(&self, progress: Progress) {
+        if let Some(watcher) = &self.watcher {
+            watcher(progress);
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+/// Lists the skills of sources and fetches them.
+#[derive(Debug)]
+pub struct Fetcher {
+    settings: Settings,
+    http: Http,
+}
+
+impl Fetcher {
+    /// A fetcher with some settings.
+    pub fn new(mut settings: Settings) -> Self {
+        // Git is started elsewhere.
+        if let Ok(cache) = std::path::absolute(&settings.cache) {
+            settings.cache = cache;
+        }
+        Self { settings, http: Http::default() }
+    }
+
+    /// The skills of a source. There is at least one. Their files are fetched only where there is
+    /// no other way to know them.
+    pub async fn offers(&self, source: &Source) -> Result<Vec<Offer>, SourceError> {
+        match source {
+            Source::Folder(path) => blocking(path, local::folder).await,
+            Source::File(path) => blocking(path, local::file).await,
+            Source::Url { url, digest } => self.offers_at(url, digest.as_ref()).await,
+            Source::Git(source) => git::offers(&self.settings, source).await,
+            Source::WellKnown(url) => well_known::offers(self, url).await,
+            Source::Registry { namespace, name, range } => {
+                let namespace = namespace.as_ref().map(|name| format!("{name}/"));
+                let text = format!("{}{name}@{range}", namespace.unwrap_or_default());
+                Err(SourceError::Registry(text))
+            }
+        }
+    }
+
+    /// The files of a skill.
+    pub async fn fetch(&self, offer: &Offer) -> Result<Tree, SourceError> {
+        match &offer.place {
+            Place::Git(place) => git::tree(&self.settings, place).await,
+            place => self.fetch_place(place).await,
+        }
+    }
+
+    /// The files of a skill that a lock names by its exact origin. A tag that was moved since, or
+    /// a file whose digest differs, is an error.
+    pub async fn fetch_locked(&self, place: &Place) -> Result<Tree, SourceError> {
+        match place {
+            Place::Git(place) => git::locked_tree(&self.settings, place).await,
+            place => self.fetch_place(place).await,
+        }
+    }
+
+    async fn fetch_place(&self, place: &Place) -> Result<Tree, SourceError> {
+        match place {
+            Place::Path { path, inside } => {
+                let inside = inside.clone();
+                blocking(path, move |path| local::tree(path, &inside)).await
+            }
+            Place::Url { url, digest, inside } => {
+                let bytes = self.load_exactly(url, Reach::Anywhere, digest).await?;
+                artifact::tree(bytes, &name_of(url), inside)
+            }
+            Place::Git(place) => git::tree(&self.settings, place).await,
+            Place::WellKnown { index, name, digest } => {
+                well_known::tree(self, index, name, digest.as_ref()).await
+            }
+        }
+    }
+
+    async fn offers_at(
+        &self,
+        url: &Url,
+        expected: Option<&Digest>,
+    ) -> Result<Vec<Offer>, SourceError> {
+        let loaded = self.load(url, Reach::Anywhere, MAX_ARCHIVE_BYTES).await?;
+        let digest = Digest::of(&loaded.bytes);
+        if let Some(expected) = expected {
+            compare(url, expected, &digest)?;
+        }
+        self.keep(&digest, &loaded.bytes)?;
+        let found = artifact::list(loaded.bytes, &name_of(url))?;
+        let offer = |(inside, summary): (String, Summary)| Offer {
+            name: summary.name,
+            description: summary.description,
+            place: Place::Url { url: url.clone(), digest: digest.clone(), inside },
+        };
+        Ok(found.into_iter().map(offer).collect())
+    }
+
+    pub(super) async fn load(
+        &self,
+        url: &Url,
+        reach: Reach,
+        limit: u64,
+    ) -> Result<Loaded, SourceError> {
+        self.http.get(&self.settings, url, reach, limit).await
+    }
+
+    /// Loads a file that is known by its digest, unless the cache has it.
+    pub(super) async fn load_exactly(
+        &self,
+        url: &Url,
+        reach: Reach,
+        digest: &Digest,
+    ) -> Result<Vec<u8>, SourceError> {
+        if let Ok(bytes) = std::fs::read(self.kept(digest))
+            && Digest::of(&bytes) == *digest
+        {
+            return Ok(bytes);
+        }
+        let loaded = self.load(url, reach, MAX_ARCHIVE_BYTES).await?;
+        compare(url, digest, &Digest::of(&loaded.bytes))?;
+        self.keep(digest, &loaded.bytes)?;
+        Ok(loaded.bytes)
+    }
+
+    pub(super) fn skipped(&self, name: &str, why: String) {
+        self.settings.tell(Progress::Skipped { name: name.to_owned(), why });
+    }
+
+    fn kept(&self, digest: &Digest) -> PathBuf {
+        self.settings.cache.join("files").join(digest.hex())
+    }
+
+    /// Keeps a file, so that it is not loaded again once someone has chosen.
+    fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<(), SourceError> {
+        let path = self.kept(digest);
+        let folder = self.settings.cache.join("files");
+        let write = || {
+            std::fs::create_dir_all(&folder)?;
+            let mut file = NamedTempFile::new_in(&folder)?;
+            std::io::Write::write_all(&mut file, bytes)?;
+            file.persist(&path).map_err(|error| error.error)
+        };
+        write().map(drop).map_err(SourceError::io(&path))
+    }
+}
+
+fn compare(url: &Url, expected: &Digest, found: &Digest) -> Result<(), SourceError> {
+    if found == expected {
+        return Ok(());
+    }
+    let (expected, found) = (expected.clone(), found.clone());
+    Err(SourceError::Digest { place: shown(url), expected, found })
+}
+
+/// What a skill in a file is called that has no name: a SKILL.md after its folder.
+fn name_of(url: &Url) -> String {
+    let path = super::place::decode(url.path().trim_matches('/'));
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let is_manifest = savoir_skill::folder::is_skill_file(name) && !folder.is_empty();
+    if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
+}
+
+/// Reads from the disk where it blocks nobody.
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, SourceError> + Send + 'static,
+) -> Result<T, SourceError> {
+    let owned = path.to_owned();
+    let done = tokio::task::spawn_blocking(move || read(&owned)).await;
+    done.map_err(|error| SourceError::io(path)(std::io::Error::other(error)))?
+}

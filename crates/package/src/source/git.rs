@@ -1,0 +1,109 @@
+//! Repositories: read as objects with the program `git`, never checked out.
+//!
+//! Only the trees of one commit are fetched, then the files of the wanted skill. Nothing that a
+//! repository says is run: no hooks, no filters, no submodules, and no reference or address ever
+//! stands where git expects an option. References are looked up in git's list; what is asked for
+//! are commits and objects by their digests.
+
+mod address;
+mod failure;
+mod objects;
+mod program;
+mod references;
+mod repository;
+mod skill;
+
+use std::fmt;
+
+pub use address::GitUrl;
+
+use self::{references::References, repository::Repository, skill::Listing};
+use super::{GitPlace, GitSource, Offer, Place, Reference, Settings, SourceError, TagNow};
+use crate::Tree;
+
+/// The digest of a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Commit(String);
+
+impl Commit {
+    /// Reads all digits of a commit; fewer could mean another one tomorrow.
+    pub fn parse(text: &str) -> Option<Self> {
+        let whole = matches!(text.len(), 40 | 64);
+        let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (whole && digits).then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The skills of a repository, or of a folder in it.
+pub(super) async fn offers(
+    settings: &Settings,
+    source: &GitSource,
+) -> Result<Vec<Offer>, SourceError> {
+    let repository = Repository::open(settings, &source.url).await?;
+    let pinned = source.reference.as_deref().and_then(Commit::parse);
+    let (commit, reference, path) = match pinned {
+        Some(commit) => (commit.clone(), Some(Reference::Commit(commit)), source.path.clone()),
+        None => References::ask(&repository).await?.resolve(source)?,
+    };
+    repository.fetch_commit(&commit).await?;
+    let listing = Listing::read(&repository, &commit).await?;
+    let found = listing.skills(path.as_deref().unwrap_or_default())?;
+    let summaries = listing.summaries(&found).await?;
+    let offer = |(path, summary): (String, super::summary::Summary)| {
+        let (url, commit) = (source.url.clone(), commit.clone());
+        let place = GitPlace { url, reference: reference.clone(), commit, path };
+        let place = Place::Git(place);
+        Offer { name: summary.name, description: summary.description, place }
+    };
+    Ok(found.into_iter().zip(summaries).map(offer).collect())
+}
+
+/// The files of a skill in a commit.
+pub(super) async fn tree(settings: &Settings, place: &GitPlace) -> Result<Tree, SourceError> {
+    let repository = Repository::open(settings, &place.url).await?;
+    read(&repository, place).await
+}
+
+/// The same for a lock: a tag must still be where it was. Without a network, what was fetched
+/// before will do.
+pub(super) async fn locked_tree(
+    settings: &Settings,
+    place: &GitPlace,
+) -> Result<Tree, SourceError> {
+    let repository = Repository::open(settings, &place.url).await?;
+    if let Some(Reference::Tag(tag)) = &place.reference {
+        match References::ask(&repository).await {
+            Ok(references) => check_tag(&references, tag, place)?,
+            Err(SourceError::Unreachable { .. } | SourceError::TimedOut { .. })
+                if repository.has(&place.commit).await? => {}
+            Err(error) => return Err(error),
+        }
+    }
+    read(&repository, place).await
+}
+
+fn check_tag(references: &References, tag: &str, place: &GitPlace) -> Result<(), SourceError> {
+    let now = match references.tag(tag) {
+        Some(commit) if *commit == place.commit => return Ok(()),
+        Some(commit) => TagNow::At(commit.clone()),
+        None => TagNow::Gone,
+    };
+    let (url, tag, locked) = (place.url.clone(), tag.to_owned(), place.commit.clone());
+    Err(SourceError::TagMoved { url, tag, locked, now })
+}
+
+async fn read(repository: &Repository<'_>, place: &GitPlace) -> Result<Tree, SourceError> {
+    repository.fetch_commit(&place.commit).await?;
+    Listing::read(repository, &place.commit).await?.tree(&place.path).await
+}

@@ -1,0 +1,86 @@
+//! Addresses of repositories.
+
+use std::fmt;
+
+use url::Url;
+
+use crate::source::{SourceError, http};
+
+/// The address of a repository: `https://`, `ssh://`, `file://`, or `user@host:path` as SSH writes
+/// it. It has no password in it, and git cannot take it for an option.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GitUrl(String);
+
+impl GitUrl {
+    /// Reads an address.
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let wrong = |why: &str| Err(SourceError::text(text, why));
+        let text = text.trim_end_matches('/');
+        if text.starts_with('-') || text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            return wrong("it is no address of a repository");
+        }
+        if text.contains(['?', '#']) {
+            return wrong("the address of a repository has neither `?` nor `#`");
+        }
+        let Some((scheme, _)) = text.split_once("://") else {
+            return if is_scp(text) {
+                Ok(Self(text.to_owned()))
+            } else {
+                wrong("write `https://`, `ssh://` or `git@host:path`")
+            };
+        };
+        let url = Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
+        match scheme {
+            "https" | "http" => http::check(&url)?,
+            "ssh" if url.host_str().is_none_or(|host| host.starts_with('-')) => {
+                return wrong("it has no host");
+            }
+            "ssh" if url.password().is_some() => {
+                let why = "a password does not belong into an address; use a key";
+                return Err(SourceError::text(&http::shown(&url), why));
+            }
+            "ssh" | "file" => {}
+            _ => return wrong("write `https://` or `ssh://`"),
+        }
+        Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
+    }
+
+    /// The address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is asked, for people.
+    pub(super) fn host(&self) -> String {
+        let host = Url::parse(&self.0).ok().and_then(|url| url.host_str().map(str::to_owned));
+        host.unwrap_or_else(|| {
+            let scp = self.0.split_once('@').and_then(|(_, rest)| rest.split_once(':'));
+            scp.map_or(self.0.as_str(), |(host, _)| host).to_owned()
+        })
+    }
+
+    /// Ways that git may take to it. Settings of the user may turn HTTPS into SSH and back.
+    pub(super) fn protocols(&self) -> &'static str {
+        match self.0.split_once("://") {
+            Some(("file", _)) => "file",
+            Some(("http", _)) => "http",
+            _ => "https:ssh",
+        }
+    }
+}
+
+fn is_scp(text: &str) -> bool {
+    let Some((user, rest)) = text.split_once('@') else { return false };
+    let Some((host, path)) = rest.split_once(':') else { return false };
+    let is_name = |text: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
+    };
+    is_name(user) && is_name(host) && !path.is_empty() && !path.starts_with('-')
+}
+
+impl fmt::Display for GitUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

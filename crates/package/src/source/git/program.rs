@@ -1,0 +1,235 @@
+//! The program `git`: started without a shell, with nothing of the repository in charge, stopped
+//! when it takes too long or too much.
+
+use std::{ffi::OsStr, fs, io, path::Path, process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use super::{GitUrl, failure};
+use crate::source::{Settings, SourceError};
+
+/// Settings that stand above those of everyone else.
+const SETTINGS: [&str; 17] = [
+    "advice.detachedHead=false",
+    "core.attributesFile=/dev/null",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.symlinks=false",
+    "fetch.negotiationAlgorithm=noop",
+    "fetch.recurseSubmodules=false",
+    "fetch.writeCommitGraph=false",
+    "gc.auto=0",
+    "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=60",
+    "maintenance.auto=false",
+    "protocol.ext.allow=never",
+    "remote.origin.partialclonefilter=blob:none",
+    "remote.origin.promisor=true",
+    "submodule.recurse=false",
+    "transfer.bundleURI=false",
+];
+
+/// What the user may tell git through the environment. All else that begins with `GIT_` could
+/// lead it to another repository or to other programs.
+const KEPT: [&str; 7] = [
+    "GIT_ASKPASS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+];
+
+/// How much of what git complains about is read.
+const MAX_COMPLAINT: usize = 16 * 1024;
+
+/// How often the size of the cache is looked at while git writes into it.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A call of git in a repository of the cache.
+pub(super) struct Call<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) url: &'a GitUrl,
+    pub(super) folder: &'a Path,
+    /// How many bytes of the answer are read.
+    pub(super) limit: usize,
+}
+
+impl Call<'_> {
+    /// Starts git, gives it the input and waits for its answer.
+    pub(super) async fn run(
+        &self,
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, SourceError> {
+        let mut child = self.command(arguments).spawn().map_err(|error| self.no_start(error))?;
+        let group = Group::of(&child);
+        let waited = self.settings.git_patience;
+        let done = tokio::select! {
+            done = timeout(waited, talk(&mut child, input, self.limit)) => {
+                done.map_err(|_| SourceError::TimedOut { place: self.url.to_string(), waited })?
+            }
+            () = self.grown() => {
+                return Err(self.too_large(self.settings.max_repository_bytes));
+            }
+        };
+        let answer = done.map_err(|error| self.broken(&error))?;
+        if answer.too_long {
+            return Err(self.too_large(self.limit as u64));
+        }
+        group.ended();
+        match answer {
+            Answer { success: true, output, .. } => Ok(output),
+            Answer { complaint, .. } => Err(failure::explain(self.url, &complaint)),
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.settings.git);
+        for (name, _) in std::env::vars_os() {
+            if is_steering(&name) {
+                command.env_remove(&name);
+            }
+        }
+        command
+            .env("GIT_ALLOW_PROTOCOL", self.url.protocols())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_LFS_SKIP_SMUDGE", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("LC_ALL", "C")
+            // Nobody is there to answer a question: the answer is no.
+            .env("GCM_INTERACTIVE", "never")
+            .env("SSH_ASKPASS", "false")
+            .env("SSH_ASKPASS_REQUIRE", "force");
+        command.arg("--git-dir").arg(self.folder).arg("--no-pager");
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.arg("-c").arg(format!("remote.origin.url={}", self.url));
+        command.args(arguments).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        command
+    }
+
+    /// Ends when the repository has grown too large.
+    async fn grown(&self) {
+        while size(self.folder) <= self.settings.max_repository_bytes {
+            sleep(LOOK).await;
+        }
+    }
+
+    fn too_large(&self, limit: u64) -> SourceError {
+        SourceError::TooLarge { place: self.url.to_string(), limit }
+    }
+
+    fn no_start(&self, error: io::Error) -> SourceError {
+        let path = &self.settings.git;
+        match error.kind() {
+            io::ErrorKind::NotFound => SourceError::NoGit(path.display().to_string()),
+            _ => SourceError::Io { path: path.clone(), error },
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> SourceError {
+        SourceError::Git { url: self.url.clone(), message: error.to_string() }
+    }
+}
+
+fn is_steering(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("GIT_") && !KEPT.contains(&name.as_ref())
+}
+
+/// What git said.
+struct Answer {
+    success: bool,
+    output: Vec<u8>,
+    complaint: String,
+    too_long: bool,
+}
+
+async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<Answer> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // Git may end before it has read everything; it says why by itself.
+            let _ = stdin.write_all(input).await;
+        }
+    };
+    let ((), output, complaint) =
+        tokio::join!(write, up_to(stdout, limit + 1), up_to(stderr, MAX_COMPLAINT));
+    let mut output = output?;
+    let too_long = output.len() > limit;
+    output.truncate(limit);
+    // Whoever has said too much may wait for a reader that never comes.
+    let success = !too_long && child.wait().await?.success();
+    let complaint = String::from_utf8_lossy(&complaint?).into_owned();
+    Ok(Answer { success, output, complaint, too_long })
+}
+
+async fn up_to(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        from.take(limit as u64).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// Git and the programs that it started. They end with it.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+
+    /// Git has ended, and its helpers with it.
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // They may have ended in this moment.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// The bytes of the files in a folder. What vanishes while it is looked at does not count.
+pub(super) fn size(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_does_not_steer_git() {
+        for name in ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND"] {
+            assert!(is_steering(OsStr::new(name)), "{name}");
+        }
+        for name in ["GIT_SSH_COMMAND", "HOME", "https_proxy"] {
+            assert!(!is_steering(OsStr::new(name)), "{name}");
+        }
+    }
+}

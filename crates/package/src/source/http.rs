@@ -1,0 +1,223 @@
+//! Files from addresses: HTTPS only, within bounds, and never from a public host into a private
+//! network.
+
+mod reach;
+
+use std::{
+    error::Error,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use reqwest::{Client, Response, StatusCode, header::LOCATION, redirect::Policy};
+use tokio::time::timeout;
+use url::Url;
+
+use self::reach::{PublicOnly, is_private};
+pub(super) use self::reach::{Reach, check};
+use super::{Progress, Settings, SourceError};
+use crate::limits::MAX_REDIRECTS;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// What was loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) bytes: Vec<u8>,
+    /// Where it was in the end.
+    pub(super) url: Url,
+    /// What may be asked next because of what it says.
+    pub(super) reach: Reach,
+}
+
+/// Clients, each made when it is needed: reading the system's certificates takes a while.
+#[derive(Debug, Default)]
+pub(super) struct Http {
+    anywhere: OnceLock<Client>,
+    public: OnceLock<Client>,
+    here: OnceLock<Client>,
+}
+
+impl Http {
+    /// Loads a file of at most `limit` bytes.
+    pub(super) async fn get(
+        &self,
+        settings: &Settings,
+        url: &Url,
+        reach: Reach,
+        limit: u64,
+    ) -> Result<Loaded, SourceError> {
+        let waited = settings.http_patience;
+        let loaded = timeout(waited, self.follow(settings, url, reach, limit)).await;
+        loaded.map_err(|_| SourceError::TimedOut { place: shown(url), waited })?
+    }
+
+    async fn follow(
+        &self,
+        settings: &Settings,
+        url: &Url,
+        mut reach: Reach,
+        limit: u64,
+    ) -> Result<Loaded, SourceError> {
+        settings.tell(Progress::Asking { place: shown(url) });
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.ask(&url, reach).await?;
+            reach = reach.after(&url, response.remote_addr());
+            let Some(target) = next(&url, &response)? else {
+                let bytes = body(settings, &url, response, limit).await?;
+                return Ok(Loaded { bytes, url, reach });
+            };
+            url = target;
+        }
+        Err(SourceError::Address { address: shown(&url), why: "it was sent elsewhere too often" })
+    }
+
+    async fn ask(&self, url: &Url, reach: Reach) -> Result<Response, SourceError> {
+        check(url)?;
+        if reach == Reach::Public && is_private(url) {
+            let why = "a public host sent us there, and it is private";
+            return Err(SourceError::Address { address: shown(url), why });
+        }
+        let client = self.client(url, reach)?;
+        client.get(url.clone()).send().await.map_err(|error| unreachable(url, &error))
+    }
+
+    fn client(&self, url: &Url, reach: Reach) -> Result<&Client, SourceError> {
+        // Only this machine is asked without encryption.
+        let is_here = url.scheme() == "http";
+        let slot = match reach {
+            _ if is_here => &self.here,
+            Reach::Anywhere => &self.anywhere,
+            Reach::Public => &self.public,
+        };
+        if let Some(client) = slot.get() {
+            return Ok(client);
+        }
+        let mut builder = Client::builder()
+            .connect_timeout(CONNECT)
+            .redirect(Policy::none())
+            .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")));
+        if is_here {
+            // No proxy can reach it, and without certificates it can still talk to itself.
+            builder = builder.no_proxy().tls_certs_only([]);
+        }
+        if reach == Reach::Public {
+            builder = builder.dns_resolver(Arc::new(PublicOnly));
+        }
+        let client = builder.build().map_err(|error| SourceError::Client(chain(&error)))?;
+        Ok(slot.get_or_init(|| client))
+    }
+}
+
+/// Where an answer sends us, or nothing if it is the file.
+fn next(url: &Url, response: &Response) -> Result<Option<Url>, SourceError> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(None);
+    }
+    let refused = || SourceError::Status { address: shown(url), status: status.as_u16() };
+    if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+        return Err(refused());
+    }
+    let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+    target.map(|target| sent(url, target)).ok_or_else(refused)?.map(Some)
+}
+
+/// Where an address sends us. Encryption is not given up on the way.
+fn sent(url: &Url, target: &str) -> Result<Url, SourceError> {
+    let refused = |why| SourceError::Address { address: shown(url), why };
+    let target = url.join(target).map_err(|_| refused("it was sent to no address"))?;
+    if url.scheme() == "https" && target.scheme() == "http" {
+        return Err(refused("it was sent to an address without encryption"));
+    }
+    Ok(target)
+}
+
+async fn body(
+    settings: &Settings,
+    url: &Url,
+    mut response: Response,
+    limit: u64,
+) -> Result<Vec<u8>, SourceError> {
+    let too_large = || SourceError::TooLarge { place: shown(url), limit };
+    let of = response.content_length();
+    if of.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, &error))? {
+        if (bytes.len() + chunk.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+        settings.tell(Progress::Received { place: shown(url), bytes: bytes.len() as u64, of });
+    }
+    Ok(bytes)
+}
+
+fn unreachable(url: &Url, error: &reqwest::Error) -> SourceError {
+    let host = url.host_str().unwrap_or_default().to_owned();
+    SourceError::Unreachable { host, why: chain(error) }
+}
+
+/// An error with what is behind it, without the address.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        // That of the client repeats the address.
+        let text = if error.is::<reqwest::Error>() { String::new() } else { error.to_string() };
+        if !text.is_empty() && !texts.iter().any(|before| before.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") }
+}
+
+/// An address without what may be secret in it.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Addresses with a host can always be without both.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn encryption_is_not_given_up() {
+        let from = url("https://x.example/a");
+        assert_eq!(sent(&from, "/b").unwrap().as_str(), "https://x.example/b");
+        for target in ["http://x.example/b", "http://127.0.0.1/b", "https://"] {
+            assert_eq!(sent(&from, target).unwrap_err().code(), "address_refused", "{target}");
+        }
+        assert!(sent(&url("http://127.0.0.1/"), "http://127.0.0.1/b").is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_a_public_host_names_is_not_private() {
+        let settings = Settings::new("unused".into());
+        let http = Http::default();
+        for target in [
+            "http://127.0.0.1:1/",
+            "https://192.168.0.1/",
+            "https://[::ffff:10.0.0.1]/",
+            "https://a.localhost/",
+        ] {
+            let refused = http.get(&settings, &url(target), Reach::Public, 1).await.unwrap_err();
+            assert_eq!(refused.code(), "address_refused", "{target}: {refused}");
+            assert!(refused.to_string().contains("it is private"), "{target}: {refused}");
+        }
+    }
+}

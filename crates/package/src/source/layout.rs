@@ -1,0 +1,96 @@
+//! Which folders among many paths are skills.
+
+use std::collections::BTreeSet;
+
+use savoir_skill::folder::{IGNORED_FOLDERS, is_skill_file};
+
+/// Folders with a SKILL.md, sorted; the root is the empty one. All below a skill belongs to it, so
+/// that a SKILL.md further down is a part of it. Only when the root itself is a skill, those in a
+/// folder `skills` are skills of their own as well.
+pub(super) fn skill_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let found: BTreeSet<&str> = paths.filter_map(skill_folder).collect();
+    let is_own = |folder: &&str| match skill_above(folder, &found) {
+        None => true,
+        Some("") => folder.split('/').any(|part| part == "skills"),
+        Some(_) => false,
+    };
+    found.iter().copied().filter(is_own).map(str::to_owned).collect()
+}
+
+/// The folder of a path that ends in SKILL.md.
+fn skill_folder(path: &str) -> Option<&str> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let ignored = folder.split('/').any(|part| IGNORED_FOLDERS.contains(&part));
+    (is_skill_file(name) && !ignored).then_some(folder)
+}
+
+/// A skill that the folder lies in. The root is the last to count, since it has exceptions.
+fn skill_above<'a>(folder: &str, found: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let above = folder.match_indices('/').map(|(end, _)| &folder[..end]);
+    let mut above = above.chain((!folder.is_empty()).then_some(""));
+    above.find_map(|folder| found.get(folder).copied())
+}
+
+/// The only folder at the root, if it is a skill: what archivers wrap around one.
+pub(super) fn wrapper<'a>(mut paths: impl Iterator<Item = &'a str>) -> &'a str {
+    let Some((first, _)) = paths.next().and_then(|path| path.split_once('/')) else { return "" };
+    let is_inside = |path: &str| below(path, first).is_some();
+    if paths.all(is_inside) { first } else { "" }
+}
+
+/// A path as seen from a folder that it lies in.
+pub(super) fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
+    if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
+}
+
+/// A path in a folder.
+pub(super) fn join(folder: &str, path: &str) -> String {
+    match (folder, path) {
+        ("", path) => path.to_owned(),
+        (folder, "") => folder.to_owned(),
+        (folder, path) => format!("{folder}/{path}"),
+    }
+}
+
+/// Whether the name of a file says that it is Markdown.
+pub(super) fn is_markdown(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    [".md", ".markdown", ".mdx"].iter().any(|ending| path.ends_with(ending))
+}
+
+/// The last part of a path.
+pub(super) fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(paths: &[&str]) -> Vec<String> {
+        skill_folders(paths.iter().copied())
+    }
+
+    #[test]
+    fn all_below_a_skill_belongs_to_it() {
+        let paths = ["README.md", "a/SKILL.md", "a/assets/SKILL.md", ".claude/skills/b/skill.md"];
+        assert_eq!(found(&paths), [".claude/skills/b", "a"]);
+        let ignored = ["node_modules/x/SKILL.md", "x/SKILL.md.txt", "y/skills.md"];
+        assert_eq!(found(&ignored), [""; 0]);
+    }
+
+    #[test]
+    fn a_root_that_is_a_skill_may_have_others() {
+        let paths =
+            ["SKILL.md", "assets/SKILL.md", "skills/b/SKILL.md", "skills/b/template/SKILL.md"];
+        assert_eq!(found(&paths), ["", "skills/b"]);
+    }
+
+    #[test]
+    fn what_archivers_wrap_around() {
+        assert_eq!(wrapper(["x/SKILL.md", "x/a/b"].into_iter()), "x");
+        assert_eq!(wrapper(["x/SKILL.md", "y"].into_iter()), "");
+        assert_eq!(wrapper(["SKILL.md"].into_iter()), "");
+        assert_eq!(wrapper([].into_iter()), "");
+    }
+}

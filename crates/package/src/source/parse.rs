@@ -1,0 +1,575 @@
+//! What people type.
+
+use std::path::{Path, PathBuf};
+
+use savoir_skill::{
+    folder::is_skill_file,
+    name::{NameGrammar, is_kebab_case},
+    version::{SkillRef, VersionRange},
+};
+use url::Url;
+
+use super::{GitSource, GitUrl, Source, SourceError, http, layout::is_markdown, place::decode};
+
+/// Words for hosts of repositories.
+const HOSTS: [(&str, &str); 4] = [
+    ("github", "github.com"),
+    ("gitlab", "gitlab.com"),
+    ("codeberg", "codeberg.org"),
+    ("bitbucket", "bitbucket.org"),
+];
+
+/// Hosts that have nothing but repositories below `/owner/name`.
+const REPOSITORY_HOSTS: [&str; 7] = [
+    "github.com",
+    "gitlab.com",
+    "codeberg.org",
+    "bitbucket.org",
+    "git.sr.ht",
+    "gitea.com",
+    "git.savannah.gnu.org",
+];
+
+/// How the names of archives end.
+const ARCHIVES: [&str; 5] = [".zip", ".skill", ".tar.gz", ".tgz", ".tar"];
+
+impl Source {
+    /// Reads what someone typed in the folder `here`. Only the paths that it could be are looked
+    /// at; nobody is asked.
+    pub fn parse(text: &str, here: &Path) -> Result<Self, SourceError> {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
+            let why = "write a folder, a file, an address, `owner/repo` or the name of a skill";
+            return Err(SourceError::text(text, why));
+        }
+        if is_plain_path(text) {
+            return local(&place(text, here));
+        }
+        if let Some(rest) = text.strip_prefix("path+") {
+            return local(&place(rest, here));
+        }
+        if let Some(rest) = text.strip_prefix("git+") {
+            return git(rest).map(Self::Git);
+        }
+        if let Some(rest) = text.strip_prefix("url+") {
+            return file_at(rest);
+        }
+        if let Some(rest) = text.strip_prefix("well-known+") {
+            return Ok(Self::WellKnown(web(rest)?));
+        }
+        if let Some(rest) = text.strip_prefix("registry:") {
+            return registry(text, rest);
+        }
+        if let Some((word, rest)) = text.split_once(':')
+            && let Some((_, host)) = HOSTS.iter().find(|(known, _)| *known == word)
+        {
+            return on_host(host, rest, text).map(Self::Git);
+        }
+        if text.contains("://") {
+            return address(text);
+        }
+        if is_scp(text) {
+            return git(text).map(Self::Git);
+        }
+        words(text, here)
+    }
+}
+
+/// Whether someone wrote a path that can be nothing else.
+fn is_plain_path(text: &str) -> bool {
+    matches!(text, "." | ".." | "~")
+        || ["./", "../", "/", "~/"].iter().any(|start| text.starts_with(start))
+}
+
+fn place(text: &str, here: &Path) -> PathBuf {
+    let home = || std::env::home_dir();
+    let path = match text.strip_prefix('~') {
+        Some("") => home(),
+        Some(rest) => rest.strip_prefix('/').and_then(|rest| Some(home()?.join(rest))),
+        None => None,
+    };
+    // Collecting the parts drops every `.`.
+    path.unwrap_or_else(|| here.join(text)).components().collect()
+}
+
+fn local(path: &Path) -> Result<Source, SourceError> {
+    if path.is_dir() {
+        Ok(Source::Folder(path.to_owned()))
+    } else if path.exists() {
+        Ok(Source::File(path.to_owned()))
+    } else {
+        Err(SourceError::NoPath(path.to_owned()))
+    }
+}
+
+/// Whether it looks like `git@host:path`, as SSH writes it.
+fn is_scp(text: &str) -> bool {
+    let Some((user, rest)) = text.split_once('@') else { return false };
+    !user.contains('/') && rest.split_once(':').is_some_and(|(host, _)| !host.contains('/'))
+}
+
+/// A word, or words with slashes between them.
+fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
+    let there = local(&place(text, here)).ok();
+    let is_file = is_file(text);
+    match there {
+        Some(source @ Source::File(_)) if is_file => return Ok(source),
+        // Shells write the slash behind a folder, and nobody else does.
+        Some(source @ Source::Folder(_)) if text.ends_with('/') => return Ok(source),
+        None if is_file && text.matches('/').count() < 3 => {
+            return Err(SourceError::NoPath(place(text, here)));
+        }
+        _ => {}
+    }
+    match (published(text), there) {
+        (found, None) | (found @ Err(SourceError::Ambiguous { .. }), _) => found,
+        (Err(_), Some(source)) => Ok(source),
+        (Ok(source), Some(_)) => Err(SourceError::Ambiguous {
+            text: text.to_owned(),
+            first: format!("./{text}"),
+            second: outright(text, &source),
+        }),
+    }
+}
+
+/// What words mean when no path is meant.
+fn published(text: &str) -> Result<Source, SourceError> {
+    if !text.contains('/') {
+        return registry(text, text);
+    }
+    if let Some((first, rest)) = text.split_once('/')
+        && first.contains('.')
+    {
+        return match address(&format!("https://{text}"))? {
+            // Nobody loads a file without writing the scheme, unless its name says so.
+            Source::Url { .. } if !is_file(text) => on_host(first, rest, text).map(Source::Git),
+            source => Ok(source),
+        };
+    }
+    let (path, reference) = split_reference(text);
+    if let Some(reference) = reference
+        && path.matches('/').count() == 1
+        && is_range(reference)
+    {
+        // git has no references with these characters.
+        if reference.contains(['^', '~', '*', '<', '>', '=', '!', ',']) {
+            return registry(text, text);
+        }
+        return Err(SourceError::Ambiguous {
+            text: text.to_owned(),
+            first: format!("registry:{text}"),
+            second: format!("github:{text}"),
+        });
+    }
+    on_host("github.com", text, text).map(Source::Git)
+}
+
+/// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.
+fn is_range(text: &str) -> bool {
+    let is_commit = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || "^~*<>=!".contains(c));
+    begins && !is_commit && VersionRange::parse(text).is_ok()
+}
+
+/// The same, so that it can mean nothing else.
+fn outright(text: &str, source: &Source) -> String {
+    match source {
+        Source::Registry { .. } => format!("registry:{text}"),
+        Source::Git(git) if git.url.as_str().starts_with("https://github.com/") => {
+            format!("github:{text}")
+        }
+        _ => format!("https://{text}"),
+    }
+}
+
+fn registry(text: &str, rest: &str) -> Result<Source, SourceError> {
+    let wrong = |why: &str| {
+        let way_out = "for a folder or a file write `./` in front";
+        SourceError::text(text, format!("{why}; {way_out}"))
+    };
+    // `@acme/pdf`, as npm writes it, is the same as `acme/pdf`.
+    let rest = rest.strip_prefix('@').unwrap_or(rest);
+    let reference = SkillRef::parse(rest).map_err(|error| wrong(&error.to_string()))?;
+    let (namespace, name) = match reference.name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
+        None => (None, reference.name),
+    };
+    if namespace.as_deref().is_some_and(|namespace| !is_kebab_case(namespace)) {
+        return Err(wrong("a namespace has lower-case letters, digits and hyphens"));
+    }
+    NameGrammar::Published.check(&name).map_err(|problem| wrong(&problem.to_string()))?;
+    Ok(Source::Registry { namespace, name, range: reference.range })
+}
+
+/// `owner/repo[/path][@reference]` on a host.
+fn on_host(host: &str, rest: &str, text: &str) -> Result<GitSource, SourceError> {
+    let (rest, reference) = split_reference(rest.trim_matches('/'));
+    let (repository, path) = split_repository(rest);
+    if repository.split('/').filter(|part| !part.is_empty()).count() < 2 {
+        let why = format!("a repository on {host} is written `owner/repo`");
+        return Err(SourceError::text(text, why));
+    }
+    let url = GitUrl::parse(&format!("https://{host}/{repository}"))?;
+    source(url, reference.map(str::to_owned), path.unwrap_or_default(), text)
+}
+
+/// A repository and what of it, with its path made plain.
+fn source(
+    url: GitUrl,
+    reference: Option<String>,
+    path: &str,
+    text: &str,
+) -> Result<GitSource, SourceError> {
+    let wrong = |why: &str| Err(SourceError::text(text, why));
+    if let Some(reference) = &reference {
+        let odd = |c: char| c.is_control() || " ^~:?*[\\".contains(c);
+        if reference.is_empty() || reference.starts_with('-') || reference.contains(odd) {
+            return wrong("what follows `@` is no tag, branch or commit");
+        }
+    }
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let mut parts: Vec<&str> = parts.collect();
+    if parts.contains(&"..") {
+        return wrong("a path in a repository has no `..`");
+    }
+    if parts.last().is_some_and(|name| is_skill_file(name)) {
+        parts.pop();
+    }
+    let path = Some(parts.join("/")).filter(|path| !path.is_empty());
+    Ok(GitSource { url, reference, path })
+}
+
+/// What stands before and behind the last `@` that does not begin a part.
+fn split_reference(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('@') {
+        Some((path, reference)) if !path.is_empty() && !path.ends_with('/') => {
+            (path, Some(reference))
+        }
+        _ => (text, None),
+    }
+}
+
+/// A repository has two parts, or ends in `.git`.
+fn split_repository(path: &str) -> (&str, Option<&str>) {
+    if let Some((repository, inside)) = path.split_once(".git/") {
+        return (&path[..repository.len() + 4], Some(inside));
+    }
+    match path.match_indices('/').nth(1) {
+        Some((end, _)) if !has_ending(path, &[".git"]) => (&path[..end], Some(&path[end + 1..])),
+        _ => (path, None),
+    }
+}
+
+/// An address that someone said is a repository, `#reference` or `@reference` behind it.
+fn git(text: &str) -> Result<GitSource, SourceError> {
+    let (address, fragment) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
+    let path_start = match address.find("://") {
+        Some(at) => address[at + 3..].find('/').map(|end| at + 3 + end),
+        None => address.find(':'),
+    };
+    let (start, path) = address.split_at(path_start.unwrap_or(address.len()));
+    let (path, reference) = split_reference(path);
+    let (repository, inside) = match path.split_once(".git/") {
+        Some((repository, inside)) => (&path[..repository.len() + 4], inside),
+        None => (path, ""),
+    };
+    let url = GitUrl::parse(&format!("{start}{repository}"))?;
+    let reference = fragment.or(reference).map(str::to_owned);
+    source(url, reference, &decode(inside), text)
+}
+
+/// An address with a scheme.
+fn address(text: &str) -> Result<Source, SourceError> {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    match scheme {
+        "https" | "http" => web_address(text),
+        "file" if is_file(rest) => {
+            let url =
+                Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
+            let path = url.to_file_path();
+            local(&path.map_err(|()| SourceError::text(text, "it is no path of this system"))?)
+        }
+        "ssh" | "file" => git(text).map(Source::Git),
+        _ => Err(SourceError::text(
+            text,
+            format!("`{}` is not spoken; write `https://` or `ssh://`", scheme.escape_debug()),
+        )),
+    }
+}
+
+fn web_address(text: &str) -> Result<Source, SourceError> {
+    let plain = text.split('#').next().unwrap_or(text);
+    let url = web(plain)?;
+    let host = url.host_str().unwrap_or_default();
+    let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+    if parts.contains(&".well-known") && !is_file(url.path()) {
+        return Ok(Source::WellKnown(url));
+    }
+    if let Some(source) = page_of_folder(&url, &parts, text) {
+        return source.map(Source::Git);
+    }
+    let is_git = parts.iter().any(|part| has_ending(part, &[".git"]) || part.contains(".git@"));
+    if is_git {
+        return git(text).map(Source::Git);
+    }
+    if is_file(url.path()) {
+        return file_at(text);
+    }
+    let is_known = REPOSITORY_HOSTS.contains(&host);
+    match parts.len() {
+        2.. if is_known && host != "gitlab.com" => repository_page(&url, text).map(Source::Git),
+        2 => git(text).map(Source::Git),
+        3.. if is_known => git(text).map(Source::Git),
+        3.. => file_at(text),
+        _ => Ok(Source::WellKnown(url)),
+    }
+}
+
+/// The address of a repository as a browser shows it, or of something below it.
+fn repository_page(url: &Url, text: &str) -> Result<GitSource, SourceError> {
+    let host = url.host_str().unwrap_or_default();
+    let mut found = on_host(host, &decode(url.path()), text)?;
+    if let Some((_, reference)) = text.split_once('#') {
+        found =
+            source(found.url, Some(reference.to_owned()), &found.path.unwrap_or_default(), text)?;
+    }
+    Ok(found)
+}
+
+/// The page that a host shows for a folder or a file of a repository.
+fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSource, SourceError>> {
+    let dash = parts.iter().position(|part| *part == "-").unwrap_or(parts.len());
+    let (repository, rest) = match parts {
+        // GitLab, with groups in groups.
+        _ if let Some(["-", "tree" | "blob" | "raw", rest @ ..]) = parts.get(dash..)
+            && !rest.is_empty() =>
+        {
+            (&parts[..dash], rest)
+        }
+        [_, _, "tree" | "blob", rest @ ..] if !rest.is_empty() => (&parts[..2], rest),
+        // Gitea and Forgejo say what kind of reference follows, Bitbucket does not.
+        [_, _, "src", "branch" | "tag" | "commit", rest @ ..] if !rest.is_empty() => {
+            (&parts[..2], rest)
+        }
+        [_, _, "src", rest @ ..] if !rest.is_empty() && url.host_str() == Some("bitbucket.org") => {
+            (&parts[..2], rest)
+        }
+        _ => return None,
+    };
+    let mut address = url.clone();
+    address.set_query(None);
+    address.set_path(&repository.join("/"));
+    let found = GitUrl::parse(address.as_str());
+    let reference = rest.first().map(|part| decode(part));
+    let path = decode(&rest[1..].join("/"));
+    Some(found.and_then(|found| source(found, reference, &path, text)))
+}
+
+/// The address of a file, `#sha256:…` behind it.
+fn file_at(text: &str) -> Result<Source, SourceError> {
+    let (address, digest) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
+    let digest = digest.map(str::parse).transpose();
+    let digest =
+        digest.map_err(|error: super::DigestError| SourceError::text(text, error.to_string()))?;
+    Ok(Source::Url { url: web(address)?, digest })
+}
+
+/// An address that may be asked.
+fn web(text: &str) -> Result<Url, SourceError> {
+    let url = Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
+    http::check(&url)?;
+    Ok(url)
+}
+
+/// Whether a name says that it is an archive or Markdown.
+fn is_file(text: &str) -> bool {
+    has_ending(text, &ARCHIVES) || is_markdown(text)
+}
+
+fn has_ending(text: &str, endings: &[&str]) -> bool {
+    let text = text.to_ascii_lowercase();
+    endings.iter().any(|ending| text.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Source, SourceError> {
+        Source::parse(text, Path::new("/nowhere"))
+    }
+
+    /// A repository as `url`, `url @ reference`, `url : path` or both.
+    fn shown(text: &str) -> String {
+        match parsed(text) {
+            Ok(Source::Git(git)) => {
+                let reference = git.reference.map(|name| format!(" @ {name}")).unwrap_or_default();
+                let path = git.path.map(|path| format!(" : {path}")).unwrap_or_default();
+                format!("{}{reference}{path}", git.url)
+            }
+            Ok(Source::Url { url, digest }) => {
+                format!("file {url}{}", digest.map(|_| " with digest").unwrap_or_default())
+            }
+            Ok(Source::WellKnown(url)) => format!("site {url}"),
+            Ok(Source::Registry { namespace, name, range }) => {
+                format!("registry {} {name} {range}", namespace.unwrap_or_default())
+            }
+            Ok(other) => format!("{other:?}"),
+            Err(error) => error.code().to_owned(),
+        }
+    }
+
+    #[test]
+    fn repositories() {
+        for (text, expected) in [
+            ("o/r", "https://github.com/o/r"),
+            ("o/r@v1", "https://github.com/o/r @ v1"),
+            ("o/r@feature/x", "https://github.com/o/r @ feature/x"),
+            ("o/r/a/b@v1.2", "https://github.com/o/r @ v1.2 : a/b"),
+            ("o/r/@scope/x", "https://github.com/o/r : @scope/x"),
+            ("o/r/a/SKILL.md", "https://github.com/o/r : a"),
+            ("o/r@1234567", "https://github.com/o/r @ 1234567"),
+            ("github:o/r@1.2.3", "https://github.com/o/r @ 1.2.3"),
+            ("gitlab:o/r/a", "https://gitlab.com/o/r : a"),
+            ("gitlab:g/s/r.git/a@v1", "https://gitlab.com/g/s/r.git @ v1 : a"),
+            ("codeberg.org/o/r/a@main", "https://codeberg.org/o/r @ main : a"),
+            ("git.x.example/o/r/a/b@v1", "https://git.x.example/o/r @ v1 : a/b"),
+            ("github.com/o/r/tree/main/a", "https://github.com/o/r @ main : a"),
+            ("https://github.com/o/r?tab=readme", "https://github.com/o/r"),
+            ("https://github.com/o/r", "https://github.com/o/r"),
+            ("https://github.com/o/r/", "https://github.com/o/r"),
+            ("https://github.com/o/r.git@v1", "https://github.com/o/r.git @ v1"),
+            ("https://github.com/o/r#v1", "https://github.com/o/r @ v1"),
+            ("https://github.com/o/r/tree/main/a%20b/c", "https://github.com/o/r @ main : a b/c"),
+            ("https://github.com/o/r/blob/v1/a/SKILL.md", "https://github.com/o/r @ v1 : a"),
+            ("https://gitlab.com/g/s/r", "https://gitlab.com/g/s/r"),
+            ("https://gitlab.com/g/s/r/-/tree/main/a", "https://gitlab.com/g/s/r @ main : a"),
+            ("https://git.x.example/g/r/-/blob/v1/a.md", "https://git.x.example/g/r @ v1 : a.md"),
+            ("https://codeberg.org/o/r/src/branch/main/a", "https://codeberg.org/o/r @ main : a"),
+            ("https://bitbucket.org/o/r/src/main/a", "https://bitbucket.org/o/r @ main : a"),
+            ("https://git.x.example/o/r", "https://git.x.example/o/r"),
+            ("https://git.x.example/a/b/c.git/d@v1", "https://git.x.example/a/b/c.git @ v1 : d"),
+            ("git+https://x.example/a/b/c#v1", "https://x.example/a/b/c @ v1"),
+            ("git@github.com:o/r.git", "git@github.com:o/r.git"),
+            ("git@github.com:o/r.git/a@v1", "git@github.com:o/r.git @ v1 : a"),
+            ("ssh://git@host.example:2222/o/r@v1", "ssh://git@host.example:2222/o/r @ v1"),
+            ("file:///srv/r.git@v1", "file:///srv/r.git @ v1"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_sites_and_registries() {
+        let digest = "ab".repeat(32);
+        for (text, expected) in [
+            ("https://x.example/a/b.zip", "file https://x.example/a/b.zip"),
+            (
+                "https://github.com/o/r/archive/refs/heads/main.tar.gz",
+                "file https://github.com/o/r/archive/refs/heads/main.tar.gz",
+            ),
+            ("https://x.example/notes.md", "file https://x.example/notes.md"),
+            ("https://x.example/a/b/c?d=e", "file https://x.example/a/b/c?d=e"),
+            ("url+https://x.example/a", "file https://x.example/a"),
+            (
+                &format!("https://x.example/a.zip#sha256:{digest}"),
+                "file https://x.example/a.zip with digest",
+            ),
+            ("http://127.0.0.1:8000/a.zip", "file http://127.0.0.1:8000/a.zip"),
+            ("https://x.example", "site https://x.example/"),
+            ("https://x.example/docs", "site https://x.example/docs"),
+            ("x.example/docs", "site https://x.example/docs"),
+            (
+                "https://x.example/a/.well-known/skills/index.json",
+                "site https://x.example/a/.well-known/skills/index.json",
+            ),
+            (
+                "https://x.example/.well-known/skills/a/SKILL.md",
+                "file https://x.example/.well-known/skills/a/SKILL.md",
+            ),
+            ("well-known+https://x.example/a/b", "site https://x.example/a/b"),
+            ("pdf", "registry  pdf *"),
+            ("pdf@^1.2", "registry  pdf ^1.2"),
+            ("pdf@1.2.3", "registry  pdf 1.2.3"),
+            ("acme/pdf@>=1,<2", "registry acme pdf >=1,<2"),
+            ("registry:acme/pdf", "registry acme pdf *"),
+            ("registry:@acme/pdf@1.2.3", "registry acme pdf 1.2.3"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_source() {
+        for text in [
+            "",
+            "--upload-pack=x",
+            "a\nb",
+            "PDF Tools",
+            "o/r@--upload-pack=x",
+            "o/r@-x",
+            "o/r@a b",
+            "o/r/../../x",
+            "github:o",
+            "ext::sh -c id",
+            "git+ext::sh -c id",
+            "git://host.example/o/r",
+            "git@-oProxyCommand=id:o/r",
+            "ssh://-oProxyCommand=id/o/r",
+            "ssh://git:secret@host.example/o/r",
+            "ftp://host.example/a.zip",
+            "https://x.example/a.zip#sha1:ab",
+            "registry:a/b/c",
+        ] {
+            assert_eq!(parsed(text).map_err(|e| e.code()), Err("source_text"), "{text}");
+        }
+        for text in ["http://x.example/a.zip", "https://me:secret@x.example/a.zip"] {
+            assert_eq!(parsed(text).map_err(|e| e.code()), Err("address_refused"), "{text}");
+        }
+        for text in ["./none", "none.zip", "a/none.md", "~/none/at/all"] {
+            assert_eq!(parsed(text).map_err(|e| e.code()), Err("no_path"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_mean_two_things() {
+        let here = tempfile::tempdir().unwrap();
+        fs::create_dir_all(here.path().join("o/r")).unwrap();
+        fs::create_dir(here.path().join("pdf")).unwrap();
+        fs::write(here.path().join("a.zip"), "").unwrap();
+        let parse = |text: &str| Source::parse(text, here.path());
+        let message = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(message("pdf"), "`pdf` can mean two things; write `./pdf` or `registry:pdf`");
+        assert_eq!(message("o/r"), "`o/r` can mean two things; write `./o/r` or `github:o/r`");
+        assert_eq!(
+            message("acme/pdf@1.2.3"),
+            "`acme/pdf@1.2.3` can mean two things; write `registry:acme/pdf@1.2.3` or \
+             `github:acme/pdf@1.2.3`"
+        );
+        assert_eq!(parse("./pdf").unwrap(), Source::Folder(here.path().join("pdf")));
+        assert_eq!(parse("path+pdf").unwrap(), Source::Folder(here.path().join("pdf")));
+        assert_eq!(parse("a.zip").unwrap(), Source::File(here.path().join("a.zip")));
+        for folder in ["o/r/", "pdf/"] {
+            assert_eq!(parse(folder).unwrap(), Source::Folder(here.path().join(folder)));
+        }
+        fs::create_dir(here.path().join("My Skill")).unwrap();
+        assert_eq!(parse("My Skill").unwrap(), Source::Folder(here.path().join("My Skill")));
+        assert!(matches!(parse("registry:pdf").unwrap(), Source::Registry { .. }));
+        assert!(matches!(parse("github:o/r").unwrap(), Source::Git(_)));
+        assert!(matches!(parse("pdf@1").unwrap(), Source::Registry { .. }));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_can_be_typed(text in ".{0,40}", odd in "[-a-z0-9@:/.#?%+~^ ]{0,40}") {
+            for text in [text, odd] {
+                // What matters is that there is an answer.
+                let _ = parsed(&text);
+                let _ = parsed(&format!("https://x.example/{text}"));
+                let _ = parsed(&format!("git+ssh://git@x.example/{text}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What a skill says about itself.
+
+use savoir_skill::{
+    Source,
+    name::{MAX_NAME_CHARS, is_unsafe_path_name, slugify},
+    read,
+};
+
+use crate::path;
+
+/// A skill's name and description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+}
+
+impl Summary {
+    /// Nothing but a name, made from that of a folder or a file.
+    pub(super) fn named(place: &str) -> Self {
+        let name = slugify(place).unwrap_or_else(|| "skill".to_owned());
+        Self { name, description: None }
+    }
+
+    /// What the frontmatter says; a name that it lacks is made from that of a folder or a file.
+    pub(super) fn read(bytes: &[u8], place: &str) -> Self {
+        let fallback = Self::named(place);
+        let Ok(source) = Source::from_bytes(bytes.to_vec()) else { return fallback };
+        let reading = read(source, None);
+        // A heading is no name: it changes more often than a file is renamed.
+        let is_prose = reading.document.entries().is_empty();
+        let name = Some(reading.skill.name).filter(|name| !is_prose && is_name(name));
+        let description = description(&reading.skill.description);
+        Self { name: name.unwrap_or(fallback.name), description }
+    }
+}
+
+/// Whether a name can be that of a folder: what a skill calls itself is not to be trusted.
+pub(super) fn is_name(name: &str) -> bool {
+    let short = name.chars().count() <= MAX_NAME_CHARS;
+    short && !is_unsafe_path_name(name) && path::check(name).is_ok()
+}
+
+/// A description without what could steer a terminal, unless it is empty.
+pub(super) fn description(text: &str) -> Option<String> {
+    let plain = text.trim().replace(|c: char| c.is_control() && c != '\n', " ");
+    Some(plain).filter(|text| !text.is_empty())
+}
+
+/// The name of a file without its ending; `.tar.gz` is one.
+pub(super) fn stem(name: &str) -> &str {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_names_itself_or_is_named_after_its_place() {
+        let own = Summary::read(b"---\nname: own\ndescription: Does.\n---\nx", "place");
+        assert_eq!((own.name.as_str(), own.description.as_deref()), ("own", Some("Does.")));
+        let bare = Summary::read(b"# Just prose\n", "My Notes");
+        assert_eq!(bare.name, "my-notes");
+        assert_eq!(Summary::read(b"\xff\xfe", "x").name, "x");
+        for name in ["../up", ".ssh", "a/b", "CON", "\"a\\e[31m\""] {
+            let text = format!("---\nname: {name}\ndescription: \"a\\e[31mb\"\n---\n");
+            let summary = Summary::read(text.as_bytes(), "place");
+            assert_eq!(summary.name, "place", "{name}");
+            assert_eq!(summary.description.as_deref(), Some("a [31mb"));
+        }
+        assert_eq!(Summary::named("??").name, "skill");
+        assert_eq!((stem("a.tar.gz"), stem("a.b.zip"), stem(".md")), ("a", "a.b", ".md"));
+    }
+}

@@ -1,0 +1,263 @@
+//! Sites that list their skills at `/.well-known/agent-skills/index.json`.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::{
+    Digest, Fetcher, Offer, Place, SourceError, artifact,
+    artifact::{is_page, prose},
+    http::{Loaded, Reach, shown},
+    summary::{description, is_name},
+};
+use crate::{
+    File, Tree, TreeError, archive,
+    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_INDEX_BYTES, MAX_OFFERS},
+    path,
+};
+
+/// The schema of version 0.2.0. Lists of version 0.1 have none.
+const SCHEMA: &str = "https://schemas.agentskills.io/discovery/0.2.0/schema.json";
+
+/// Folders of the list, the newer one first.
+const FOLDERS: [&str; 2] = ["agent-skills", "skills"];
+
+#[derive(Deserialize)]
+struct Index {
+    #[serde(rename = "$schema")]
+    schema: Option<String>,
+    skills: Vec<Entry>,
+}
+
+/// An entry of both versions, not yet judged.
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    url: Option<String>,
+    digest: Option<String>,
+    files: Option<Vec<String>>,
+}
+
+/// How the files of an entry are had.
+enum Artifact {
+    Manifest(Url, Digest),
+    Archive(Url, Digest),
+    /// Version 0.1: each for itself.
+    Files(Vec<(String, Url)>),
+}
+
+/// A list that was loaded.
+struct List {
+    index: Index,
+    url: Url,
+    reach: Reach,
+}
+
+/// The skills that a site lists.
+pub(super) async fn offers(fetcher: &Fetcher, site: &Url) -> Result<Vec<Offer>, SourceError> {
+    let list = find(fetcher, site).await?;
+    let mut offers = Vec::new();
+    for entry in list.index.skills.iter().take(MAX_OFFERS) {
+        match list.artifact(entry) {
+            Ok(artifact) => offers.push(list.offer(entry, &artifact)),
+            Err(why) => fetcher.skipped(&entry.name, why),
+        }
+    }
+    if offers.is_empty() {
+        let why = "none of its entries can be used".to_owned();
+        return Err(SourceError::Index { address: shown(&list.url), why });
+    }
+    Ok(offers)
+}
+
+/// The files of an entry. If the digest is known, it must be the one that the list has now.
+pub(super) async fn tree(
+    fetcher: &Fetcher,
+    index: &Url,
+    name: &str,
+    digest: Option<&Digest>,
+) -> Result<Tree, SourceError> {
+    let list = load(fetcher, index).await?;
+    let entry = list.index.skills.iter().find(|entry| entry.name == name);
+    let entry = entry
+        .ok_or_else(|| SourceError::NotListed { address: shown(index), name: name.to_owned() })?;
+    let artifact =
+        list.artifact(entry).map_err(|why| SourceError::Index { address: shown(index), why })?;
+    match &artifact {
+        Artifact::Manifest(url, now) | Artifact::Archive(url, now) => {
+            if let Some(expected) = digest.filter(|expected| *expected != now) {
+                let (expected, found) = (expected.clone(), now.clone());
+                return Err(SourceError::Digest { place: shown(url), expected, found });
+            }
+            let bytes = fetcher.load_exactly(url, list.reach, now).await?;
+            match artifact {
+                Artifact::Archive(..) => unpack(&bytes, url),
+                _ => manifest(bytes, url),
+            }
+        }
+        Artifact::Files(files) => load_files(fetcher, files, list.reach).await,
+    }
+}
+
+fn manifest(bytes: Vec<u8>, url: &Url) -> Result<Tree, SourceError> {
+    if is_page(&bytes) { Err(SourceError::Page { place: shown(url) }) } else { prose(bytes) }
+}
+
+fn unpack(bytes: &[u8], url: &Url) -> Result<Tree, SourceError> {
+    let skill = archive::unpack(bytes).and_then(archive::one_skill);
+    let skill = skill.map_err(|error| SourceError::Archive { place: shown(url), error })?;
+    Ok(skill.1)
+}
+
+async fn load_files(
+    fetcher: &Fetcher,
+    files: &[(String, Url)],
+    reach: Reach,
+) -> Result<Tree, SourceError> {
+    let mut tree = Tree::default();
+    for (path, url) in files {
+        let Loaded { bytes, .. } = fetcher.load(url, reach, MAX_FILE_BYTES).await?;
+        if path == "SKILL.md" && artifact::is_page(&bytes) {
+            return Err(SourceError::Page { place: shown(url) });
+        }
+        tree.add(path.clone(), File { bytes, executable: false })?;
+    }
+    Ok(tree)
+}
+
+/// Looks for the list of a site: below the address first, then at its root.
+async fn find(fetcher: &Fetcher, site: &Url) -> Result<List, SourceError> {
+    if site.path().ends_with("/index.json") {
+        return load(fetcher, site).await;
+    }
+    for candidate in candidates(site) {
+        match load(fetcher, &candidate).await {
+            Err(SourceError::Status { status: 400..=499, .. } | SourceError::Page { .. }) => {}
+            other => return other,
+        }
+    }
+    Err(SourceError::NoIndex(shown(site)))
+}
+
+fn candidates(site: &Url) -> Vec<Url> {
+    let path = site.path().split("/.well-known").next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    let mut found: Vec<Url> = Vec::new();
+    for folder in FOLDERS {
+        for start in [path, ""] {
+            let mut url = site.clone();
+            url.set_query(None);
+            url.set_fragment(None);
+            url.set_path(&format!("{start}/.well-known/{folder}/index.json"));
+            if !found.contains(&url) {
+                found.push(url);
+            }
+        }
+    }
+    found
+}
+
+async fn load(fetcher: &Fetcher, url: &Url) -> Result<List, SourceError> {
+    let loaded = fetcher.load(url, Reach::Anywhere, MAX_INDEX_BYTES).await?;
+    if is_page(&loaded.bytes) {
+        // Sites with a page for every address answer so when they have no list.
+        return Err(SourceError::Page { place: shown(url) });
+    }
+    let index = parse(&loaded.bytes, url)?;
+    Ok(List { index, url: loaded.url, reach: loaded.reach })
+}
+
+fn parse(bytes: &[u8], url: &Url) -> Result<Index, SourceError> {
+    let wrong = |error: serde_json::Error| SourceError::Index {
+        address: shown(url),
+        why: error.to_string(),
+    };
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
+    // The schema comes first: what another one has for skills need not be readable.
+    match value.get("$schema").map(|schema| schema.as_str().unwrap_or_default()) {
+        None | Some(SCHEMA) => serde_json::from_value(value).map_err(wrong),
+        Some(schema) => Err(SourceError::Schema { address: shown(url), schema: schema.to_owned() }),
+    }
+}
+
+impl List {
+    fn offer(&self, entry: &Entry, artifact: &Artifact) -> Offer {
+        let digest = match artifact {
+            Artifact::Manifest(_, digest) | Artifact::Archive(_, digest) => Some(digest.clone()),
+            Artifact::Files(_) => None,
+        };
+        let description = description(&entry.description);
+        let (index, name) = (self.url.clone(), entry.name.clone());
+        let place = Place::WellKnown { index, name: name.clone(), digest };
+        Offer { name, description, place }
+    }
+
+    fn artifact(&self, entry: &Entry) -> Result<Artifact, String> {
+        if !is_name(&entry.name) {
+            return Err("its name is no name of a skill".to_owned());
+        }
+        if self.index.schema.is_none() {
+            return self.files(entry).map(Artifact::Files);
+        }
+        let url = entry.url.as_ref().ok_or("it has no `url`")?;
+        let url = self.url.join(url).map_err(|error| format!("its `url`: {error}"))?;
+        super::http::check(&url).map_err(|error| error.to_string())?;
+        let digest =
+            entry.digest.as_ref().ok_or("it has no `digest`, which clients must verify")?;
+        let digest: Digest = digest.parse().map_err(|error| format!("{error}"))?;
+        match entry.kind.as_deref() {
+            Some("skill-md") => Ok(Artifact::Manifest(url, digest)),
+            Some("archive") => Ok(Artifact::Archive(url, digest)),
+            other => Err(format!("its type `{}` is not known", other.unwrap_or_default())),
+        }
+    }
+
+    /// The files of an entry of version 0.1, in the folder of its name beside the list.
+    fn files(&self, entry: &Entry) -> Result<Vec<(String, Url)>, String> {
+        let files = entry.files.as_ref().ok_or("it has no `files`")?;
+        if files.len() > MAX_FILES {
+            return Err(format!("it has more than {MAX_FILES} files"));
+        }
+        if !files.iter().any(|file| file == "SKILL.md") {
+            return Err("it has no SKILL.md".to_owned());
+        }
+        files.iter().map(|file| Ok((file.clone(), self.file(&entry.name, file)?))).collect()
+    }
+
+    fn file(&self, name: &str, file: &str) -> Result<Url, String> {
+        path::check(file)
+            .map_err(|problem| TreeError::Path { path: file.to_owned(), problem }.to_string())?;
+        let mut url = self.url.clone();
+        let mut parts = url.path_segments_mut().map_err(|()| "its address has no path")?;
+        parts.pop().push(name).extend(file.split('/'));
+        drop(parts);
+        Ok(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_lists_are_looked_for() {
+        let found = |site: &str| {
+            let found = candidates(&Url::parse(site).unwrap());
+            found.iter().map(|url| url.path().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            found("https://x.example/docs/?a=b"),
+            [
+                "/docs/.well-known/agent-skills/index.json",
+                "/.well-known/agent-skills/index.json",
+                "/docs/.well-known/skills/index.json",
+                "/.well-known/skills/index.json",
+            ]
+        );
+        assert_eq!(found("https://x.example").len(), 2);
+        assert_eq!(found("https://x.example/.well-known/skills").len(), 2);
+    }
+}

@@ -1,0 +1,247 @@
+//! What was fetched once: every skill is one file, named by what it holds.
+//!
+//! Projects and agents get copies of their own. Nobody edits in the store by accident, and what is
+//! damaged there is noticed when it is read, and fetched again.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use savoir_skill::digest::hex;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    File, Tree, TreeError,
+    limits::{MAX_FILES, MAX_PATH_BYTES, MAX_TREE_BYTES},
+};
+
+const MAGIC: &str = "savoir-skill 1\n";
+
+/// Longest head that is read: every file with the longest path, each letter escaped.
+const MAX_HEAD_BYTES: usize = MAX_FILES * (6 * MAX_PATH_BYTES + 64);
+
+/// Why the store cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The integrity of a lock is none.
+    #[error("`{0}` is no integrity: it is `sha256-` and 44 characters of base64")]
+    Integrity(String),
+    /// The system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Skills by their integrity, in a folder that all projects share.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A file in the head of a kept skill.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    path: String,
+    size: usize,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    executable: bool,
+}
+
+impl Store {
+    /// The store in a folder, which is made when something is kept.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Keeps a skill; gives its integrity. Two that keep the same at once do no harm.
+    pub fn put(&self, tree: &Tree) -> Result<String, StoreError> {
+        let integrity = tree.integrity();
+        let place = self.place(&integrity)?;
+        let bytes = encode(tree);
+        // The same files may have been signed meanwhile: signatures are no part of the name.
+        if fs::read(&place).is_ok_and(|kept| kept == bytes) {
+            return Ok(integrity);
+        }
+        write(&place, &bytes).map_err(|error| StoreError::Io { path: place, error })?;
+        Ok(integrity)
+    }
+
+    /// A kept skill; none if it is not there, or not what its name says.
+    pub fn get(&self, integrity: &str) -> Result<Option<Tree>, StoreError> {
+        let place = self.place(integrity)?;
+        let bytes = match fs::read(&place) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::Io { path: place, error }),
+        };
+        match decode(&bytes) {
+            Ok(tree) if tree.integrity() == integrity => Ok(Some(tree)),
+            _ => {
+                tracing::warn!("{} is damaged and is left out", place.display());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether a skill is kept, without looking at whether it is whole.
+    pub fn has(&self, integrity: &str) -> bool {
+        self.place(integrity).is_ok_and(|place| place.is_file())
+    }
+
+    fn place(&self, integrity: &str) -> Result<PathBuf, StoreError> {
+        let wrong = || StoreError::Integrity(integrity.to_owned());
+        let digest = integrity.strip_prefix("sha256-").ok_or_else(wrong)?;
+        let digest = STANDARD.decode(digest).map_err(|_| wrong())?;
+        if digest.len() != 32 {
+            return Err(wrong());
+        }
+        let hex = hex(&digest);
+        Ok(self.folder.join(&hex[..2]).join(&hex[2..]))
+    }
+}
+
+/// The names and sizes of all files, one in a line, a blank line, and their bytes.
+fn encode(tree: &Tree) -> Vec<u8> {
+    let mut head = MAGIC.to_owned();
+    for (path, file) in tree.files() {
+        let (size, executable) = (file.bytes.len(), file.executable);
+        let entry = Entry { path: path.to_owned(), size, executable };
+        // A struct of texts and numbers can always be written.
+        head.push_str(&serde_json::to_string(&entry).unwrap_or_default());
+        head.push('\n');
+    }
+    head.push('\n');
+    let mut bytes = head.into_bytes();
+    tree.files().for_each(|(_, file)| bytes.extend(&file.bytes));
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Tree, DecodeError> {
+    if bytes.len() as u64 > MAX_TREE_BYTES + MAX_HEAD_BYTES as u64 {
+        return Err(DecodeError::Form);
+    }
+    let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or(DecodeError::Form)?;
+    let mut lines = rest.split_inclusive(|byte| *byte == b'\n');
+    let (mut entries, mut head) = (Vec::new(), 0);
+    loop {
+        let line = lines.next().ok_or(DecodeError::Form)?;
+        head += line.len();
+        if line == b"\n" {
+            break;
+        }
+        entries.push(serde_json::from_slice::<Entry>(line).map_err(|_| DecodeError::Form)?);
+    }
+    let (mut tree, mut rest) = (Tree::default(), &rest[head..]);
+    for Entry { path, size, executable } in entries {
+        let (file, behind) = rest.split_at_checked(size).ok_or(DecodeError::Form)?;
+        tree.add(path, File { bytes: file.to_vec(), executable })?;
+        rest = behind;
+    }
+    if rest.is_empty() { Ok(tree) } else { Err(DecodeError::Form) }
+}
+
+/// Both mean that what is kept is damaged.
+#[derive(Debug)]
+enum DecodeError {
+    Form,
+    Tree,
+}
+
+impl From<TreeError> for DecodeError {
+    fn from(_: TreeError) -> Self {
+        Self::Tree
+    }
+}
+
+/// Writes a file whole or not at all. A power cut may damage it: that is noticed when it is read.
+fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = match tempfile::NamedTempFile::new_in(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            tempfile::NamedTempFile::new_in(folder)?
+        }
+        made => made?,
+    };
+    file.write_all(bytes)?;
+    file.persist(place).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill() -> Tree {
+        let mut tree = Tree::default();
+        for (path, text, executable) in
+            [("SKILL.md", "---\nname: x\n---\n", false), ("scripts/run.sh", "#!/bin/sh\n\n", true)]
+        {
+            tree.add(path.into(), File { bytes: text.into(), executable }).unwrap();
+        }
+        tree
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("store"));
+        let tree = skill();
+        assert_eq!(store.get(&tree.integrity()).unwrap(), None);
+        let integrity = store.put(&tree).unwrap();
+        assert_eq!(integrity, tree.integrity());
+        assert_eq!(store.put(&tree).unwrap(), integrity);
+        assert!(store.has(&integrity));
+        let kept = store.get(&integrity).unwrap().unwrap();
+        assert_eq!(kept, tree);
+        assert!(kept.get("scripts/run.sh").unwrap().executable);
+    }
+
+    #[test]
+    fn a_signature_that_came_later_is_kept_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned());
+        let mut tree = skill();
+        let integrity = store.put(&tree).unwrap();
+        tree.add("signature.json".into(), File { bytes: b"{}".into(), executable: false }).unwrap();
+        assert_eq!(store.put(&tree).unwrap(), integrity);
+        assert!(store.get(&integrity).unwrap().unwrap().get("signature.json").is_some());
+    }
+
+    #[test]
+    fn what_is_damaged_is_not_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned());
+        let integrity = store.put(&skill()).unwrap();
+        let place = store.place(&integrity).unwrap();
+        let good = fs::read(&place).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&place, &bad).unwrap();
+            let kept = store.get(&integrity).unwrap();
+            assert!(kept.is_none_or(|kept| kept.integrity() == integrity), "byte {at}");
+            fs::write(&place, &good[..at]).unwrap();
+            assert_eq!(store.get(&integrity).unwrap(), None, "cut at {at}");
+        }
+        store.put(&skill()).unwrap();
+        assert_eq!(store.get(&integrity).unwrap(), Some(skill()), "it is mended");
+    }
+
+    #[test]
+    fn an_integrity_is_no_path() {
+        let store = Store::new("nowhere".into());
+        for wrong in ["", "sha256-", "sha256-../../x", "sha512-aaaa", "sha256-YWJj"] {
+            assert!(matches!(store.get(wrong), Err(StoreError::Integrity(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! TOML in which every value knows its place.
+
+use savoir_skill::Position;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::place::{Mistake, Text};
+
+/// A file that was read.
+pub(crate) struct Document<'a> {
+    text: Text<'a>,
+    root: Spanned<DeTable<'a>>,
+}
+
+/// Reads TOML.
+pub(crate) fn parse<'a>(file: &'a str, text: &'a str) -> Result<Document<'a>, Mistake> {
+    let text = Text { file, text };
+    let root = DeTable::parse(text.text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        text.mistake(at, error.message().to_owned())
+    })?;
+    Ok(Document { text, root })
+}
+
+impl Document<'_> {
+    pub(crate) fn root(&self) -> Table<'_> {
+        Table { text: self.text, start: 0, inner: self.root.get_ref() }
+    }
+}
+
+/// A table of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    text: Text<'a>,
+    start: usize,
+    inner: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// Keys, where they stand, and values.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, usize, Value<'a>)> {
+        self.inner.iter().map(move |(key, value)| {
+            let name: &'a str = key.get_ref();
+            (name, key.span().start, Value { text: self.text, inner: value })
+        })
+    }
+
+    pub(crate) fn get(self, key: &str) -> Option<Value<'a>> {
+        Some(Value { text: self.text, inner: self.inner.get(key)? })
+    }
+
+    pub(crate) fn has(self, key: &str) -> bool {
+        self.inner.contains_key(key)
+    }
+
+    pub(crate) fn required(self, key: &str) -> Result<Value<'a>, Mistake> {
+        self.get(key).ok_or_else(|| self.mistake(self.start, format!("`{key}` is missing")))
+    }
+
+    pub(crate) fn position(self, at: usize) -> Position {
+        self.text.position(at)
+    }
+
+    pub(crate) fn mistake(self, at: usize, message: impl Into<String>) -> Mistake {
+        self.text.mistake(at, message)
+    }
+}
+
+/// A value of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Value<'a> {
+    text: Text<'a>,
+    inner: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn as_str(self) -> Option<&'a str> {
+        self.inner.get_ref().as_str()
+    }
+
+    pub(crate) fn string(self, expected: &str) -> Result<&'a str, Mistake> {
+        self.as_str().ok_or_else(|| self.not(expected))
+    }
+
+    pub(crate) fn table(self, expected: &str) -> Result<Table<'a>, Mistake> {
+        let inner = self.inner.get_ref().as_table().ok_or_else(|| self.not(expected))?;
+        Ok(Table { text: self.text, start: self.inner.span().start, inner })
+    }
+
+    pub(crate) fn items(self, expected: &str) -> Result<Vec<Self>, Mistake> {
+        let items = self.inner.get_ref().as_array().ok_or_else(|| self.not(expected))?;
+        Ok(items.iter().map(|inner| Self { text: self.text, inner }).collect())
+    }
+
+    pub(crate) fn integer(self) -> Result<i64, Mistake> {
+        let integer = self.inner.get_ref().as_integer();
+        let integer = integer.and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
+        integer.ok_or_else(|| self.not("a whole number"))
+    }
+
+    /// The value as it would be written anew, for what nobody here understands.
+    pub(crate) fn plain(self) -> Option<toml_edit::Value> {
+        let written = self.text.text.get(self.inner.span())?;
+        match written.parse::<toml_edit::Value>() {
+            Ok(mut value) => {
+                value.decor_mut().clear();
+                Some(value)
+            }
+            // A table with a header of its own has no text in one piece.
+            Err(_) => inline(self.inner.get_ref()),
+        }
+    }
+
+    pub(crate) fn mistake(self, message: impl Into<String>) -> Mistake {
+        self.text.mistake(self.inner.span().start, message)
+    }
+
+    fn not(self, expected: &str) -> Mistake {
+        self.mistake(format!("this must be {expected}"))
+    }
+}
+
+/// A value on one line.
+fn inline(value: &DeValue<'_>) -> Option<toml_edit::Value> {
+    Some(match value {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok()?.into()
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok()?.into(),
+        DeValue::Boolean(truth) => (*truth).into(),
+        DeValue::Datetime(time) => time.to_string().parse::<toml_edit::Value>().ok()?,
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| inline(item.get_ref()));
+            toml_edit::Value::Array(items.collect::<Option<toml_edit::Array>>()?)
+        }
+        DeValue::Table(table) => {
+            let mut inline_table = toml_edit::InlineTable::new();
+            for (key, value) in table {
+                inline_table.insert(key.get_ref().as_ref(), inline(value.get_ref())?);
+            }
+            toml_edit::Value::InlineTable(inline_table)
+        }
+    })
+}

@@ -1,0 +1,364 @@
+//! A skill as files.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use savoir_skill::{digest::sha256_hex, folder::IGNORED_FOLDERS};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::{
+    limits::{MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES},
+    path::{PathProblem, Seen},
+};
+
+/// Files that hold signatures: they sign the others, and are no part of what is signed.
+pub(crate) const SIGNATURE_FILES: [&str; 4] =
+    ["signature.json", "SIGNATURE.json", "skill.oms.sig", "signature.asc"];
+
+/// What programs leave behind in a skill's folder when it is installed or used. It is no part of
+/// the skill.
+const LEFT_BEHIND: [&str; 8] = [
+    ".savoir",
+    ".clawhub",
+    ".clawdhub",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".DS_Store",
+    "Thumbs.db",
+];
+
+/// A file of a skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it may be started as a program.
+    pub executable: bool,
+}
+
+/// A skill as files: their paths, with `/` between the parts, are good on every system, and no two
+/// of them are the same place.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    files: BTreeMap<String, File>,
+    seen: Seen,
+    bytes: u64,
+}
+
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+/// Why something cannot be a skill's files.
+#[derive(Debug, Error)]
+pub enum TreeError {
+    /// A path is no good.
+    #[error("`{}`: {problem}", path.escape_debug())]
+    Path {
+        /// Which one.
+        path: String,
+        /// What is wrong with it.
+        problem: PathProblem,
+    },
+    /// There is too much of it.
+    #[error("{0}")]
+    TooLarge(String),
+    /// A link that leads out of the skill, or to no file.
+    #[error("`{0}` is a link that does not lead to a file of the skill")]
+    Link(String),
+    /// Neither a file nor a folder.
+    #[error("`{0}` is neither a file nor a folder")]
+    Special(String),
+    /// The system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl TreeError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Path { problem, .. } => problem.code(),
+            Self::TooLarge(_) => "too_large",
+            Self::Link(_) => "link",
+            Self::Special(_) => "file_type",
+            Self::Io { .. } => "io",
+        }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::Io { path, error }
+    }
+}
+
+impl Tree {
+    /// The files below a folder, without what tools leave behind. A link to another file of the
+    /// skill is read as that file; one that leads elsewhere is an error.
+    pub fn read(folder: &Path) -> Result<Self, TreeError> {
+        let root = folder.canonicalize().map_err(TreeError::io(folder))?;
+        let mut tree = Self::default();
+        tree.read_folder(&root, &root, "", 0)?;
+        Ok(tree)
+    }
+
+    fn read_folder(
+        &mut self,
+        root: &Path,
+        folder: &Path,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), TreeError> {
+        let fail = || TreeError::io(folder);
+        for entry in fs::read_dir(folder).map_err(fail())? {
+            let entry = entry.map_err(fail())?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if is_left_behind(&name) {
+                continue;
+            }
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type().map_err(fail())?;
+            if kind.is_dir() {
+                if depth >= MAX_DEPTH {
+                    return Err(TreeError::Path { path, problem: PathProblem::Length });
+                }
+                self.read_folder(root, &entry.path(), &format!("{path}/"), depth + 1)?;
+            } else if kind.is_file() {
+                self.add(path, read_file(&entry.path())?)?;
+            } else if kind.is_symlink() {
+                let target = entry.path().canonicalize().ok();
+                let target = target.filter(|target| target.starts_with(root) && target.is_file());
+                let target = target.ok_or_else(|| TreeError::Link(path.clone()))?;
+                self.add(path, read_file(&target)?)?;
+            } else {
+                return Err(TreeError::Special(path));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file.
+    pub fn add(&mut self, path: String, file: File) -> Result<(), TreeError> {
+        if let Err(problem) = self.seen.file(&path) {
+            return Err(TreeError::Path { path, problem });
+        }
+        let length = file.bytes.len() as u64;
+        if length > MAX_FILE_BYTES {
+            return Err(TreeError::TooLarge(format!(
+                "`{path}` has {length} bytes; a file of a skill has at most {MAX_FILE_BYTES}"
+            )));
+        }
+        self.bytes += length;
+        if self.bytes > MAX_TREE_BYTES {
+            return Err(TreeError::TooLarge(format!(
+                "its files have more than {MAX_TREE_BYTES} bytes together"
+            )));
+        }
+        if self.files.len() >= MAX_FILES {
+            return Err(TreeError::TooLarge(format!("it has more than {MAX_FILES} files")));
+        }
+        self.files.insert(path, file);
+        Ok(())
+    }
+
+    /// The files, sorted by path.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &File)> {
+        self.files.iter().map(|(path, file)| (path.as_str(), file))
+    }
+
+    /// The files themselves, sorted by path.
+    pub fn into_files(self) -> impl ExactSizeIterator<Item = (String, File)> {
+        self.files.into_iter()
+    }
+
+    /// A file.
+    pub fn get(&self, path: &str) -> Option<&File> {
+        self.files.get(path)
+    }
+
+    /// The SHA-256 of every file but those that hold signatures, in hexadecimal digits.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        let signed = self.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path));
+        signed.map(|(path, file)| (path.to_owned(), sha256_hex(&file.bytes))).collect()
+    }
+
+    /// What a lock holds the skill to: `sha256-` and the digest of all digests, as subresource
+    /// integrity writes it. It does not depend on how the files were packed.
+    pub fn integrity(&self) -> String {
+        integrity(&self.digests())
+    }
+
+    /// Writes the files into a folder, which must not be there yet.
+    pub fn write(&self, folder: &Path) -> Result<(), TreeError> {
+        fs::create_dir(folder).map_err(TreeError::io(folder))?;
+        let mut parent_made = "";
+        for (path, file) in self.files() {
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            if parent != parent_made {
+                let place = folder.join(parent);
+                fs::create_dir_all(&place).map_err(TreeError::io(&place))?;
+                parent_made = parent;
+            }
+            let place = folder.join(path);
+            let mode = if file.executable { 0o755 } else { 0o644 };
+            let mut options = fs::OpenOptions::new();
+            let opened = options.write(true).create_new(true).mode(mode).open(&place);
+            opened
+                .and_then(|mut opened| opened.write_all(&file.bytes))
+                .map_err(TreeError::io(&place))?;
+        }
+        Ok(())
+    }
+}
+
+/// The integrity of a list of digests by path.
+pub(crate) fn integrity(digests: &BTreeMap<String, String>) -> String {
+    let digest = Sha256::digest(canonical_json(digests));
+    format!("sha256-{}", STANDARD.encode(digest))
+}
+
+/// An object as the bytes that are signed: sorted, without blanks, everything outside ASCII escaped.
+pub(crate) fn canonical_json(members: &BTreeMap<String, String>) -> String {
+    let mut text = String::from("{");
+    for (key, value) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        push_ascii(&mut text, key);
+        text.push(':');
+        push_ascii(&mut text, value);
+    }
+    text.push('}');
+    text
+}
+
+/// A string as JSON with nothing but ASCII.
+pub(crate) fn push_ascii(text: &mut String, value: &str) {
+    let plain = serde_json::Value::from(value).to_string();
+    for c in plain.chars() {
+        if c.is_ascii() && c != '\u{7f}' {
+            text.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+}
+
+pub(crate) fn is_left_behind(name: &str) -> bool {
+    IGNORED_FOLDERS.contains(&name)
+        || LEFT_BEHIND.contains(&name)
+        || [".pyc", ".pyo"].iter().any(|end| name.ends_with(end))
+}
+
+pub(crate) fn read_file(path: &Path) -> Result<File, TreeError> {
+    let fail = || TreeError::io(path);
+    let file = fs::File::open(path).map_err(fail())?;
+    let metadata = file.metadata().map_err(fail())?;
+    let executable = metadata.permissions().mode() & 0o111 != 0;
+    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_FILE_BYTES) as usize + 1);
+    // One byte more than allowed is enough to be refused.
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail())?;
+    Ok(File { bytes, executable })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn plain(text: &str) -> File {
+        File { bytes: text.into(), executable: false }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let mut tree = Tree::default();
+        tree.add("SKILL.md".into(), plain("---\nname: x\n---\n")).unwrap();
+        tree.add("scripts/deep/run.sh".into(), File { bytes: b"#!".into(), executable: true })
+            .unwrap();
+        tree.add("scripts/a.txt".into(), plain("a")).unwrap();
+        let folder = place.path().join("x");
+        tree.write(&folder).unwrap();
+        assert!(tree.write(&folder).is_err(), "what is there is not written over");
+        fs::create_dir_all(folder.join("__pycache__")).unwrap();
+        fs::write(folder.join("__pycache__/x.pyc"), "x").unwrap();
+        fs::write(folder.join(".DS_Store"), "x").unwrap();
+        let again = Tree::read(&folder).unwrap();
+        assert_eq!(again, tree);
+        assert_eq!(again.integrity(), tree.integrity());
+    }
+
+    #[test]
+    fn links_stay_inside() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("x");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), "a").unwrap();
+        symlink("SKILL.md", folder.join("again.md")).unwrap();
+        assert_eq!(Tree::read(&folder).unwrap().get("again.md").unwrap().bytes, b"a");
+        fs::write(place.path().join("secret"), "s").unwrap();
+        symlink("../secret", folder.join("out")).unwrap();
+        assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
+        fs::remove_file(folder.join("out")).unwrap();
+        symlink("nowhere", folder.join("out")).unwrap();
+        assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
+    }
+
+    #[test]
+    fn integrity_is_that_of_the_digests() {
+        let mut tree = Tree::default();
+        tree.add("ä.md".into(), plain("a")).unwrap();
+        let without = tree.integrity();
+        tree.add("signature.json".into(), plain("{}")).unwrap();
+        assert_eq!(tree.integrity(), without, "signatures are no part of it");
+        let text = canonical_json(&tree.digests());
+        let digest = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+        assert_eq!(text, format!("{{\"\\u00e4.md\":\"{digest}\"}}"));
+        assert_eq!(integrity(&tree.digests()), without);
+        let mut text = String::new();
+        push_ascii(&mut text, "\"\n\u{7f}😀");
+        assert_eq!(text, "\"\\\"\\n\\u007f\\ud83d\\ude00\"");
+    }
+
+    #[test]
+    fn what_is_too_large() {
+        let mut tree = Tree::default();
+        let large = || File { bytes: vec![0; MAX_FILE_BYTES as usize], executable: false };
+        let refused = tree.add(
+            "a".into(),
+            File { bytes: vec![0; MAX_FILE_BYTES as usize + 1], executable: false },
+        );
+        assert_eq!(refused.unwrap_err().code(), "too_large");
+        let mut tree = Tree::default();
+        for n in 0..4 {
+            tree.add(format!("{n}"), large()).unwrap();
+        }
+        assert_eq!(tree.add("x".into(), plain("x")).unwrap_err().code(), "too_large");
+        let mut tree = Tree::default();
+        for n in 0..MAX_FILES {
+            tree.add(format!("{n}"), plain("")).unwrap();
+        }
+        assert_eq!(tree.add("x".into(), plain("")).unwrap_err().code(), "too_large");
+    }
+}

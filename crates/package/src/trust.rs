@@ -1,0 +1,34 @@
+//! Who vouches for a skill.
+//!
+//! - [`KeyStore`] holds the keys that sign here, [`TrustStore`] the keys that are believed here.
+//! - [`sign`] makes the `signature.json` of a skill; [`verify`] reads every signature that a skill
+//!   brings and says what they attest: an [`Attestation`] with its [`Tier`].
+//! - [`ssh`] and [`oms`] add the signatures of other programs to it; those of OpenPGP are read.
+//!
+//! A tier is computed, never read: what a skill says of itself is a claim, and [`effective`] never
+//! gives it more than its signatures attest. No signature is no error. A wrong one always is: it
+//! says that somebody changed the skill.
+
+mod file;
+mod json;
+mod keys;
+mod openpgp;
+mod public;
+mod signature;
+mod store;
+
+#[cfg(test)]
+mod testing;
+
+pub mod oms;
+pub mod ssh;
+
+pub use keys::{KeyError, KeyStore, PublicKeyFile, SigningKey};
+pub use openpgp::OpenPgpError;
+pub use public::{KeyKind, PublicKey, PublicKeyError};
+pub use savoir_skill::permission::{Decision, Tier, decision, effective};
+pub use signature::{
+    Attestation, Difference, Further, SignatureError, SignatureKind, Signer, Unchecked,
+    countersign, differences, file_name, sign, signed_bytes, unsigned, verify,
+};
+pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};

@@ -1,0 +1,198 @@
+//! Public keys of every kind that can be trusted.
+
+use std::fmt::{self, Write as _};
+
+use aws_lc_rs::{
+    digest::{self, SHA1_FOR_LEGACY_USE_ONLY},
+    signature::{ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519, ParsedPublicKey},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
+use savoir_skill::digest::sha256_hex;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{oms, openpgp, ssh};
+
+/// Which kind of key it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// 32 bytes: the key of the record in `signature.json`.
+    #[default]
+    Ed25519,
+    /// A key of OpenSSH.
+    Ssh,
+    /// A P-256 or P-384 key, which signs OMS bundles.
+    Ecdsa,
+    /// The root of certificates that sign OMS bundles.
+    Certificate,
+    /// A key of OpenPGP.
+    OpenPgp,
+}
+
+/// A public key. Its [identifier](Self::key_id) shows its kind:
+///
+/// | Kind | Identifier |
+/// |---|---|
+/// | Ed25519 | 32 hexadecimal digits: the first of the SHA-256 of the key |
+/// | SSH | `SHA256:` and base64, as `ssh-keygen -l` shows it |
+/// | ECDSA | `oms:` and the SHA-256 of its PEM block, as bundles name it |
+/// | Certificate | `x509:` and the SHA-256 of the certificate in DER |
+/// | OpenPGP | `openpgp:` and the fingerprint |
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey {
+    kind: KeyKind,
+    bytes: Vec<u8>,
+    key_id: String,
+}
+
+/// The text is no public key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PublicKeyError {
+    /// It is of no known form.
+    #[error(
+        "it is no public key: expected base64 of 32 bytes, a line `ssh-ed25519 AAAA…`, or a PEM block `PUBLIC KEY`, `CERTIFICATE` or `PGP PUBLIC KEY BLOCK`"
+    )]
+    Unknown,
+    /// It is of a known form, and cannot be used.
+    #[error("it is no usable public key: {0}")]
+    Unusable(&'static str),
+    /// It must not have been shown.
+    #[error("it is a private key; keep it, and give the public one")]
+    Private,
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PublicKey").field(&self.kind).field(&self.key_id).finish()
+    }
+}
+
+impl PublicKey {
+    /// Reads a key as its program writes it: the line of a `.pub` file of ours or of OpenSSH, or a
+    /// PEM block.
+    pub fn parse(text: &str) -> Result<Self, PublicKeyError> {
+        let text = text.trim();
+        if text.contains("PRIVATE KEY") {
+            return Err(PublicKeyError::Private);
+        }
+        if text.starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----") {
+            let bytes = openpgp::dearmour(text, "PGP PUBLIC KEY BLOCK");
+            return Self::new(KeyKind::OpenPgp, bytes.ok_or(PublicKeyError::Unknown)?);
+        }
+        if text.starts_with("-----BEGIN CERTIFICATE-----") {
+            let certificate = CertificateDer::from_pem_slice(text.as_bytes());
+            let certificate = certificate.map_err(|_| PublicKeyError::Unknown)?;
+            return Self::new(KeyKind::Certificate, certificate.to_vec());
+        }
+        if text.starts_with("-----BEGIN PUBLIC KEY-----") {
+            let key = rustls_pki_types::SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes());
+            let key = key.map_err(|_| PublicKeyError::Unknown)?;
+            return Self::new(KeyKind::Ecdsa, key.to_vec());
+        }
+        if let Some(bytes) = ssh::public_key_line(text) {
+            return Self::new(KeyKind::Ssh, bytes);
+        }
+        let bytes = STANDARD.decode(text).map_err(|_| PublicKeyError::Unknown)?;
+        Self::new(KeyKind::Ed25519, bytes)
+    }
+
+    /// A key of a kind, from its bytes.
+    pub(super) fn new(kind: KeyKind, bytes: Vec<u8>) -> Result<Self, PublicKeyError> {
+        let key_id = match kind {
+            KeyKind::Ed25519 => ed25519_id(&bytes)?,
+            KeyKind::Ssh => ssh::key_id(&bytes)?,
+            KeyKind::Ecdsa => ecdsa_id(&bytes)?,
+            KeyKind::Certificate => certificate_id(&bytes)?,
+            KeyKind::OpenPgp => openpgp_id(&bytes)?,
+        };
+        Ok(Self { kind, bytes, key_id })
+    }
+
+    /// The public half of a key of ours, which is known to be one.
+    pub(super) fn ed25519(bytes: [u8; 32]) -> Self {
+        Self { kind: KeyKind::Ed25519, key_id: short_id(&bytes), bytes: bytes.to_vec() }
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    /// What identifies it.
+    pub fn key_id(&self) -> String {
+        self.key_id.clone()
+    }
+
+    /// Its bytes in base64, as the list of trusted keys has them.
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(&self.bytes)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn short_id(bytes: &[u8]) -> String {
+    let mut id = sha256_hex(bytes);
+    id.truncate(32);
+    id
+}
+
+fn ed25519_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+    if bytes.len() != 32 || ParsedPublicKey::new(&ED25519, bytes).is_err() {
+        return Err(PublicKeyError::Unusable("an Ed25519 key has 32 bytes"));
+    }
+    Ok(short_id(bytes))
+}
+
+fn ecdsa_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+    // An uncompressed point would be taken too, and the same key would have two identifiers.
+    let der = bytes.first() == Some(&0x30);
+    let known = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, bytes).is_ok()
+        || ParsedPublicKey::new(&ECDSA_P384_SHA384_ASN1, bytes).is_ok();
+    if !der || !known {
+        return Err(PublicKeyError::Unusable("bundles are signed with P-256 or P-384 keys"));
+    }
+    Ok(bundle_id(bytes))
+}
+
+pub(super) fn bundle_id(bytes: &[u8]) -> String {
+    format!("oms:{}", oms::hint(bytes))
+}
+
+pub(super) fn x509_id(bytes: &[u8]) -> String {
+    format!("x509:{}", sha256_hex(bytes))
+}
+
+fn certificate_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+    let certificate = CertificateDer::from(bytes);
+    match webpki::anchor_from_trusted_cert(&certificate) {
+        Ok(_) => Ok(x509_id(bytes)),
+        Err(_) => Err(PublicKeyError::Unusable("the certificate cannot be read")),
+    }
+}
+
+fn openpgp_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+    let hashed = openpgp::fingerprinted(bytes).ok_or(PublicKeyError::Unusable(
+        "an OpenPGP key begins with a public key packet of version 4 or 6",
+    ))?;
+    Ok(match hashed {
+        openpgp::Fingerprinted::Version4(bytes) => {
+            format!("openpgp:{}", hex(digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, &bytes).as_ref()))
+        }
+        openpgp::Fingerprinted::Version6(bytes) => format!("openpgp:{}", sha256_hex(&bytes)),
+    })
+}
+
+/// Bytes in lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,517 @@
+//! `signature.json`: what was signed, by whom, and whether that holds.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use savoir_skill::digest::sha256_hex;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    PublicKey, Role, SigningKey, Tier, TrustStore, TrustedKey,
+    oms::{self, OmsError},
+    openpgp, ssh,
+};
+use crate::{
+    Tree,
+    limits::MAX_SIGNATURES,
+    tree::{canonical_json, push_ascii},
+};
+
+mod error;
+mod record;
+
+pub use error::{Difference, SignatureError};
+pub(super) use record::is_digest;
+use record::{Record, claims};
+
+/// The record, as the specification spells it and as the shipped product does.
+const RECORDS: [&str; 2] = ["signature.json", "SIGNATURE.json"];
+/// A bundle of OpenSSF model signing, as other programs expect it.
+const BUNDLE: &str = "skill.oms.sig";
+/// A detached signature of OpenPGP over the signed bytes.
+const ARMOURED: &str = "signature.asc";
+
+/// The record has an Ed25519 signature.
+const ED25519_NAME: &str = "ed25519";
+/// The record has no signature of its own, only further ones.
+const DETACHED: &str = "detached";
+
+/// How something was signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SignatureKind {
+    /// The record of `signature.json`.
+    Ed25519,
+    /// OpenSSH.
+    SshSig,
+    /// OpenSSF model signing.
+    Oms,
+    /// OpenPGP.
+    OpenPgp,
+}
+
+impl SignatureKind {
+    /// The kind as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ed25519 => "ed25519",
+            Self::SshSig => "sshsig",
+            Self::Oms => "oms",
+            Self::OpenPgp => "openpgp",
+        }
+    }
+}
+
+/// Who made a signature that holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Signer {
+    /// What identifies the key.
+    pub key_id: String,
+    /// Whose it is: as the list of trusted keys says, or, if it is not trusted, as the signature
+    /// claims.
+    pub publisher: String,
+    /// What it may vouch for; nothing if it is not trusted for this skill.
+    pub role: Option<Role>,
+    /// How it was signed.
+    pub kind: SignatureKind,
+}
+
+impl Signer {
+    fn tier(&self) -> Tier {
+        self.role.map_or(Tier::Experimental, Role::tier)
+    }
+}
+
+/// A signature of a key that is not known here: whether it holds cannot be said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unchecked {
+    /// Which key it claims, if it does.
+    pub key_id: Option<String>,
+    /// How it was signed, in its own words.
+    pub kind: String,
+}
+
+/// What the signatures of a skill attest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Attestation {
+    /// Who vouches for it most; nobody, if it has no signature that holds.
+    pub signed: Option<Signer>,
+    /// The tier that the signatures attest.
+    pub tier: Tier,
+    /// All signatures that hold.
+    pub signatures: Vec<Signer>,
+    /// Signatures of which nothing can be said. They count for nothing.
+    pub unchecked: Vec<Unchecked>,
+}
+
+impl Attestation {
+    fn of(signatures: Vec<Signer>, unchecked: Vec<Unchecked>) -> Self {
+        // The first of the best: `max_by_key` would take the last.
+        let signed = signatures.iter().rev().max_by_key(|signer| signer.tier()).cloned();
+        let tier = signed.as_ref().map_or(Tier::Experimental, Signer::tier);
+        Self { signed, tier, signatures, unchecked }
+    }
+}
+
+/// A signature of another program, to be added to a record.
+#[derive(Clone, Debug)]
+pub enum Further {
+    /// What `ssh-keygen -Y sign` or [`ssh::sign`] made of the signed bytes.
+    SshSig(String),
+    /// A bundle, as [`oms::sign`] makes it.
+    Oms(Value),
+    /// An armoured signature of OpenPGP over the signed bytes.
+    OpenPgp {
+        /// The fingerprint of its key.
+        fingerprint: String,
+        /// The signature.
+        armoured: String,
+    },
+}
+
+/// Signs a skill: the bytes of its `signature.json`. What was in an older one is not taken over.
+pub fn sign(tree: &Tree, name: &str, version: &str, publisher: &str, key: &SigningKey) -> Vec<u8> {
+    let files = files(tree);
+    let signature = key.sign(statement(ED25519_NAME, &files, name, version).as_bytes());
+    let record = json!({
+        "algorithm": ED25519_NAME,
+        "files": files,
+        "key_id": key.key_id(),
+        "name": name,
+        "public_key": key.public_key().to_text(),
+        "publisher": publisher,
+        "signature": STANDARD.encode(signature),
+        "signature_version": 1,
+        "version": version,
+    });
+    written(&record)
+}
+
+/// A record without a signature of its own, for those who sign with other programs only: add at
+/// least one with [`countersign`].
+pub fn unsigned(tree: &Tree, name: &str, version: &str) -> Vec<u8> {
+    written(&json!({
+        "algorithm": DETACHED,
+        "files": files(tree),
+        "name": name,
+        "signature_version": 1,
+        "version": version,
+    }))
+}
+
+/// The bytes that a record signs, to be signed by other programs too.
+pub fn signed_bytes(record: &[u8]) -> Result<Vec<u8>, SignatureError> {
+    let record = Record::parse(record, RECORDS[0])?;
+    let algorithm = record.algorithm()?;
+    record.format()?;
+    let (name, version) = (record.text("name")?, record.text("version")?);
+    Ok(statement(algorithm, &record.files()?, name, version).into_bytes())
+}
+
+/// Adds a signature of another program to a record.
+pub fn countersign(record: &[u8], further: Further) -> Result<Vec<u8>, SignatureError> {
+    let place = RECORDS[0];
+    let mut record = Record::parse(record, place)?.members;
+    let entry = match further {
+        Further::SshSig(sig) => {
+            let key = ssh::signer(&sig);
+            let key = key.map_err(|error| SignatureError::Ssh { place: place.into(), error })?;
+            json!({"type": "sshsig", "keyid": key.key_id(), "sig": sig})
+        }
+        Further::Oms(bundle) => {
+            let error = |error| SignatureError::Oms { place: place.into(), error };
+            match oms::key_id(&bundle).map_err(error)? {
+                Some(key_id) => json!({"type": "oms", "keyid": key_id, "bundle": bundle}),
+                None => json!({"type": "oms", "bundle": bundle}),
+            }
+        }
+        Further::OpenPgp { fingerprint, armoured } => {
+            let fingerprint = fingerprint.to_ascii_lowercase();
+            json!({"type": "openpgp", "keyid": format!("openpgp:{fingerprint}"), "sig": armoured})
+        }
+    };
+    let list = record.entry("signatures").or_insert_with(|| json!([]));
+    let list = list.as_array_mut().ok_or_else(|| SignatureError::Field {
+        place: place.into(),
+        field: "signatures",
+        why: "is no list".into(),
+    })?;
+    list.push(entry);
+    Ok(written(&record.into()))
+}
+
+/// Which file of a skill holds its record, if it has one. No [`Tree`] can have both spellings.
+pub fn file_name(tree: &Tree) -> Option<&'static str> {
+    RECORDS.into_iter().find(|name| tree.get(name).is_some())
+}
+
+/// Checks every signature of a skill, and says what they attest.
+///
+/// The name and the version are those that were asked for, not those that the skill says of itself.
+pub fn verify(
+    tree: &Tree,
+    name: &str,
+    version: &str,
+    store: &TrustStore,
+) -> Result<Attestation, SignatureError> {
+    let mut check = Check { tree, name, version, store, signers: vec![], unchecked: vec![] };
+    let mut bytes = None;
+    if let Some(place) = file_name(tree)
+        && let Some(file) = tree.get(place)
+    {
+        bytes = Some(check.record(place, &file.bytes)?);
+    }
+    if let Some(file) = tree.get(BUNDLE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE)?;
+        check.bundle(BUNDLE.to_owned(), &bundle.members.into(), None)?;
+    }
+    if let Some(file) = tree.get(ARMOURED) {
+        let bytes =
+            bytes.unwrap_or_else(|| statement(DETACHED, &files(tree), name, version).into_bytes());
+        let text = String::from_utf8_lossy(&file.bytes);
+        check.openpgp(ARMOURED.to_owned(), &text, None, &bytes)?;
+    }
+    Ok(Attestation::of(check.signers, check.unchecked))
+}
+
+/// Every file that is not what was signed, sorted by path. [`verify`] ends at the first one; whether
+/// the signature holds at all is for it to say.
+pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
+    let mut found = Vec::new();
+    if let Some(place) = file_name(tree)
+        && let Some(file) = tree.get(place)
+    {
+        let signed = Record::parse(&file.bytes, place)?.files()?;
+        found = Difference::all(&signed, &files(tree));
+    }
+    if let Some(file) = tree.get(BUNDLE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE)?.members.into();
+        let signed = oms::signed_files(&bundle)
+            .map_err(|error| SignatureError::Oms { place: BUNDLE.to_owned(), error })?;
+        found.extend(Difference::all(&signed, &content(tree)));
+    }
+    found.sort_by(|a, b| a.path().cmp(b.path()));
+    found.dedup();
+    Ok(found)
+}
+
+struct Check<'a> {
+    tree: &'a Tree,
+    name: &'a str,
+    version: &'a str,
+    store: &'a TrustStore,
+    signers: Vec<Signer>,
+    unchecked: Vec<Unchecked>,
+}
+
+impl Check<'_> {
+    /// Checks a record in the order of the specification, and gives the bytes that it signs.
+    fn record(&mut self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, SignatureError> {
+        let record = Record::parse(bytes, place)?;
+        let algorithm = record.algorithm()?;
+        record.format()?;
+        record.belongs_to(self.name, self.version)?;
+        let files = record.files()?;
+        let bytes = statement(algorithm, &files, self.name, self.version).into_bytes();
+        let signer = match algorithm {
+            ED25519_NAME => Some(record.signer(&bytes)?),
+            _ => None,
+        };
+        compare(place, &files, &self::files(self.tree))?;
+        if let Some(key) = signer {
+            let publisher = record.line("publisher")?.unwrap_or_default();
+            self.vouch(place, SignatureKind::Ed25519, &key, publisher)?;
+        }
+        self.further(&record, algorithm, &bytes)?;
+        Ok(bytes)
+    }
+
+    fn further(
+        &mut self,
+        record: &Record<'_>,
+        algorithm: &str,
+        bytes: &[u8],
+    ) -> Result<(), SignatureError> {
+        let wrong = |why: &str| record.wrong("signatures", why.to_owned());
+        let entries = match record.members.get("signatures") {
+            None if algorithm == DETACHED => return Err(wrong("is missing, so nobody signed")),
+            None => return Ok(()),
+            Some(Value::Array(entries)) => entries,
+            Some(_) => return Err(wrong("is no list")),
+        };
+        if entries.is_empty() && algorithm == DETACHED {
+            return Err(wrong("is empty, so nobody signed"));
+        }
+        if entries.len() > MAX_SIGNATURES {
+            return Err(wrong(&format!("has more than {MAX_SIGNATURES} entries")));
+        }
+        for (n, entry) in entries.iter().enumerate() {
+            let place = format!("{}: signatures[{n}]", record.place);
+            let Value::Object(entry) = entry else {
+                return Err(SignatureError::Json { place, why: "it is something else".into() });
+            };
+            self.entry(&Record { members: entry.clone(), place: &place }, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Record<'_>, bytes: &[u8]) -> Result<(), SignatureError> {
+        let place = entry.place.to_owned();
+        let claimed = entry.line("keyid")?;
+        match entry.text("type")? {
+            "sshsig" => {
+                let key = ssh::check(entry.text("sig")?, bytes)
+                    .map_err(|error| SignatureError::Ssh { place, error })?;
+                claims(entry.place, claimed, &key.key_id())?;
+                self.vouch(entry.place, SignatureKind::SshSig, &key, "")
+            }
+            "oms" => {
+                let bundle = entry.members.get("bundle");
+                let bundle = bundle.ok_or_else(|| entry.wrong("bundle", "is missing".into()))?;
+                self.bundle(place, bundle, claimed)
+            }
+            "openpgp" => self.openpgp(place, entry.text("sig")?, claimed, bytes),
+            _ => {
+                let kind = entry.line("type")?.unwrap_or_default().to_owned();
+                self.unknown(&place, claimed.map(str::to_owned), kind)
+            }
+        }
+    }
+
+    fn bundle(
+        &mut self,
+        place: String,
+        bundle: &Value,
+        claimed: Option<&str>,
+    ) -> Result<(), SignatureError> {
+        let files = content(self.tree);
+        let skill = oms::Skill { files: &files, name: self.name, version: self.version };
+        let checked = match oms::check(bundle, &skill, self.store) {
+            Ok(checked) => checked,
+            Err(OmsError::Files(difference)) => return Err(difference.error(place)),
+            Err(error) => return Err(SignatureError::Oms { place, error }),
+        };
+        for key_id in checked.key_ids.iter().map(String::as_str).chain(claimed) {
+            self.refuse_revoked(&place, key_id)?;
+        }
+        let key_id = checked.key_ids.into_iter().next();
+        if let Some(key_id) = &key_id {
+            claims(&place, claimed, key_id)?;
+        }
+        match (checked.trusted, checked.holds) {
+            (Some(trusted), _) => self.push(SignatureKind::Oms, trusted),
+            (None, true) => self.signers.push(Signer {
+                key_id: key_id.unwrap_or_default(),
+                publisher: String::new(),
+                role: None,
+                kind: SignatureKind::Oms,
+            }),
+            (None, false) => {
+                let claimed = claimed.map(str::to_owned);
+                return self.unknown(&place, key_id.or(claimed), "oms".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn openpgp(
+        &mut self,
+        place: String,
+        armoured: &str,
+        claimed: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<(), SignatureError> {
+        let checked = match openpgp::check(armoured, bytes, self.store) {
+            Ok(checked) => checked,
+            Err(error) => return Err(SignatureError::OpenPgp { place, error }),
+        };
+        match checked {
+            openpgp::Checked::By(trusted) => {
+                claims(&place, claimed, &trusted.key.key_id())?;
+                self.push(SignatureKind::OpenPgp, trusted);
+                Ok(())
+            }
+            openpgp::Checked::Unknown(issuer) => {
+                for key_id in issuer.as_deref().into_iter().chain(claimed) {
+                    self.refuse_revoked(&place, key_id)?;
+                }
+                let claimed = claimed.map(str::to_owned);
+                self.unknown(&place, issuer.or(claimed), "openpgp".into())
+            }
+        }
+    }
+
+    /// Takes in a signature that holds.
+    fn vouch(
+        &mut self,
+        place: &str,
+        kind: SignatureKind,
+        key: &PublicKey,
+        publisher: &str,
+    ) -> Result<(), SignatureError> {
+        let key_id = key.key_id();
+        self.refuse_revoked(place, &key_id)?;
+        match self.store.get(&key_id).filter(|trusted| trusted.key == *key) {
+            Some(trusted) => self.push(kind, trusted),
+            None => self.signers.push(Signer {
+                key_id,
+                publisher: publisher.to_owned(),
+                role: None,
+                kind,
+            }),
+        }
+        Ok(())
+    }
+
+    /// A key that is trusted for other skills vouches for this one no more than an unknown one.
+    fn push(&mut self, kind: SignatureKind, trusted: &TrustedKey) {
+        self.signers.push(Signer {
+            key_id: trusted.key.key_id(),
+            publisher: trusted.publisher.clone(),
+            role: trusted.covers(self.name).then_some(trusted.role),
+            kind,
+        });
+    }
+
+    fn unknown(
+        &mut self,
+        place: &str,
+        key_id: Option<String>,
+        kind: String,
+    ) -> Result<(), SignatureError> {
+        if let Some(key_id) = &key_id {
+            self.refuse_revoked(place, key_id)?;
+        }
+        self.unchecked.push(Unchecked { key_id, kind });
+        Ok(())
+    }
+
+    fn refuse_revoked(&self, place: &str, key_id: &str) -> Result<(), SignatureError> {
+        let Some(revoked) = self.store.revocation(key_id) else { return Ok(()) };
+        Err(SignatureError::Revoked {
+            place: place.to_owned(),
+            key_id: revoked.key_id.clone(),
+            revoked_at: revoked.revoked_at.clone(),
+            reason: revoked.reason.clone(),
+        })
+    }
+}
+
+/// The exact bytes that are signed.
+fn statement(
+    algorithm: &str,
+    files: &BTreeMap<String, String>,
+    name: &str,
+    version: &str,
+) -> String {
+    let mut text = String::from("{\"algorithm\":");
+    push_ascii(&mut text, algorithm);
+    text.push_str(",\"files\":");
+    text.push_str(&canonical_json(files));
+    text.push_str(",\"name\":");
+    push_ascii(&mut text, name);
+    text.push_str(",\"signature_version\":1,\"version\":");
+    push_ascii(&mut text, version);
+    text.push('}');
+    text
+}
+
+/// What a record signs: everything but itself, and but what signs the same bytes as it does.
+fn files(tree: &Tree) -> BTreeMap<String, String> {
+    let mut files = content(tree);
+    if let Some(bundle) = tree.get(BUNDLE) {
+        files.insert(BUNDLE.to_owned(), sha256_hex(&bundle.bytes));
+    }
+    files
+}
+
+/// What a bundle signs: everything but signatures.
+pub(super) fn content(tree: &Tree) -> BTreeMap<String, String> {
+    let mut files = tree.digests();
+    files.remove(ARMOURED);
+    files
+}
+
+/// Files that no bundle signs, sorted.
+pub(super) const UNSIGNED: [&str; 4] = [RECORDS[1], ARMOURED, RECORDS[0], BUNDLE];
+
+fn compare(
+    place: &str,
+    signed: &BTreeMap<String, String>,
+    there: &BTreeMap<String, String>,
+) -> Result<(), SignatureError> {
+    Difference::find(signed, there).map_err(|difference| difference.error(place.to_owned()))
+}
+
+/// A record as it lies in the skill: sorted, indented by two blanks, a line feed at its end.
+fn written(record: &Value) -> Vec<u8> {
+    let mut record = record.clone();
+    record.sort_all_objects();
+    let mut text = format!("{record:#}");
+    text.push('\n');
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! What can be wrong with a signature.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use super::super::{oms::OmsError, openpgp::OpenPgpError, ssh::SshError};
+
+/// Why a signature is wrong. The skill must not be used then: somebody changed it, or the signature
+/// belongs to another.
+#[derive(Debug, Error)]
+pub enum SignatureError {
+    /// It is no JSON.
+    #[error("{place} is no JSON object: {why}; get the skill again, or sign it anew")]
+    Json {
+        /// Which file.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Signed in a way that is not known.
+    #[error(
+        "{place}: `algorithm` is {found}, expected `ed25519` or `detached`; sign the skill anew"
+    )]
+    Algorithm {
+        /// Which file.
+        place: String,
+        /// What it says.
+        found: String,
+    },
+    /// Written in a way that is not known.
+    #[error("{place}: `signature_version` is {found}, expected 1; a newer Savoir may know it")]
+    Format {
+        /// Which file.
+        place: String,
+        /// What it says.
+        found: String,
+    },
+    /// It belongs to another skill.
+    #[error(
+        "{place}: `name` is {found}, but the skill is `{expected}`; a signature does not pass from one skill to another"
+    )]
+    Name {
+        /// Which file.
+        place: String,
+        /// What it says.
+        found: String,
+        /// The skill.
+        expected: String,
+    },
+    /// It belongs to another version.
+    #[error(
+        "{place}: `version` is {found}, but the skill is {expected}; a signature does not pass from one version to another"
+    )]
+    Version {
+        /// Which file.
+        place: String,
+        /// What it says.
+        found: String,
+        /// The version.
+        expected: String,
+    },
+    /// It does not say what was signed.
+    #[error("{place}: `files` {why}; sign the skill anew")]
+    Files {
+        /// Which file.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A member is not what it should be.
+    #[error("{place}: `{field}` {why}; get the skill again, or sign it anew")]
+    Field {
+        /// Which file.
+        place: String,
+        /// Which member.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The key is not the one that it claims.
+    #[error("{place}: its key is said to be {claimed}, but it is {actual}; sign the skill anew")]
+    KeyId {
+        /// Which file.
+        place: String,
+        /// What it says.
+        claimed: String,
+        /// What the key says.
+        actual: String,
+    },
+    /// The signature does not belong to what it is said to sign.
+    #[error(
+        "{place}: the `signature` of the key {key_id} does not hold; get the skill again from its publisher"
+    )]
+    Wrong {
+        /// Which file.
+        place: String,
+        /// Whose signature it is said to be.
+        key_id: String,
+    },
+    /// A file was signed and is not there.
+    #[error("`{}` was signed in {place} and is not there; get the skill again", path.escape_debug())]
+    Missing {
+        /// Which signature.
+        place: String,
+        /// Which file.
+        path: String,
+    },
+    /// A file is there and was not signed.
+    #[error("`{}` was not signed in {place}; remove it, or sign the skill anew", path.escape_debug())]
+    Additional {
+        /// Which signature.
+        place: String,
+        /// Which file.
+        path: String,
+    },
+    /// A file is not what was signed.
+    #[error("`{}` is not what was signed in {place}; get the skill again, or sign it anew", path.escape_debug())]
+    Changed {
+        /// Which signature.
+        place: String,
+        /// Which file.
+        path: String,
+    },
+    /// The key is believed no more.
+    #[error(
+        "{place}: the key {key_id} was revoked on {revoked_at}: {reason}; ask the publisher for a new signature"
+    )]
+    Revoked {
+        /// Which signature.
+        place: String,
+        /// Which key.
+        key_id: String,
+        /// When.
+        revoked_at: String,
+        /// Why.
+        reason: String,
+    },
+    /// A signature of OpenSSH is wrong.
+    #[error("{place}: {error}")]
+    Ssh {
+        /// Which one.
+        place: String,
+        /// What is wrong with it.
+        error: SshError,
+    },
+    /// A bundle of model signing is wrong.
+    #[error("{place}: {error}")]
+    Oms {
+        /// Which one.
+        place: String,
+        /// What is wrong with it.
+        error: OmsError,
+    },
+    /// A signature of OpenPGP is wrong, or cannot be checked.
+    #[error("{place}: {error}")]
+    OpenPgp {
+        /// Which one.
+        place: String,
+        /// What is wrong with it.
+        error: OpenPgpError,
+    },
+}
+
+impl SignatureError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Json { .. } => "signature_json",
+            Self::Algorithm { .. } => "signature_algorithm",
+            Self::Format { .. } => "signature_version",
+            Self::Name { .. } => "signature_name",
+            Self::Version { .. } => "signature_skill_version",
+            Self::Files { .. } => "signature_files",
+            Self::Field { .. } => "signature_field",
+            Self::KeyId { .. } => "signature_key_id",
+            Self::Wrong { .. } => "signature_wrong",
+            Self::Missing { .. } => "file_missing",
+            Self::Additional { .. } => "file_additional",
+            Self::Changed { .. } => "file_changed",
+            Self::Revoked { .. } => "key_revoked",
+            Self::Ssh { .. } => "signature_ssh",
+            Self::Oms { error, .. } => error.code(),
+            Self::OpenPgp { error, .. } => error.code(),
+        }
+    }
+}
+
+/// How the files that are there differ from those that were signed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Difference {
+    /// One was signed and is not there.
+    #[error("`{}` was signed and is not there", .0.escape_debug())]
+    Missing(String),
+    /// One is there and was not signed.
+    #[error("`{}` was not signed", .0.escape_debug())]
+    Additional(String),
+    /// One is not what was signed.
+    #[error("`{}` is not what was signed", .0.escape_debug())]
+    Changed(String),
+}
+
+impl Difference {
+    /// The first one, if there is any.
+    pub(in super::super) fn find(
+        signed: &BTreeMap<String, String>,
+        there: &BTreeMap<String, String>,
+    ) -> Result<(), Self> {
+        for (path, digest) in signed {
+            match there.get(path) {
+                None => return Err(Self::Missing(path.clone())),
+                Some(other) if other != digest => return Err(Self::Changed(path.clone())),
+                Some(_) => {}
+            }
+        }
+        match there.keys().find(|path| !signed.contains_key(*path)) {
+            Some(path) => Err(Self::Additional(path.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// All of them, sorted by path.
+    pub(super) fn all(
+        signed: &BTreeMap<String, String>,
+        there: &BTreeMap<String, String>,
+    ) -> Vec<Self> {
+        let paths: BTreeSet<_> = signed.keys().chain(there.keys()).collect();
+        let difference = |path: &String| match (signed.get(path), there.get(path)) {
+            (Some(_), None) => Some(Self::Missing(path.clone())),
+            (None, Some(_)) => Some(Self::Additional(path.clone())),
+            (Some(digest), Some(other)) if digest != other => Some(Self::Changed(path.clone())),
+            _ => None,
+        };
+        paths.into_iter().filter_map(difference).collect()
+    }
+
+    /// What happened to the file.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => "missing",
+            Self::Additional(_) => "additional",
+            Self::Changed(_) => "changed",
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Missing(path) | Self::Additional(path) | Self::Changed(path) => path,
+        }
+    }
+
+    pub(super) fn error(self, place: String) -> SignatureError {
+        match self {
+            Self::Missing(path) => SignatureError::Missing { place, path },
+            Self::Additional(path) => SignatureError::Additional { place, path },
+            Self::Changed(path) => SignatureError::Changed { place, path },
+        }
+    }
+}

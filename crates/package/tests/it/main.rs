@@ -1,0 +1,11 @@
+//! Behaviour of the crate as a whole, beside the programs of others.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+#![expect(clippy::print_stderr, reason = "tests tell what they could not check here")]
+
+mod archive;
+mod migrate;
+mod shared;
+mod source;
+mod speed;
+mod tools;

@@ -1,0 +1,216 @@
+//! Repositories.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+
+use savoir_package::{Tree, source::Place};
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
+
+use super::{
+    Bench, names, paths,
+    repository::{Repository, cached, objects},
+    skill,
+};
+
+fn collection() -> Repository {
+    let repository = Repository::new();
+    repository.write("README.md", "# Skills\n");
+    repository.write("skills/pdf/SKILL.md", skill("pdf"));
+    repository.write("skills/pdf/scripts/run.sh", "#!/bin/sh\n");
+    let run = repository.path().join("skills/pdf/scripts/run.sh");
+    fs::set_permissions(run, fs::Permissions::from_mode(0o755)).unwrap();
+    repository.write("skills/csv/SKILL.md", skill("csv"));
+    repository.write("big.bin", vec![7; 100_000]);
+    repository
+}
+
+#[tokio::test]
+async fn a_repository_lists_its_skills() {
+    let (bench, repository) = (Bench::new(), collection());
+    let commit = repository.commit();
+    repository.git(&["tag", "-a", "v1", "--message=v1"]);
+    let offers = bench.offers(&format!("{}@v1", repository.url())).await.unwrap();
+    assert_eq!(names(&offers), ["csv", "pdf"]);
+    assert_eq!(offers[1].description.as_deref(), Some("Does pdf."));
+    let text = offers[1].place.text(bench.path());
+    assert_eq!(text, format!("git+{}?tag=v1#{commit}:skills/pdf", repository.url()));
+    let tree = bench.fetcher.fetch(&offers[1]).await.unwrap();
+    assert_eq!(paths(&tree), ["SKILL.md", "scripts/run.sh"]);
+    assert!(tree.get("scripts/run.sh").unwrap().executable);
+    let folder = Tree::read(&repository.path().join("skills/pdf")).unwrap();
+    assert_eq!(tree.integrity(), folder.integrity());
+}
+
+#[tokio::test]
+async fn only_what_is_needed_is_fetched() {
+    let (bench, repository) = (Bench::new(), collection());
+    repository.write("old", "1");
+    repository.commit();
+    repository.write("old", "2");
+    repository.commit();
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    // One commit, the trees `.`, `skills`, `csv`, `pdf` and `scripts`, and two SKILL.md.
+    let trees = ["tree"; 5];
+    let listed = [&["blob"; 2][..], &["commit"], &trees].concat();
+    assert_eq!(objects(bench.path()), listed);
+    bench.fetcher.fetch(&offers[1]).await.unwrap();
+    let fetched = [&["blob"; 3][..], &["commit"], &trees].concat();
+    assert_eq!(objects(bench.path()), fetched);
+    bench.fetcher.fetch(&offers[1]).await.unwrap();
+    assert_eq!(objects(bench.path()), fetched, "it is there already");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_everything_will_do() {
+    let (bench, repository) = (Bench::new(), collection());
+    repository.git(&["config", "uploadpack.allowFilter", "false"]);
+    repository.commit();
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    let tree = bench.fetcher.fetch(&offers[0]).await.unwrap();
+    assert_eq!(paths(&tree), ["SKILL.md"]);
+}
+
+#[tokio::test]
+async fn paths_and_references() {
+    let (bench, repository) = (Bench::new(), collection());
+    repository.write("prompts/My Notes.md", "Just prose.\n");
+    let commit = repository.commit();
+    repository.git(&["branch", "feature/x"]);
+    let url = repository.url();
+    let (offer, tree) = bench.one(&format!("{url}/.git/skills/pdf@{commit}")).await.unwrap();
+    assert_eq!(offer.name, "pdf");
+    assert_eq!(tree.files().len(), 2);
+    let (offer, _) = bench.one(&format!("{url}/.git/skills/csv@feature/x")).await.unwrap();
+    assert!(offer.place.text(bench.path()).contains("?branch=feature/x#"));
+    let notes = format!("git+{url}/.git/prompts/My%20Notes.md");
+    let (offer, tree) = bench.one(&notes).await.unwrap();
+    assert_eq!(offer.name, "my-notes");
+    assert_eq!(tree.get("SKILL.md").unwrap().bytes, b"Just prose.\n");
+    let missing = bench.offers(&format!("{url}/.git/skills/pdff")).await.unwrap_err();
+    assert_eq!(missing.code(), "no_path_inside");
+    assert!(missing.to_string().contains("`skills/pdf`"), "{missing}");
+    let missing = bench.offers(&format!("{url}@mian")).await.unwrap_err();
+    assert!(missing.to_string().ends_with("commit `mian`; it has `main`"), "{missing}");
+    assert_eq!(bench.code(&format!("{url}/.git/README.md@{}", "1".repeat(40))).await, "no_commit");
+}
+
+#[tokio::test]
+async fn a_tag_that_was_moved_is_told() {
+    let (bench, repository) = (Bench::new(), collection());
+    let first = repository.commit();
+    repository.git(&["tag", "v1"]);
+    let text = format!("{}/.git/skills/pdf@v1", repository.url());
+    let (offer, tree) = bench.one(&text).await.unwrap();
+    let locked = offer.place.text(bench.path());
+    let place = Place::parse(&locked, bench.path()).unwrap();
+    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+    repository.write("skills/pdf/evil.sh", "rm\n");
+    let second = repository.commit();
+    repository.git(&["tag", "--force", "v1"]);
+    let moved = bench.fetcher.fetch_locked(&place).await.unwrap_err();
+    assert_eq!(moved.code(), "tag_moved");
+    assert!(moved.to_string().contains(&first) && moved.to_string().contains(&second), "{moved}");
+    repository.git(&["tag", "--delete", "v1"]);
+    let gone = bench.fetcher.fetch_locked(&place).await.unwrap_err();
+    assert!(gone.to_string().contains("to nowhere"), "{gone}");
+    // A branch may move: the lock has the commit.
+    let branch = locked.replace("?tag=v1", "?branch=main");
+    let place = Place::parse(&branch, bench.path()).unwrap();
+    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+}
+
+#[tokio::test]
+async fn what_lies_elsewhere_does_not_matter() {
+    let (bench, repository) = (Bench::new(), collection());
+    repository.write(".claude/settings.json", "{}");
+    repository.write(".vscode/tasks.json", "{}");
+    repository.write(".claude/skills/inner/SKILL.md", skill("inner"));
+    for n in 0..3_000 {
+        repository.write(&format!("data/{}/{n}", n % 50), "");
+    }
+    repository.commit();
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    assert_eq!(names(&offers), ["inner", "csv", "pdf"]);
+    for offer in &offers {
+        bench.fetcher.fetch(offer).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_repository_may_be_a_skill() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    repository.write("SKILL.md", "Prose without a name.\n");
+    repository.write("node_modules/x/SKILL.md", "x");
+    repository.write("references/a.md", "a");
+    repository.write(".claude/settings.json", "{}");
+    repository.commit();
+    let (_, tree) = bench.one(&repository.url()).await.unwrap();
+    assert_eq!(paths(&tree), ["SKILL.md", "references/a.md"]);
+}
+
+#[tokio::test]
+async fn those_that_come_at_once_wait_for_each_other() {
+    let (bench, repository) = (Bench::new(), collection());
+    repository.commit();
+    let url = repository.url();
+    let (a, b, c) = tokio::join!(bench.offers(&url), bench.offers(&url), bench.offers(&url));
+    assert_eq!((a.unwrap().len(), b.unwrap().len(), c.unwrap().len()), (2, 2, 2));
+    assert_eq!(cached(bench.path()).len(), 1);
+}
+
+#[tokio::test]
+async fn what_git_cannot_do_is_explained() {
+    let bench = Bench::new();
+    let unreachable = bench.offers("https://127.0.0.1:1/o/r").await.unwrap_err();
+    assert_eq!(unreachable.code(), "unreachable");
+    assert!(unreachable.to_string().starts_with("`127.0.0.1` cannot be reached: "));
+    assert_eq!(bench.code("file:///no/such/repository").await, "no_repository");
+    let empty = Repository::new();
+    assert_eq!(bench.code(&empty.url()).await, "empty_repository");
+    empty.write("README.md", "x");
+    empty.commit();
+    assert_eq!(bench.code(&empty.url()).await, "no_skill");
+    let without = Bench::with(|settings| settings.git = "/no/such/git".into());
+    let missing = without.offers(&empty.url()).await.unwrap_err();
+    assert!(missing.to_string().ends_with("install git"), "{missing}");
+}
+
+#[tokio::test]
+async fn git_is_stopped_with_all_that_it_started() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, mark) = (place.path().join("git"), place.path().join("mark"));
+    let script = format!("#!/bin/sh\n(sleep 2; echo late > '{}') &\nsleep 30\n", mark.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let bench = Bench::with(|settings| {
+        settings.git = program;
+        settings.git_patience = Duration::from_millis(300);
+    });
+    assert_eq!(bench.code("file:///x").await, "timed_out");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn servers_that_refuse_git() {
+    let (bench, server) = (Bench::new(), MockServer::start().await);
+    let repository = collection();
+    repository.commit();
+    let answer = |status: u16| ResponseTemplate::new(status);
+    let login = answer(401).insert_header("www-authenticate", "Basic realm=x");
+    let local = answer(302).insert_header("location", repository.url() + "/.git/info/refs");
+    for (at, answer) in
+        [("private", login), ("none", answer(404)), ("broken", answer(500)), ("local", local)]
+    {
+        let at = format!("/o/{at}.git/info/refs");
+        Mock::given(path(at)).respond_with(answer).mount(&server).await;
+    }
+    for (at, code) in [
+        ("private", "no_repository"),
+        ("none", "no_repository"),
+        ("broken", "git_failed"),
+        // Whoever is asked over HTTP cannot send git into the files of this machine.
+        ("local", "git_failed"),
+    ] {
+        assert_eq!(bench.code(&format!("{}/o/{at}.git", server.uri())).await, code, "{at}");
+    }
+}

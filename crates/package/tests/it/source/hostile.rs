@@ -1,0 +1,153 @@
+//! Repositories that mean harm.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use savoir_package::source::{GitSource, GitUrl, Source};
+
+use super::{Bench, paths, repository::Repository, skill};
+
+fn one_skill() -> Repository {
+    let repository = Repository::new();
+    repository.write("a/SKILL.md", skill("a"));
+    repository
+}
+
+#[tokio::test]
+async fn links_lead_to_files_of_the_skill_or_nowhere() {
+    let repository = one_skill();
+    repository.write("secret", "s");
+    repository.link("a/again.md", "SKILL.md");
+    repository.link("a/third.md", "./again.md");
+    repository.commit();
+    let (_, tree) = Bench::new().one(&repository.url()).await.unwrap();
+    assert_eq!(paths(&tree), ["SKILL.md", "again.md", "third.md"]);
+    assert_eq!(tree.get("third.md"), tree.get("SKILL.md"));
+    for target in ["../secret", "/etc/passwd", "nowhere", "..", "out", "../a/../secret"] {
+        repository.link("a/out", target);
+        repository.commit();
+        assert_eq!(Bench::new().code(&repository.url()).await, "link", "{target}");
+        fs::remove_file(repository.path().join("a/out")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_submodule_is_not_fetched() {
+    let repository = one_skill();
+    let commit = repository.commit();
+    let entry = format!("160000,{commit},a/module");
+    repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    repository.git(&["commit", "--quiet", "--message=x"]);
+    assert_eq!(Bench::new().code(&repository.url()).await, "submodule");
+}
+
+#[tokio::test]
+async fn names_that_look_like_options_are_names() {
+    let (bench, repository) = (Bench::new(), one_skill());
+    let place = tempfile::Builder::new().prefix("mark").tempdir().unwrap();
+    let mark = place.path().join("mark");
+    let commit = repository.commit();
+    let name = format!("--upload-pack=touch${{IFS}}{}", mark.display());
+    let broken = "--upload-pack=touch/.mark";
+    let line = |name: &str| format!("{commit} refs/heads/{name}\n");
+    let packed = repository.path().join(".git/packed-refs");
+    fs::write(packed, line(&name) + &line(broken)).unwrap();
+    let url = GitUrl::parse(&repository.url()).unwrap();
+    let source = |name: &str| {
+        Source::Git(GitSource { url: url.clone(), reference: Some(name.to_owned()), path: None })
+    };
+    assert_eq!(bench.fetcher.offers(&source(&name)).await.unwrap().len(), 1);
+    let refused = bench.fetcher.offers(&source(broken)).await.unwrap_err();
+    assert_eq!(refused.code(), "no_reference");
+    let typed = Source::parse(&format!("{}@{name}", repository.url()), bench.path());
+    assert_eq!(typed.unwrap_err().code(), "source_text");
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn nothing_of_a_repository_is_run() {
+    let (bench, repository) = (Bench::new(), one_skill());
+    let mark = bench.path().join("mark");
+    repository.write(".gitattributes", "* filter=evil text eol=crlf ident\n");
+    repository.write("a/.gitattributes", "* filter=evil text eol=crlf ident\n");
+    repository.write("a/id.txt", "$Id$\n");
+    repository.commit();
+    for key in ["filter.evil.smudge", "filter.evil.clean", "core.fsmonitor", "core.sshCommand"] {
+        repository.git(&["config", key, &format!("touch {}", mark.display())]);
+    }
+    for hook in ["post-checkout", "post-upload-pack", "pre-receive", "reference-transaction"] {
+        let path = repository.path().join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let (_, tree) = bench.one(&repository.url()).await.unwrap();
+    assert_eq!(tree.get("id.txt").unwrap().bytes, b"$Id$\n");
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused() {
+    let repository = one_skill();
+    repository.write("a/huge.bin", vec![0; 6 * 1024 * 1024]);
+    repository.commit();
+    assert_eq!(Bench::new().code(&repository.url()).await, "too_large");
+    fs::remove_file(repository.path().join("a/huge.bin")).unwrap();
+    for n in 0..2_001 {
+        repository.write(&format!("a/data/{n}"), "");
+    }
+    repository.commit();
+    assert_eq!(Bench::new().code(&repository.url()).await, "too_large");
+}
+
+#[tokio::test]
+async fn a_repository_does_not_fill_the_disk() {
+    let repository = one_skill();
+    let noise = (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
+    repository.write("a/noise.bin", noise.collect::<Vec<_>>());
+    repository.commit();
+    let small = Bench::with(|settings| settings.max_repository_bytes = 50_000);
+    assert_eq!(small.code(&repository.url()).await, "too_large");
+}
+
+#[tokio::test]
+async fn paths_that_no_skill_may_have() {
+    for (path, code) in [
+        ("a/skill.md", "path_collision"),
+        ("a/x/CON", "path_characters"),
+        ("a/.claude/settings.json", "forbidden_path"),
+        ("a/b\\c", "path_characters"),
+    ] {
+        let repository = one_skill();
+        repository.write(path, "x");
+        repository.commit();
+        assert_eq!(Bench::new().code(&repository.url()).await, code, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_kept_elsewhere() {
+    let repository = one_skill();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 1\n";
+    repository.write("a/font.ttf", pointer);
+    repository.commit();
+    assert_eq!(Bench::new().code(&repository.url()).await, "git_lfs");
+}
+
+#[tokio::test]
+async fn trees_that_git_would_not_make() {
+    for (mode, name, code) in [
+        ("100644", &b"SKILL.md"[..], "duplicate_entry"),
+        ("100644", b"..", "path_traversal"),
+        ("100644", b"../../x", "path_traversal"),
+        ("100644", b"/etc/x", "absolute_path"),
+        ("100644", b"x\ny", "path_characters"),
+    ] {
+        let repository = one_skill();
+        repository.commit();
+        let file = repository.git(&["rev-parse", "HEAD:a/SKILL.md"]);
+        let skill = repository.raw_tree(&[("100644", b"SKILL.md", &file), (mode, name, &file)]);
+        repository.commit_raw(&[("40000", b"a", &skill)]);
+        let found = Bench::new().code(&repository.url()).await;
+        assert_eq!(found, code, "{}", name.escape_ascii());
+    }
+}

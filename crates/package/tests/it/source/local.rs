@@ -1,0 +1,68 @@
+//! Folders and files.
+
+use std::fs;
+
+use savoir_package::source::Place;
+
+use super::{Bench, names, paths, skill, zip};
+
+#[tokio::test]
+async fn a_folder_is_a_skill_or_has_some() {
+    let bench = Bench::new();
+    for name in ["pdf", "csv"] {
+        let folder = bench.path().join("all/deep").join(name);
+        fs::create_dir_all(folder.join("assets")).unwrap();
+        fs::write(folder.join("SKILL.md"), skill(name)).unwrap();
+        fs::write(folder.join("assets/SKILL.md"), "a template").unwrap();
+    }
+    let (offer, tree) = bench.one("./all/deep/pdf").await.unwrap();
+    assert_eq!((offer.name.as_str(), offer.description.as_deref()), ("pdf", Some("Does pdf.")));
+    assert_eq!(paths(&tree), ["SKILL.md", "assets/SKILL.md"]);
+    let text = offer.place.text(bench.path());
+    assert_eq!(text, "path+./all/deep/pdf");
+    let place = Place::parse(&text, bench.path()).unwrap();
+    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+    assert_eq!(names(&bench.offers("./all").await.unwrap()), ["csv", "pdf"]);
+    fs::create_dir(bench.path().join("none")).unwrap();
+    assert_eq!(bench.code("./none").await, "no_skill");
+}
+
+#[tokio::test]
+async fn an_archive_may_have_many() {
+    let bench = Bench::new();
+    let (a, b) = (skill("a"), skill("b"));
+    let files = [("repo-1/README.md", ""), ("repo-1/a/SKILL.md", &a), ("repo-1/b/SKILL.md", &b)];
+    fs::write(bench.path().join("x.bin"), zip(&files)).unwrap();
+    let offers = bench.offers("./x.bin").await.unwrap();
+    assert_eq!(names(&offers), ["a", "b"]);
+    assert_eq!(offers[1].place.text(bench.path()), "path+./x.bin#repo-1/b");
+    assert_eq!(paths(&bench.fetcher.fetch(&offers[1]).await.unwrap()), ["SKILL.md"]);
+    fs::write(bench.path().join("one.skill"), zip(&[("SKILL.md", "prose")])).unwrap();
+    let (offer, tree) = bench.one("one.skill").await.unwrap();
+    assert_eq!((offer.name.as_str(), paths(&tree)), ("one", vec!["SKILL.md"]));
+    fs::write(bench.path().join("bad.zip"), b"PK\x03\x04nothing").unwrap();
+    assert_eq!(bench.code("bad.zip").await, "zip_malformed");
+    fs::write(bench.path().join("odd.zip"), b"\0\xff").unwrap();
+    assert_eq!(bench.code("odd.zip").await, "not_an_archive");
+}
+
+#[tokio::test]
+async fn a_markdown_file_is_a_skill() {
+    let bench = Bench::new();
+    let text = "# Notes\r\n\r\nAlways be brief.\r\n";
+    fs::write(bench.path().join("My Notes.md"), text).unwrap();
+    let (offer, tree) = bench.one("./My Notes.md").await.unwrap();
+    assert_eq!(offer.name, "my-notes");
+    assert_eq!(paths(&tree), ["SKILL.md"]);
+    assert_eq!(tree.get("SKILL.md").unwrap().bytes, text.as_bytes());
+    fs::create_dir(bench.path().join("pdf")).unwrap();
+    fs::write(bench.path().join("pdf/SKILL.md"), "prose").unwrap();
+    assert_eq!(bench.one("./pdf/SKILL.md").await.unwrap().0.name, "pdf");
+}
+
+#[tokio::test]
+async fn registries_are_asked_elsewhere() {
+    let refused = Bench::new().offers("acme/pdf@^1.2").await.unwrap_err();
+    assert_eq!(refused.code(), "no_registry");
+    assert!(refused.to_string().starts_with("`acme/pdf@^1.2` "), "{refused}");
+}

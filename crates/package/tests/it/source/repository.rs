@@ -1,0 +1,106 @@
+//! Repositories that tests make.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// A repository with a folder to work in. What was committed is at its address at once.
+pub(super) struct Repository {
+    place: TempDir,
+}
+
+impl Repository {
+    pub(super) fn new() -> Self {
+        let repository = Self { place: tempfile::tempdir().unwrap() };
+        repository.git(&["init", "--quiet", "--initial-branch=main"]);
+        repository.git(&["config", "uploadpack.allowFilter", "true"]);
+        repository
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("file://{}", self.path().display())
+    }
+
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
+        git(self.path(), arguments)
+    }
+
+    pub(super) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(super) fn link(&self, path: &str, target: &str) {
+        symlink(target, self.path().join(path)).unwrap();
+    }
+
+    /// Commits all that is there and gives the commit.
+    pub(super) fn commit(&self) -> String {
+        self.git(&["add", "--all", "--force"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message=x"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Commits a tree that git itself would not make, on the branch `main`.
+    pub(super) fn commit_raw(&self, entries: &[(&str, &[u8], &str)]) {
+        let tree = self.raw_tree(entries);
+        let commit = self.git(&["commit-tree", &tree, "-m", "x"]);
+        self.git(&["update-ref", "refs/heads/main", &commit]);
+    }
+
+    /// A tree of modes, names and digests.
+    pub(super) fn raw_tree(&self, entries: &[(&str, &[u8], &str)]) -> String {
+        let mut bytes = Vec::new();
+        for (mode, name, digest) in entries {
+            bytes.extend([mode.as_bytes(), b" ", name, b"\0"].concat());
+            let digits = |at: usize| u8::from_str_radix(&digest[at..at + 2], 16).unwrap();
+            bytes.extend((0..digest.len()).step_by(2).map(digits));
+        }
+        let place = self.path().join(".git/raw");
+        fs::write(&place, bytes).unwrap();
+        let place = place.display().to_string();
+        self.git(&["hash-object", "-t", "tree", "--literally", "-w", &place])
+    }
+}
+
+pub(super) fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")])
+        .envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// The repositories of a cache.
+pub(super) fn cached(cache: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(cache.join("cache/git")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The kinds of all objects of the only repository of a cache, sorted.
+pub(super) fn objects(cache: &Path) -> Vec<String> {
+    let repositories = cached(cache);
+    assert_eq!(repositories.len(), 1);
+    let format = ["--batch-all-objects", "--batch-check=%(objecttype)"];
+    let text = git(&repositories[0], &["cat-file", format[0], format[1]]);
+    let mut kinds: Vec<_> = text.lines().map(str::to_owned).collect();
+    kinds.sort();
+    kinds
+}

@@ -1,0 +1,373 @@
+//! `savoir keys`, `savoir keygen` and `savoir trust`.
+
+use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, process::ExitCode};
+
+use clap::ValueEnum;
+use savoir_engine::approval::shown;
+use savoir_package::trust::{PublicKey, PublicKeyError, Revoked, Role, TrustStore, TrustedKey};
+use serde_json::{Value, json};
+
+use crate::{error::CommandError, output, trust::Keyring};
+
+/// Largest file of a public key that is read: OpenPGP keys can have many signatures.
+const MAX_KEY_BYTES: u64 = 1024 * 1024;
+
+/// Make keys that sign skills, and say whose keys you trust
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A skill that a key of a trusted publisher signed is `community`, with the role amd `verified`. Keys
+of OpenSSH, PEM keys and certificates, and OpenPGP keys can be trusted, too.
+
+Examples:
+  savoir keys new ada
+  savoir keys trust acme.pub --publisher Acme --namespace 'acme-*'
+  savoir keys trust \"ssh-ed25519 AAAA…\" --publisher Grace
+  savoir keys list
+  savoir keys revoke 21fe31dfa154a261626bf854046fd227 --reason \"the laptop was stolen\"")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    New(New),
+    List(List),
+    Trust(Trust),
+    Distrust(Distrust),
+    Revoke(Revoke),
+}
+
+/// Say whose keys you trust
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    command: TrustCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum TrustCommand {
+    List(List),
+    Add(Trust),
+    Remove(Distrust),
+}
+
+/// Make a key
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir keys new ada
+  savoir sign my-skill --key ada")]
+pub(crate) struct New {
+    /// What you call it: letters, digits, `.`, `_` and `-`
+    name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List your keys, trusted keys and revoked keys
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trust what a key signs
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A key that is trusted already gets the new publisher, role and namespaces.
+
+Examples:
+  savoir keys trust acme.pub --publisher Acme
+  savoir keys trust ~/.ssh/id_ed25519.pub --publisher Ada --namespace 'ada-*' --namespace web")]
+pub(crate) struct Trust {
+    /// A public key, or a file with one: a line of ours or of OpenSSH, or a PEM or PGP block
+    #[arg(value_name = "FILE|TEXT")]
+    key: String,
+    /// Whose it is
+    #[arg(long, value_name = "NAME", value_parser = super::publisher)]
+    publisher: String,
+    /// What it may vouch for
+    #[arg(long, default_value = "publisher")]
+    role: RoleName,
+    /// Only for these skills: a name, or the beginning of names and `*`
+    #[arg(long = "namespace", value_name = "NAME")]
+    namespaces: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trust a key no more; what it signed is experimental then
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A key that fell into wrong hands must be revoked instead: savoir keys revoke KEY_ID --reason WHY
+
+Example:
+  savoir keys distrust 21fe31dfa154a261626bf854046fd227")]
+pub(crate) struct Distrust {
+    /// Which key, as `savoir keys list` shows it
+    key_id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Refuse whatever a key signed, from now on and for good
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+It holds for this machine, whether the key was trusted or not, and cannot be taken back.
+
+Example:
+  savoir keys revoke 21fe31dfa154a261626bf854046fd227 --reason \"the laptop was stolen\"")]
+pub(crate) struct Revoke {
+    /// Which key, as `savoir keys list` or `savoir verify` shows it
+    key_id: String,
+    /// Why, for whoever meets the key later
+    #[arg(long, value_name = "WHY")]
+    reason: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RoleName {
+    /// Its skills are community
+    Publisher,
+    /// Its skills are verified
+    Amd,
+}
+
+impl From<RoleName> for Role {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Publisher => Self::Publisher,
+            RoleName::Amd => Self::Amd,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::New(args) => make(args),
+        Command::List(args) => list(args),
+        Command::Trust(args) => add(args),
+        Command::Distrust(args) => remove(args),
+        Command::Revoke(args) => revoke(args),
+    }
+}
+
+pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        TrustCommand::List(args) => list(args),
+        TrustCommand::Add(args) => add(args),
+        TrustCommand::Remove(args) => remove(args),
+    }
+}
+
+pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let public = keyring.own().create(&args.name)?.public_key();
+    let path = |end: &str| keyring.keys().join(format!("{}.{end}", args.name));
+    let (secret, passed_on) = (path("key"), path("pub"));
+    let mode = fs::metadata(&secret).map(|metadata| metadata.permissions().mode() & 0o777);
+    let mode = format!("{:o}", mode.map_err(|error| unreadable(&secret, &error))?);
+    if args.json {
+        return print(&json!({
+            "name": args.name, "key_id": public.key_id(), "public_key": public.to_text(),
+            "private_file": secret, "public_file": passed_on, "mode": mode,
+        }));
+    }
+    output::text(&output::harmless(&format!(
+        "key id         {}\npublic key     {}\n               {}\nprivate key    {}, mode {mode}\n\n\
+         keep the private key to yourself; who wants to trust what it signs runs:\n  \
+         savoir keys trust {} --publisher {}\n",
+        public.key_id(),
+        public.to_text(),
+        passed_on.display(),
+        secret.display(),
+        public.to_text(),
+        args.name,
+    )))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &List) -> Result<ExitCode, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let own = keyring.own().list()?;
+    let store = keyring.trusted()?;
+    if args.json {
+        let own = own.iter().map(|own| {
+            json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_text()})
+        });
+        return print(&json!({
+            "own": own.collect::<Vec<_>>(),
+            "trusted": store.keys().iter().map(as_json).collect::<Vec<_>>(),
+            "revoked": store.revoked(),
+        }));
+    }
+    let own = own.iter().map(|own| format!("{}  {}", own.key.key_id(), own.name));
+    let mut text = section("your keys", own);
+    text.push_str(&section("trusted", store.keys().iter().map(line)));
+    text.push_str(&section("revoked", store.revoked().iter().map(revoked)));
+    if text.is_empty() {
+        text.push_str("there are no keys; `savoir keys new NAME` makes one\n");
+    }
+    output::text(text.trim_start_matches('\n'))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A heading and its lines; nothing if there are none.
+fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if text.is_empty() {
+            let _ = writeln!(text, "\n{heading}");
+        }
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+fn line(trusted: &TrustedKey) -> String {
+    let mut line = format!(
+        "{}  {}, {}: {}",
+        trusted.key.key_id(),
+        shown(&trusted.publisher),
+        trusted.role.as_str(),
+        trusted.role.tier(),
+    );
+    if let Some(namespaces) = &trusted.namespaces {
+        let _ = write!(line, ", only for {}", shown(&namespaces.join(", ")));
+    }
+    line
+}
+
+fn revoked(revoked: &Revoked) -> String {
+    let Revoked { key_id, revoked_at, reason } = revoked;
+    let day = revoked_at.get(..10).unwrap_or(revoked_at);
+    format!("{}  on {}: {}", shown(key_id), shown(day), shown(reason))
+}
+
+fn as_json(trusted: &TrustedKey) -> Value {
+    json!({
+        "key_id": trusted.key.key_id(),
+        "type": trusted.key.kind(),
+        "publisher": trusted.publisher,
+        "role": trusted.role,
+        "tier": trusted.role.tier(),
+        "namespaces": trusted.namespaces,
+    })
+}
+
+fn add(args: &Trust) -> Result<ExitCode, CommandError> {
+    let trusted = TrustedKey {
+        key: public_key(&args.key)?,
+        publisher: args.publisher.clone(),
+        role: args.role.into(),
+        namespaces: Some(args.namespaces.clone()).filter(|namespaces| !namespaces.is_empty()),
+    };
+    TrustStore::trust(&Keyring::of_user()?.list(), &trusted)?;
+    if args.json {
+        return print(&as_json(&trusted));
+    }
+    output::text(&format!("trusted {}\n", line(&trusted)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The key in a file, or in the argument itself.
+fn public_key(file_or_text: &str) -> Result<PublicKey, CommandError> {
+    let path = Path::new(file_or_text);
+    if !path.is_file() {
+        return PublicKey::parse(file_or_text).map_err(|error| {
+            let message = match error {
+                // What is secret is not repeated.
+                PublicKeyError::Private => error.to_string(),
+                _ => format!("there is no file `{}`, and as a text {error}", shown(file_or_text)),
+            };
+            CommandError::input(message).named("public_key")
+        });
+    }
+    let fail = |why: &dyn std::fmt::Display| {
+        CommandError::input(format!("{}: {why}", path.display())).named("public_key")
+    };
+    // The two halves of a key of ours cannot be told apart by their bytes.
+    if path.extension().is_some_and(|end| end == "key") {
+        let public = path.with_extension("pub");
+        return Err(fail(&PublicKeyError::Private).hint(format!("name {}", public.display())));
+    }
+    let length = fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
+    if length > MAX_KEY_BYTES {
+        return Err(fail(&format!("it has {length} bytes, and no public key has so many")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    PublicKey::parse(&text).map_err(|error| fail(&error))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::input(format!("{} cannot be read: {error}", path.display()))
+}
+
+fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
+    let keyring = Keyring::of_user()?;
+    // A key that is not there leaves no trace.
+    let known = keyring.trusted()?.get(&args.key_id).is_some();
+    if !known || !TrustStore::distrust(&keyring.list(), &args.key_id)? {
+        return Err(CommandError::input(format!("`{}` is not trusted", shown(&args.key_id)))
+            .hint("`savoir keys list` shows what is"));
+    }
+    if args.json {
+        return print(&json!({"key_id": args.key_id, "trusted": false}));
+    }
+    output::text(&format!("{} is trusted no more\n", args.key_id))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
+    let keyring = Keyring::of_user()?;
+    if !is_key_id(&args.key_id) {
+        let message = format!("`{}` is no identifier of a key", shown(&args.key_id));
+        return Err(CommandError::input(message)
+            .hint("`savoir keys list` and `savoir verify PATH` show whole identifiers"));
+    }
+    // Hexadecimal digits may come in capitals, and must still meet the list of trusted keys.
+    let key_id = if args.key_id.starts_with("SHA256:") {
+        args.key_id.clone()
+    } else {
+        args.key_id.to_ascii_lowercase()
+    };
+    TrustStore::revoke(&keyring.list(), &key_id, &args.reason)?;
+    let store = keyring.trusted()?;
+    // The first reason stays.
+    let Some(kept) = store.revocation(&key_id) else {
+        return Err(CommandError::input(format!("{key_id} was not revoked")));
+    };
+    if args.json {
+        return print(&json!(kept));
+    }
+    output::text(&format!("revoked {}\n", revoked(kept)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it has one of the forms that identifiers have: a typing error must not go for a
+/// revocation.
+fn is_key_id(text: &str) -> bool {
+    let is_hex = |text: &str, lengths: &[usize]| {
+        lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match text.split_once(':') {
+        None => is_hex(text, &[32]),
+        Some(("SHA256", digest)) => digest.len() == 43,
+        Some(("oms" | "x509", digest)) => is_hex(digest, &[64]),
+        Some(("openpgp", fingerprint)) => is_hex(fingerprint, &[40, 64]),
+        Some(_) => false,
+    }
+}
+
+fn print(value: &Value) -> Result<ExitCode, CommandError> {
+    output::json(value)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,99 @@
+//! `savoir scan`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_package::{
+    File, Tree, archive,
+    limits::MAX_ARCHIVE_BYTES,
+    scan::{
+        self, Rule, Verdict,
+        render::{Format, render},
+    },
+};
+use savoir_skill::folder::is_skill_file;
+
+use crate::{error::CommandError, output};
+
+/// Hold a skill against what harmful ones do, without running any of it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir scan my-skill                    a folder
+  savoir scan downloads/my-skill.zip      an archive, before anything of it is written
+  savoir scan my-skill --format sarif     for a code host
+  savoir scan --explain exfiltration      why a rule is there, and what to do
+
+Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network.")]
+pub(crate) struct Args {
+    /// A skill's folder, an archive of one, or a Markdown file
+    #[arg(required_unless_present = "explain")]
+    path: Option<PathBuf>,
+    /// How to print what was found
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json", "sarif"])]
+    format: String,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Explain a rule instead
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["path", "format", "json"])]
+    explain: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    if let Some(id) = &args.explain {
+        return explain(id);
+    }
+    let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
+    let tree = read(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    let report = scan::scan(&tree);
+    output::text(&render(&report, format))?;
+    Ok(ExitCode::from(match report.verdict {
+        Verdict::Allow => 0,
+        Verdict::Review => 1,
+        Verdict::Block => 3,
+    }))
+}
+
+fn explain(id: &str) -> Result<ExitCode, CommandError> {
+    let rule = scan::rule(id).ok_or_else(|| {
+        let known: Vec<&str> = scan::all_rules().iter().map(|rule| rule.id).collect();
+        CommandError::input(format!("there is no rule `{id}`"))
+            .hint(format!("there are {}", known.join(", ")))
+    })?;
+    output::text(&format!("{}\n\n{}\n", rule.id, Rule::docs(rule).trim()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files of a skill, wherever they are.
+fn read(path: &Path) -> Result<Tree, CommandError> {
+    let shown = path.display();
+    let wrong = |why: &dyn std::fmt::Display| CommandError::input(format!("{shown}: {why}"));
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => wrong(&"there is no such file or folder"),
+        _ => wrong(&error),
+    })?;
+    if metadata.is_dir() {
+        let tree = Tree::read(path).map_err(|error| wrong(&error).named(error.code()))?;
+        if !tree.files().any(|(path, _)| is_skill_file(path)) {
+            return Err(wrong(&"the folder has no SKILL.md")
+                .hint("name a skill's folder, an archive of one, or a Markdown file"));
+        }
+        return Ok(tree);
+    }
+    if metadata.len() > MAX_ARCHIVE_BYTES {
+        return Err(wrong(&format!("it has more than {MAX_ARCHIVE_BYTES} bytes")));
+    }
+    let bytes = fs::read(path).map_err(|error| wrong(&error))?;
+    if archive::kind(&bytes).is_some() {
+        let unpacked = archive::unpack(&bytes).and_then(archive::one_skill);
+        return Ok(unpacked.map_err(|error| wrong(&error).named(error.code()))?.1);
+    }
+    let mut tree = Tree::default();
+    tree.add("SKILL.md".into(), File { bytes, executable: false })
+        .map_err(|error| wrong(&error))?;
+    Ok(tree)
+}

@@ -1,0 +1,407 @@
+//! `savoir sign`.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_engine::approval::shown;
+use savoir_package::{
+    File, Tree,
+    trust::{
+        self, Further, SignatureError, SignatureKind, SigningKey, TrustStore,
+        oms::{self, BundleKey, OmsError},
+        ssh::{self, SshError},
+    },
+};
+use savoir_skill::Dialect;
+use serde_json::{Value, json};
+
+use crate::{
+    error::CommandError,
+    load, output,
+    trust::{Keyring, Whole, kind_and_key},
+    write,
+};
+
+/// The record of who signed what.
+const RECORD: &str = "signature.json";
+/// What programs for OpenSSF model signing read.
+const BUNDLE: &str = "skill.oms.sig";
+/// What OpenPGP signed.
+const ARMOURED: &str = "signature.asc";
+
+/// Vouch for a skill with a key
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The signature covers every file of the skill's folder, its name and its version, and lies beside
+them as signature.json. A signature of OpenSSH is added to those that are there; so is one of
+OpenSSF model signing, which is a file skill.oms.sig if there is no signature.json.
+
+Examples:
+  savoir sign my-skill                   with your only key
+  savoir sign my-skill --key ada --publisher \"Ada Lovelace\"
+  savoir sign my-skill --ssh-key ~/.ssh/id_ed25519
+  savoir sign my-skill --print | gpg --detach-sign --armor > my-skill/signature.asc
+
+Exit codes: 0 signed, 1 the skill has an error or no version, 2 wrong usage or unreadable input,
+3 the key is revoked or others can read it, or signatures of others would be lost.")]
+pub(crate) struct Args {
+    /// A skill's folder
+    path: PathBuf,
+    #[command(flatten)]
+    with: With,
+    /// Who you are, for those who read the signature [default: whose you trust the key
+    /// to be, else its name]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["ssh_key", "ssh_signature", "print"], value_parser = super::publisher)]
+    publisher: Option<String>,
+    /// Drop signatures of others that still hold
+    #[arg(long)]
+    replace: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What signs.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct With {
+    /// A key of yours, as `savoir keys list` shows it
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// A private key of OpenSSH, or the public half of one that an agent or a token holds
+    #[arg(long, value_name = "FILE")]
+    ssh_key: Option<PathBuf>,
+    /// A signature that `ssh-keygen -Y sign` made of what --print prints
+    #[arg(long, value_name = "FILE")]
+    ssh_signature: Option<PathBuf>,
+    /// A P-256 key in PEM, for OpenSSF model signing
+    #[arg(long, value_name = "FILE")]
+    oms_key: Option<PathBuf>,
+    /// Print the bytes that are signed, for other programs, and sign nothing
+    #[arg(long)]
+    print: bool,
+}
+
+/// A signature that is made and not written yet.
+struct Made {
+    /// The file of the skill that holds it.
+    file: &'static str,
+    bytes: Vec<u8>,
+    kind: SignatureKind,
+    key_id: String,
+    publisher: Option<String>,
+}
+
+impl Made {
+    /// The SHA-256 of each file that it signs: as a record has it, else of all but signatures.
+    fn signed_files(&self, tree: &Tree) -> BTreeMap<String, String> {
+        let record: Value = serde_json::from_slice(&self.bytes).unwrap_or_default();
+        serde_json::from_value(record["files"].clone()).unwrap_or_else(|_| {
+            let mut files = tree.digests();
+            files.remove(ARMOURED);
+            files
+        })
+    }
+}
+
+/// What is signed, and who had signed it before.
+struct Work<'a> {
+    whole: &'a Whole,
+    name: &'a str,
+    version: &'a str,
+    store: TrustStore,
+    before: Before,
+}
+
+/// The signatures that the skill came with.
+enum Before {
+    /// All of them hold, or there are none.
+    Good,
+    /// They are for something else, so that nothing is lost with them.
+    Stale(SignatureError),
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let whole = Whole::read(&args.path)?;
+    load::require_correct(&whole.loaded)?;
+    let version = whole.version().ok_or_else(|| without_version(&whole))?;
+    let (name, store) = (whole.name(), keyring.trusted()?);
+    let before = match trust::verify(&whole.tree, name, version, &store) {
+        Ok(_) => Before::Good,
+        Err(error) => Before::Stale(error),
+    };
+    let work = Work { whole: &whole, name, version, store, before };
+    if args.with.print {
+        output::content(&String::from_utf8_lossy(&work.message()?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let made = match &args.with {
+        With { ssh_key: Some(path), .. } => {
+            let signature = ssh::sign(path, &work.message()?).map_err(ssh_failed)?;
+            work.with_ssh(signature)?
+        }
+        With { ssh_signature: Some(path), .. } => work.with_ssh(signature_in(path)?)?,
+        With { oms_key: Some(path), .. } => work.with_bundle(path, args)?,
+        With { key, .. } => {
+            let (key_name, key) = own_key(&keyring, key.as_deref())?;
+            work.with_own(&key_name, &key, args)?
+        }
+    };
+    let signed = work.proven(&made)?;
+    put(&whole.folder, &made)?;
+    work.report(args, &made, &signed)
+}
+
+/// The key that was named, or the only one.
+fn own_key(keyring: &Keyring, name: Option<&str>) -> Result<(String, SigningKey), CommandError> {
+    let store = keyring.own();
+    if let Some(name) = name {
+        return Ok((name.to_owned(), store.load(name)?));
+    }
+    let names: Vec<String> = store.list()?.into_iter().map(|key| key.name).collect();
+    match names.as_slice() {
+        [] => Err(CommandError::input("you have no key")
+            .hint("make one with: savoir keys new NAME")
+            .hint("or sign with one of OpenSSH: --ssh-key ~/.ssh/id_ed25519")),
+        [only] => Ok((only.clone(), store.load(only)?)),
+        several => {
+            Err(CommandError::input(format!("you have several keys: {}", several.join(", ")))
+                .hint("say which one: --key NAME"))
+        }
+    }
+}
+
+fn without_version(whole: &Whole) -> CommandError {
+    let path = whole.loaded.path.display();
+    let dialect = whole.loaded.reading.detection.dialect;
+    let hint = if dialect == Dialect::PROSE {
+        "give it a frontmatter first: savoir convert SKILL --to agentskills"
+    } else if dialect.schema()["properties"].get("version").is_some() {
+        "add it to the frontmatter: version: 1.0.0"
+    } else {
+        "add it to the frontmatter: metadata: {version: \"1.0.0\"}"
+    };
+    CommandError::findings(format!("{path} has no version, and a signature is for one version"))
+        .hint(hint)
+}
+
+impl Work<'_> {
+    /// The record that the skill has, if there is one.
+    fn record(&self) -> Option<(&'static str, &[u8])> {
+        let place = trust::file_name(&self.whole.tree)?;
+        Some((place, &self.whole.tree.get(place)?.bytes))
+    }
+
+    /// The same if its signatures hold.
+    fn good_record(&self) -> Option<(&'static str, &[u8])> {
+        self.record().filter(|_| matches!(self.before, Before::Good))
+    }
+
+    /// A record to add a signature to.
+    fn base(&self) -> (&'static str, Vec<u8>) {
+        if let Some((file, bytes)) = self.good_record() {
+            return (file, bytes.to_vec());
+        }
+        let file = self.record().map_or(RECORD, |(file, _)| file);
+        (file, trust::unsigned(&self.whole.tree, self.name, self.version))
+    }
+
+    fn with_own(
+        &self,
+        key_name: &str,
+        key: &SigningKey,
+        args: &Args,
+    ) -> Result<Made, CommandError> {
+        let key_id = key.key_id();
+        let mut others = self.good_record().map(|(_, bytes)| signers(bytes)).unwrap_or_default();
+        others.retain(|other| *other != key_id);
+        if !others.is_empty() && !args.replace {
+            let file = self.whole.folder.join(RECORD);
+            return Err(CommandError::refused(format!(
+                "{} has signatures that would be lost: {}",
+                file.display(),
+                shown(&others.join(", "))
+            ))
+            .named("signature_others")
+            .hint("add yours beside them: --ssh-key FILE")
+            .hint("or drop them: --replace"));
+        }
+        let known = self.store.get(&key_id).map(|trusted| trusted.publisher.clone());
+        let publisher = args.publisher.clone().or(known).unwrap_or_else(|| key_name.to_owned());
+        let file = self.record().map_or(RECORD, |(file, _)| file);
+        let bytes = trust::sign(&self.whole.tree, self.name, self.version, &publisher, key);
+        let (kind, publisher) = (SignatureKind::Ed25519, Some(publisher));
+        Ok(Made { file, bytes, kind, key_id, publisher })
+    }
+
+    /// What other programs sign.
+    fn message(&self) -> Result<Vec<u8>, CommandError> {
+        trust::signed_bytes(&self.base().1).map_err(|error| self.wrong(&error))
+    }
+
+    fn with_ssh(&self, signature: String) -> Result<Made, CommandError> {
+        let (file, base) = self.base();
+        let bytes = self.added(&base, Further::SshSig(signature))?;
+        let key_id = signers(&bytes).pop().unwrap_or_default();
+        // The same key twice says nothing more.
+        let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
+        Ok(Made { file, bytes, kind: SignatureKind::SshSig, key_id, publisher: None })
+    }
+
+    fn with_bundle(&self, path: &Path, args: &Args) -> Result<Made, CommandError> {
+        let failed = |error: OmsError| match error {
+            OmsError::File(error) => error.into(),
+            error => CommandError::input(format!("{}: {error}", path.display()))
+                .named(error.code())
+                .hint("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one"),
+        };
+        let key = BundleKey::read(path).map_err(failed)?;
+        let key_id = key.public_key().map_err(failed)?.key_id();
+        let publisher = args.publisher.clone();
+        let says = publisher.as_deref().unwrap_or_default();
+        let bundle = oms::sign(&self.whole.tree, self.name, self.version, says, &key);
+        let bundle = bundle.map_err(failed)?;
+        let kind = SignatureKind::Oms;
+        let alone = self.record().is_none();
+        if alone && (self.whole.tree.get(BUNDLE).is_none() || self.replaces_bundle(args)) {
+            let bytes = format!("{bundle}\n").into_bytes();
+            return Ok(Made { file: BUNDLE, bytes, kind, key_id, publisher });
+        }
+        let (file, base) = self.base();
+        let bytes = if signers(&base).contains(&key_id) {
+            base
+        } else {
+            self.added(&base, Further::Oms(bundle))?
+        };
+        Ok(Made { file, bytes, kind, key_id, publisher })
+    }
+
+    fn replaces_bundle(&self, args: &Args) -> bool {
+        args.replace || matches!(self.before, Before::Stale(_))
+    }
+
+    fn added(&self, record: &[u8], further: Further) -> Result<Vec<u8>, CommandError> {
+        trust::countersign(record, further).map_err(|error| self.wrong(&error))
+    }
+
+    fn wrong(&self, error: &SignatureError) -> CommandError {
+        let folder = self.whole.folder.display();
+        let failed = match error {
+            SignatureError::Revoked { .. } => CommandError::refused(format!("{folder}: {error}")),
+            _ => CommandError::findings(format!("{folder} would not hold: {error}")),
+        };
+        failed.named(error.code())
+    }
+
+    /// The skill as it will be, checked as others will check it.
+    fn proven(&self, made: &Made) -> Result<Tree, CommandError> {
+        let mut signed = Tree::default();
+        let others = self.whole.tree.files().filter(|(path, _)| *path != made.file);
+        let others = others.map(|(path, file)| (path.to_owned(), file.clone()));
+        let added = File { bytes: made.bytes.clone(), executable: false };
+        for (path, file) in others.chain([(made.file.to_owned(), added)]) {
+            signed.add(path, file).map_err(|error| {
+                CommandError::findings(format!("{}: {error}", self.whole.folder.display()))
+            })?;
+        }
+        match trust::verify(&signed, self.name, self.version, &self.store) {
+            Ok(_) => Ok(signed),
+            Err(error) => Err(self.wrong(&error).hint(format!(
+                "nothing was written; signatures that hold no more must go first: {BUNDLE} and \
+                 {ARMOURED} are files of their own"
+            ))),
+        }
+    }
+
+    fn report(&self, args: &Args, made: &Made, signed: &Tree) -> Result<ExitCode, CommandError> {
+        let permissions = &self.whole.loaded.reading.skill.permissions;
+        let replaced = match &self.before {
+            // What to do about it was just done.
+            Before::Stale(error) => Some(without_way_out(&error.to_string())),
+            Before::Good => None,
+        };
+        let file = self.whole.folder.join(made.file);
+        if args.json {
+            output::json(&json!({
+                "name": self.name, "version": self.version, "key_id": made.key_id,
+                "kind": made.kind, "publisher": made.publisher, "file": file,
+                "integrity": signed.integrity(), "permissions": permissions,
+                "files": made.signed_files(signed), "replaced": replaced,
+            }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let by = made.publisher.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "signed         {}", shown(&self.whole.title()));
+        let by = by + &kind_and_key(made.kind, &made.key_id);
+        let _ = writeln!(text, "by             {}", shown(&by));
+        let _ = writeln!(text, "written to     {}", file.display());
+        if let Some(why) = replaced {
+            let _ = writeln!(text, "in place of    a signature that held no more: {}", shown(&why));
+        }
+        let _ = writeln!(text, "integrity      {}", signed.integrity());
+        let permissions = permissions.iter().map(ToString::to_string);
+        lines(&mut text, "permissions", permissions, "none declared");
+        let files = made.signed_files(signed).into_iter();
+        let files = files.map(|(path, digest)| format!("{digest}  {path}"));
+        lines(&mut text, "files", files, "none");
+        output::text(&output::harmless(&text))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn without_way_out(message: &str) -> String {
+    message.rsplit_once("; ").map_or(message, |(what, _)| what).to_owned()
+}
+
+fn lines(text: &mut String, label: &str, lines: impl Iterator<Item = String>, none: &str) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        let _ = writeln!(text, "{label:14} {none}");
+    }
+    for (index, line) in lines.enumerate() {
+        let label = if index == 0 { label } else { "" };
+        let _ = writeln!(text, "{label:14} {}", shown(&line));
+    }
+}
+
+/// Whose signatures a record has.
+fn signers(record: &[u8]) -> Vec<String> {
+    let record: Value = serde_json::from_slice(record).unwrap_or_default();
+    let further = record["signatures"].as_array().into_iter().flatten();
+    let further = further.map(|entry| entry["keyid"].as_str().or(entry["type"].as_str()));
+    let all = std::iter::once(record["key_id"].as_str()).chain(further);
+    all.flatten().map(str::to_owned).collect()
+}
+
+fn signature_in(path: &Path) -> Result<String, CommandError> {
+    let text = fs::read_to_string(path);
+    text.map_err(|error| CommandError::input(format!("{} cannot be read: {error}", path.display())))
+}
+
+fn ssh_failed(error: SshError) -> CommandError {
+    match error {
+        SshError::Key(error) => error.into(),
+        error => CommandError::input(error).named("ssh_key"),
+    }
+}
+
+/// Writes the signature into the skill's folder.
+fn put(folder: &Path, made: &Made) -> Result<(), CommandError> {
+    let path = folder.join(made.file);
+    let failed = |why: &dyn std::fmt::Display| {
+        CommandError::input(format!("{} cannot be written: {why}", path.display()))
+    };
+    // A link would choose what is overwritten.
+    if path.is_symlink() {
+        return Err(failed(&"it is a link").hint("remove the link"));
+    }
+    write::replace(&path, &String::from_utf8_lossy(&made.bytes)).map_err(|error| failed(&error))
+}

@@ -1,0 +1,255 @@
+//! `savoir verify`.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use savoir_engine::approval::shown;
+use savoir_package::trust::{
+    self, Attestation, Difference, OpenPgpError, SignatureError, Signer, Tier, TrustStore,
+    effective,
+};
+use savoir_skill::Skill;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    error::CommandError,
+    load, output,
+    trust::{Keyring, Whole, kind_and_key},
+};
+
+/// See who vouches for a skill, and whether every file is what was signed
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The tier is what the skill claims, and never more than trusted signatures attest. A skill without
+any signature is not wrong: it is experimental.
+
+Examples:
+  savoir verify my-skill
+  savoir verify skills/* --json
+
+Exit codes: 0 all signatures hold, or there are none; 1 it cannot be said: the skill has an error,
+its files cannot be those of a skill, or gpgv is missing; 2 wrong usage or unreadable input; 3 a
+signature is wrong, or a revoked key made it. Of several skills, the highest counts.")]
+pub(crate) struct Args {
+    /// Skills' folders
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let store = Keyring::of_user()?.trusted()?;
+    let mut worst = 0;
+    let mut list = Vec::new();
+    for (index, path) in args.paths.iter().enumerate() {
+        let (examined, failed) = match Examined::at(path, &store) {
+            Ok(examined) => {
+                let failed = examined.failure();
+                (Some(examined), failed)
+            }
+            Err(error) => (None, Some(error)),
+        };
+        worst = worst.max(failed.as_ref().map_or(0, CommandError::exit_code));
+        if args.json {
+            list.push(as_json(path, examined.as_ref(), failed.as_ref()));
+            continue;
+        }
+        let mut out = output::stdout();
+        if index > 0 {
+            writeln!(out)?;
+        }
+        if let Some(examined) = &examined {
+            examined.print(&mut out, &store)?;
+        }
+        output::flush(out)?;
+        if let Some(error) = failed {
+            error.report();
+        }
+    }
+    if args.json {
+        output::json(&list)?;
+    }
+    Ok(ExitCode::from(worst))
+}
+
+/// What a skill is held to. Without a lock that is what it says of itself.
+struct Expected<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+/// A skill, and what its signatures say.
+struct Examined {
+    whole: Whole,
+    outcome: Result<Attestation, SignatureError>,
+    differences: Vec<Difference>,
+}
+
+impl Examined {
+    fn at(path: &Path, store: &TrustStore) -> Result<Self, CommandError> {
+        let whole = Whole::read(path)?;
+        let version = whole.version().unwrap_or_default();
+        let expected = Expected { name: whole.name(), version };
+        let outcome = trust::verify(&whole.tree, expected.name, expected.version, store);
+        let differences = match &outcome {
+            Ok(_) => Vec::new(),
+            Err(_) => trust::differences(&whole.tree).unwrap_or_default(),
+        };
+        Ok(Self { whole, outcome, differences })
+    }
+
+    fn skill(&self) -> &Skill {
+        &self.whole.loaded.reading.skill
+    }
+
+    /// Why the skill is not to be used, if so.
+    fn failure(&self) -> Option<CommandError> {
+        // A skill that was changed may have errors because of that, so signatures come first.
+        let Err(error) = &self.outcome else {
+            return load::require_usable(&self.whole.loaded).err();
+        };
+        let folder = self.whole.folder.display();
+        let failed = match error {
+            SignatureError::Missing { .. }
+            | SignatureError::Additional { .. }
+            | SignatureError::Changed { .. } => {
+                let count = match self.differences.len() {
+                    1 => "1 file differs".to_owned(),
+                    several => format!("{several} files differ"),
+                };
+                CommandError::refused(format!("{folder} is not what was signed: {count}"))
+                    .hint("get the skill again; or, if it is yours, sign it anew with: savoir sign")
+            }
+            error if is_undecided(error) => CommandError::findings(format!("{folder}: {error}")),
+            SignatureError::Version { place, found, .. } if self.whole.version().is_none() => {
+                CommandError::refused(format!(
+                    "{folder}: {place} signs version {found}, but the skill has none"
+                ))
+                .hint("get the skill again; or, if it is yours, give it a version and sign it anew")
+            }
+            _ => CommandError::refused(format!("{folder}: {error}")),
+        };
+        Some(failed.named(error.code()))
+    }
+
+    /// The tier that counts.
+    fn tier(&self) -> Tier {
+        let attested = self.outcome.as_ref().map_or(Tier::Experimental, |outcome| outcome.tier);
+        let skill = self.skill();
+        if skill.dialect.running().attestable {
+            effective(skill.policy.tier.unwrap_or_default(), attested)
+        } else {
+            Tier::Experimental
+        }
+    }
+
+    fn print(&self, out: &mut impl Write, store: &TrustStore) -> io::Result<()> {
+        let (green, red) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
+        field(out, "skill", &self.whole.title())?;
+        match &self.outcome {
+            Ok(attestation) => {
+                let (style, state) = match (&attestation.signed, attestation.unchecked.is_empty()) {
+                    (Some(_), _) => (green, "holds"),
+                    (None, true) => (Style::new(), "none, nobody vouches for it"),
+                    (None, false) => (Style::new(), "not checked, nobody known vouches for it"),
+                };
+                writeln!(out, "{:14} {style}{state}{style:#}", "signature")?;
+                self.print_signers(out, attestation, store)?;
+            }
+            Err(error) if is_undecided(error) => field(out, "signature", "cannot be checked")?,
+            Err(_) => writeln!(out, "{:14} {red}wrong{red:#}", "signature")?,
+        }
+        for difference in &self.differences {
+            field(out, difference.as_str(), difference.path())?;
+        }
+        if self.outcome.is_ok() {
+            field(out, "tier", self.tier().as_str())?;
+        }
+        let files = self.whole.tree.digests().len();
+        field(out, "files", &output::plural(files, "file"))?;
+        field(out, "integrity", &self.whole.tree.integrity())
+    }
+
+    fn print_signers(
+        &self,
+        out: &mut impl Write,
+        attestation: &Attestation,
+        store: &TrustStore,
+    ) -> io::Result<()> {
+        for signer in &attestation.signatures {
+            field(out, "signed by", &described(signer, store))?;
+        }
+        for unchecked in &attestation.unchecked {
+            let by = match &unchecked.key_id {
+                Some(key_id) => format!("the key {key_id}, not known here"),
+                None => "a key that it does not name".to_owned(),
+            };
+            let line = format!("{} signature by {by}", unchecked.kind);
+            field(out, "not checked", &line)?;
+        }
+        field(out, "attested", attestation.tier.as_str())?;
+        field(out, "claimed", self.skill().policy.tier.map_or("nothing", Tier::as_str))
+    }
+}
+
+/// Whether it is the program that checks it which is missing.
+fn is_undecided(error: &SignatureError) -> bool {
+    let SignatureError::OpenPgp { error, .. } = error else { return false };
+    matches!(error, OpenPgpError::NoProgram | OpenPgpError::Io { .. })
+}
+
+/// A signer in one line.
+fn described(signer: &Signer, store: &TrustStore) -> String {
+    let Signer { key_id, publisher, role, kind } = signer;
+    let key = kind_and_key(*kind, key_id);
+    let claim = format!("it says it is {publisher}");
+    let parts: [&str; 3] = match role {
+        Some(role) => [publisher, role.as_str(), &key],
+        None if store.get(key_id).is_some() => [publisher, &key, "trusted for other skills only"],
+        None if publisher.is_empty() => [&key, "not trusted here", ""],
+        None => [&key, "not trusted here", &claim],
+    };
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn field(out: &mut impl Write, label: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "{label:14} {}", shown(value))
+}
+
+fn as_json(path: &Path, examined: Option<&Examined>, failed: Option<&CommandError>) -> Value {
+    let mut map = Map::new();
+    map.insert("path".into(), json!(path));
+    map.insert("ok".into(), failed.is_none().into());
+    if let Some(examined) = examined {
+        let skill = examined.skill();
+        let attestation = examined.outcome.as_ref().ok().cloned().unwrap_or_default();
+        let differences = examined.differences.iter().map(
+            |difference| json!({"path": difference.path(), "difference": difference.as_str()}),
+        );
+        for (name, value) in [
+            ("name", json!(skill.name)),
+            ("version", json!(skill.version)),
+            ("signed", json!(attestation.signed)),
+            ("signatures", json!(attestation.signatures)),
+            ("unchecked", json!(attestation.unchecked)),
+            ("attested_tier", json!(attestation.tier)),
+            ("claimed_tier", json!(skill.policy.tier)),
+            ("tier", json!(examined.tier())),
+            ("differences", differences.collect()),
+            ("files", json!(examined.whole.tree.digests().len())),
+            ("integrity", json!(examined.whole.tree.integrity())),
+        ] {
+            map.insert(name.into(), value);
+        }
+    }
+    if let Some(error) = failed {
+        map.insert("error".into(), json!({"code": error.code(), "message": error.to_string()}));
+    }
+    map.into()
+}

@@ -1,0 +1,134 @@
+//! The keys of the person who runs the program, whom that person believes, and skills as signatures
+//! see them.
+
+use std::path::{Path, PathBuf};
+
+use savoir_package::{
+    Tree, TreeError,
+    trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore},
+};
+
+use crate::{
+    config,
+    error::CommandError,
+    load::{self, Loaded},
+};
+
+/// Where keys and the list of trusted ones are: with the settings, which no skill may change.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    folder: PathBuf,
+}
+
+impl Keyring {
+    pub(crate) fn of_user() -> Result<Self, CommandError> {
+        let folder = config::user_folder().ok_or_else(|| {
+            CommandError::input("there is no home folder to keep keys in")
+                .hint("set HOME or XDG_CONFIG_HOME")
+        })?;
+        Ok(Self { folder })
+    }
+
+    /// The keys that sign.
+    pub(crate) fn own(&self) -> KeyStore {
+        KeyStore::new(self.keys())
+    }
+
+    /// The folder of the keys that sign.
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.folder.join("keys")
+    }
+
+    /// The file that lists trusted and revoked keys.
+    pub(crate) fn list(&self) -> PathBuf {
+        self.folder.join("trusted-keys.json")
+    }
+
+    /// Trusted and revoked keys, as they are now.
+    pub(crate) fn trusted(&self) -> Result<TrustStore, CommandError> {
+        Ok(TrustStore::read(&self.list())?)
+    }
+}
+
+/// A skill with all its files, which is what a signature is about.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) loaded: Loaded,
+    pub(crate) folder: PathBuf,
+    pub(crate) tree: Tree,
+}
+
+impl Whole {
+    /// Reads the skill in a folder, named by the folder or by its SKILL.md.
+    pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
+        let loaded = load::load(path, None)?;
+        let Some(folder) = loaded.folder.as_ref().map(|folder| folder.root().to_owned()) else {
+            let message = format!("{} is a file, and signatures are for folders", path.display());
+            return Err(CommandError::input(message).hint("name a folder with a SKILL.md"));
+        };
+        let tree = Tree::read(&folder).map_err(|error| unfit(&folder, &error))?;
+        let name = loaded.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let file = name.and_then(|name| tree.get(&name).cloned());
+        let text = loaded.reading.document.source().text();
+        // What is shown must be what is signed.
+        if file.is_none_or(|file| file.bytes != text.as_bytes()) {
+            let message = format!("{} changed while it was read", loaded.path.display());
+            return Err(CommandError::input(message).hint("try again"));
+        }
+        Ok(Self { loaded, folder, tree })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.loaded.reading.skill.name
+    }
+
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.loaded.reading.skill.version.as_deref()
+    }
+
+    /// Name and version in one line.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.name(), self.version().unwrap_or_default()).trim_end().to_owned()
+    }
+}
+
+/// A folder that is there, and cannot be a skill's.
+fn unfit(folder: &Path, error: &TreeError) -> CommandError {
+    if let TreeError::Io { .. } = error {
+        return CommandError::input(error).named(error.code());
+    }
+    CommandError::findings(format!("{}: {error}", folder.display()))
+        .named(error.code())
+        .hint("a skill has files with plain paths, and no links that lead out of its folder")
+}
+
+/// `ed25519 key 21fe…`; most identifiers say themselves what they are.
+pub(crate) fn kind_and_key(kind: SignatureKind, key_id: &str) -> String {
+    let kind = if key_id.starts_with(kind.as_str()) { "" } else { kind.as_str() };
+    format!("{kind} key {key_id}").trim_start().to_owned()
+}
+
+impl From<KeyError> for CommandError {
+    fn from(error: KeyError) -> Self {
+        let failed = match error {
+            KeyError::Readable(_) => Self::refused(&error),
+            _ => Self::input(&error),
+        };
+        let failed = failed.named(error.code());
+        match error {
+            KeyError::NotFound { .. } => failed
+                .hint("`savoir keys list` shows your keys, and `savoir keys new NAME` makes one"),
+            _ => failed,
+        }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        let failed = match error {
+            StoreError::Revoked { .. } => Self::refused(&error),
+            _ => Self::input(&error),
+        };
+        failed.named(error.code())
+    }
+}

@@ -1,0 +1,499 @@
+//! What becomes of each field, in the model.
+
+use serde_json::Value;
+
+use super::{
+    Blocker, Breadth, Mapped, MigratedTool, Note, Request,
+    names::{OF_THE_MODULE, python_name},
+};
+use crate::{
+    dialect::{
+        gaia::ManifestShape,
+        openclaw::{BLOCKS, Block, COARSE, Installer, coarse_places},
+    },
+    document::Document,
+    name::{self, NameGrammar},
+    permission::{Domain, Level, Permission, Tier},
+    reading::Reading,
+    skill::{Parameter, Runner, Skill, Tool},
+    version,
+    yaml::{Node, YamlVersion},
+};
+
+/// Fields that only the shape of GAIA's document has.
+const DESCRIBED: [&str; 3] = ["claw_version", "actions", "pip_requires"];
+
+/// Fields of the block that are carried over, so that nobody needs to be told about them.
+const CARRIED: [&str; 6] = ["requires", "install", "primaryEnv", "envVars", "env", "optionalEnv"];
+
+/// Fields of the block that have no meaning in GAIA.
+const KEPT: [&str; 7] = ["os", "always", "skillKey", "emoji", "homepage", "nix", "config"];
+
+/// The skill as it is to be written, and what is to be told about it.
+pub(super) struct Plan<'a> {
+    pub(super) document: &'a Document,
+    pub(super) shape: ManifestShape,
+    pub(super) skill: Skill,
+    pub(super) claimed_tier: Option<String>,
+    pub(super) tools: Vec<MigratedTool>,
+    pub(super) notes: Vec<Note>,
+    pub(super) mapped: Vec<Mapped>,
+    /// Top-level fields that became others and so are not written again.
+    pub(super) consumed: Vec<String>,
+    /// Values that cannot stay where they were, by their names.
+    pub(super) originals: Vec<(String, Value)>,
+    block: Option<Block>,
+    request: &'a Request<'a>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(reading: &'a Reading, request: &'a Request<'a>) -> Self {
+        let document = &reading.document;
+        Self {
+            document,
+            shape: request.shape,
+            skill: reading.skill.clone(),
+            claimed_tier: None,
+            tools: Vec::new(),
+            notes: Vec::new(),
+            mapped: Vec::new(),
+            consumed: Vec::new(),
+            originals: Vec::new(),
+            block: document.fields().and_then(Block::of),
+            request,
+        }
+    }
+
+    /// Maps everything, and gives back what stands in the way.
+    pub(super) fn fill(&mut self) -> Vec<Blocker> {
+        let mut blockers: Vec<Blocker> =
+            [self.name(), self.description()].into_iter().filter_map(Result::err).collect();
+        self.version();
+        self.publisher();
+        self.tier();
+        self.coarse_permissions();
+        if let Some(block) = self.block.take() {
+            self.programs(&block);
+            self.variables(&block);
+            self.packages(&block);
+            self.kept(&block);
+        }
+        self.actions();
+        self.body();
+        if self.skill.tools.is_empty() && self.shape == ManifestShape::Flat {
+            blockers.push(Blocker::NoTools);
+        }
+        if self.request.breadth == Breadth::Scoped {
+            let wide = self.skill.permissions.iter().filter(|grant| is_wide(grant));
+            blockers.extend(wide.cloned().map(Blocker::Unscoped));
+        }
+        blockers
+    }
+
+    /// Where a field of GAIA goes.
+    fn at(&self, key: &str) -> String {
+        match self.shape {
+            ManifestShape::Nested => format!("metadata.gaia.{key}"),
+            ManifestShape::Flat => key.to_owned(),
+        }
+    }
+
+    fn map(&mut self, from: impl Into<String>, key: &str) {
+        let mapped = Mapped { from: from.into(), to: self.at(key) };
+        if !self.mapped.contains(&mapped) {
+            self.mapped.push(mapped);
+        }
+    }
+
+    /// Whether the source has the shape of GAIA's document.
+    fn is_described(&self) -> bool {
+        DESCRIBED.iter().any(|key| self.document.field(key).is_some())
+    }
+
+    /// Whether the result needs fields that the source may lack.
+    fn is_demanding(&self) -> bool {
+        self.is_described() || self.shape == ManifestShape::Flat
+    }
+
+    fn name(&mut self) -> Result<(), Blocker> {
+        let grammar = match self.shape {
+            ManifestShape::Nested => NameGrammar::Ascii,
+            ManifestShape::Flat => NameGrammar::Gaia,
+        };
+        if let Some(name) = self.request.name {
+            grammar
+                .check(name)
+                .map_err(|problem| Blocker::InvalidName { name: name.to_owned(), problem })?;
+            name.clone_into(&mut self.skill.name);
+            return Ok(());
+        }
+        let old = self.skill.name.clone();
+        let new = name::slugify(&old).filter(|name| grammar.check(name).is_ok());
+        let new = new.ok_or_else(|| Blocker::NoName(old.clone()))?;
+        if self.document.field("name").is_none() {
+            self.notes.push(Note::new("name", "it is the name of the folder"));
+        } else if new != old {
+            self.notes.push(Note::new("name", format!("`{old}` became `{new}`")));
+        }
+        self.skill.name = new;
+        Ok(())
+    }
+
+    fn description(&mut self) -> Result<(), Blocker> {
+        let limit = match self.shape {
+            ManifestShape::Nested => 1024,
+            ManifestShape::Flat => 200,
+        };
+        if self.skill.description.trim().is_empty() {
+            let paragraph = first_paragraph(&self.skill.body, limit);
+            if !self.is_described() || paragraph.is_empty() {
+                return Err(Blocker::NoDescription);
+            }
+            self.skill.description = paragraph;
+            let message = "there was none, so it is the first paragraph of the body";
+            self.notes.push(Note::review("description", message));
+        }
+        let chars = self.skill.description.chars().count();
+        if chars > limit {
+            return Err(Blocker::LongDescription { chars, limit });
+        }
+        Ok(())
+    }
+
+    fn version(&mut self) {
+        if let Some(old) = self.skill.version.take() {
+            match complete(&old) {
+                Some(new) if new == old => self.skill.version = Some(new),
+                Some(new) => {
+                    self.notes.push(Note::new("version", format!("`{old}` became `{new}`")));
+                    self.skill.version = Some(new);
+                }
+                None => {
+                    if let Some(node) = self.document.field("version") {
+                        let value = node.to_value(YamlVersion::V1_1);
+                        self.originals.push(("version".into(), value));
+                    }
+                    let message = format!("`{old}` is no SemVer version and was left out");
+                    self.notes.push(Note::review("version", message));
+                }
+            }
+        }
+        if self.skill.version.is_none() && self.is_demanding() {
+            self.skill.version = Some("0.1.0".into());
+            self.notes.push(Note::review("version", "there was none, so it is 0.1.0"));
+        }
+    }
+
+    fn publisher(&mut self) {
+        if self.document.field("author").is_none() && !self.skill.authors.is_empty() {
+            let to = "author".into();
+            self.mapped.push(Mapped { from: "metadata.author".into(), to });
+        }
+        if !self.is_demanding() {
+            return;
+        }
+        if self.skill.authors.is_empty() {
+            self.skill.authors.push("unknown".into());
+            self.notes.push(Note::review("author", "there was none, so it is `unknown`"));
+        }
+        if self.skill.license.is_none() {
+            self.skill.license = Some("NOASSERTION".into());
+            self.notes.push(Note::review("license", "there was none, so it is `NOASSERTION`"));
+        }
+    }
+
+    fn tier(&mut self) {
+        let fields = self.document.fields();
+        let own = fields.and_then(|fields| fields.get("security_tier"));
+        let blocks = self.block.as_ref().map(|block| &block.node);
+        let claimed = own.or_else(|| blocks?.get("security_tier"));
+        self.claimed_tier = claimed.and_then(Node::text).map(str::to_owned);
+        self.skill.policy.tier = Some(Tier::Experimental);
+        if let Some(tier) = &self.claimed_tier {
+            let message = format!("the source claims `{tier}`; trust must be earned anew");
+            self.notes.push(Note::review("security_tier", message));
+        }
+    }
+
+    /// Whole domains that are switched on or off; reading gave each all its levels, or none.
+    fn coarse_permissions(&mut self) {
+        let document = self.document;
+        let boolean = |path: &str| {
+            document.fields()?.path(path).and_then(|node| node.boolean(YamlVersion::V1_2))
+        };
+        for domain in COARSE {
+            for place in coarse_places(domain) {
+                let Some(on) = boolean(&place) else { continue };
+                self.map(place.clone(), "permissions");
+                let top = place.split('.').next().unwrap_or_default().to_owned();
+                if !self.consumed.contains(&top) {
+                    self.consumed.push(top);
+                }
+                if on {
+                    let message = format!(
+                        "it opens all of `{domain}`; name what the skill really needs, such as a scope"
+                    );
+                    self.notes.push(Note::review(place, message));
+                }
+            }
+        }
+        self.other_permissions();
+    }
+
+    /// What else a map of coarse permissions says is kept, though not where GAIA would read it.
+    fn other_permissions(&mut self) {
+        let Some(node) = self.document.field("permissions") else { return };
+        let known = |key: &str| COARSE.iter().any(|domain| domain.as_str() == key);
+        let understood = node.entries().is_some_and(|entries| {
+            entries
+                .iter()
+                .all(|entry| known(&entry.key) && entry.value.boolean(YamlVersion::V1_2).is_some())
+        });
+        if !understood && self.consumed.iter().any(|key| key == "permissions") {
+            self.consumed.retain(|key| key != "permissions");
+        }
+    }
+
+    fn programs(&mut self, block: &Block) {
+        let requirements = self.skill.requirements.clone();
+        let lists = [
+            ("requires.bins", &requirements.programs),
+            ("requires.anyBins", &requirements.any_programs),
+        ];
+        for (key, programs) in lists.into_iter().filter(|(_, programs)| !programs.is_empty()) {
+            let place = block.place(key);
+            for program in programs {
+                self.program(&place, program);
+            }
+            if key == "requires.anyBins" && programs.len() > 1 {
+                let message = "only one of these programs is needed; remove the others";
+                self.notes.push(Note::review(place.clone(), message));
+            }
+            self.map(place, "permissions");
+        }
+    }
+
+    fn program(&mut self, place: &str, program: &str) {
+        let scope = Some(program.to_owned());
+        let grant = Permission { domain: Domain::Shell, level: Level::Execute, scope };
+        if let Some(problem) = grant.scope_problem() {
+            let message = format!("`{program}` got no permission: {problem}");
+            self.notes.push(Note::review(place, message));
+            return;
+        }
+        let refused = Permission::unscoped(Domain::Shell, Level::None);
+        if self.skill.permissions.contains(&refused) {
+            self.skill.permissions.retain(|known| *known != refused);
+            let message = "the source forbids the shell and needs programs; they are permitted";
+            self.notes.push(Note::review(place, message));
+        }
+        if !self.skill.permissions.iter().any(|known| known.covers(&grant)) {
+            self.skill.permissions.push(grant);
+        }
+    }
+
+    fn variables(&mut self, block: &Block) {
+        for (name, place, needed) in block.variables() {
+            if !needed {
+                let message = format!(
+                    "`{name}` can be left out there, but must be set in GAIA; remove it if it is not needed"
+                );
+                self.notes.push(Note::review(place.clone(), message));
+            }
+            let variables = &mut self.skill.requirements.env_vars;
+            if !variables.contains(&name) {
+                variables.push(name);
+            }
+            self.map(place, "requirements.env_vars");
+        }
+        if !self.skill.requirements.host_tools.is_empty() {
+            self.map(block.place("requires.tools"), "tools_required");
+        }
+    }
+
+    fn packages(&mut self, block: &Block) {
+        let place = block.place("install");
+        for installer in block.installers() {
+            let requirements = &mut self.skill.requirements;
+            let (list, package, key) = match installer {
+                Installer::Python(package) => {
+                    (&mut requirements.python_packages, package, "requirements.dependencies")
+                }
+                Installer::Node(package) => {
+                    (&mut requirements.node_packages, package, "requirements.node_dependencies")
+                }
+                Installer::Other(kind) => {
+                    let message = format!("`{kind}` installs nothing in GAIA; the entry is kept");
+                    self.notes.push(Note::review(place.clone(), message));
+                    continue;
+                }
+            };
+            if !list.contains(&package) {
+                list.push(package);
+            }
+            self.map(place.clone(), key);
+        }
+    }
+
+    fn kept(&mut self, block: &Block) {
+        let is_own = !block.path.is_empty() && block.path != "metadata";
+        for entry in block.node.entries().unwrap_or_default() {
+            let key = entry.key.as_str();
+            let other = is_own && !CARRIED.contains(&key);
+            if other || (!block.path.is_empty() && KEPT.contains(&key)) {
+                self.notes.push(Note::new(block.place(key), "kept; GAIA does not read it"));
+            }
+        }
+        let metadata = self.document.fields().and_then(|fields| fields.get("metadata"));
+        for key in BLOCKS {
+            let place = format!("metadata.{key}");
+            if place != block.path && metadata.is_some_and(|node| node.get(key).is_some()) {
+                let message = format!("kept and not read, because `{}` counts", block.path);
+                self.notes.push(Note::new(place, message));
+            }
+        }
+        for entry in block.node.get("requires").and_then(Node::entries).unwrap_or_default() {
+            let place = block.place(&format!("requires.{}", entry.key));
+            match entry.key.as_str() {
+                "bins" | "anyBins" | "env" | "tools" => {}
+                "config" => {
+                    let message = "kept; these are settings of OpenClaw, see what they mean here";
+                    self.notes.push(Note::review(place, message));
+                }
+                _ => self.notes.push(Note::review(place, "kept; GAIA does not read it")),
+            }
+        }
+    }
+
+    fn actions(&mut self) {
+        if self.document.field("pip_requires").is_some() {
+            self.map("pip_requires", "requirements.dependencies");
+            self.consumed.push("pip_requires".into());
+        }
+        let Some(actions) = self.document.field("actions") else { return };
+        let written = actions.items().map_or(0, <[Node]>::len);
+        if written != self.skill.tools.len() || actions.items().is_none() {
+            let message = "an action without a name is none; the list is kept";
+            self.notes.push(Note::review("actions", message));
+        } else {
+            self.consumed.push("actions".into());
+        }
+        self.map("actions", "tools");
+        for tool in std::mem::take(&mut self.skill.tools) {
+            let tool = self.action(tool);
+            self.tools.push(tool);
+        }
+        self.skill.tools = self.tools.iter().map(|one| one.tool.clone()).collect();
+    }
+
+    fn action(&mut self, mut tool: Tool) -> MigratedTool {
+        let taken: Vec<String> = self.tools.iter().map(|one| one.tool.name.clone()).collect();
+        let name = python_name(&tool.name, "tool", &OF_THE_MODULE, &taken);
+        let action = std::mem::replace(&mut tool.name, name);
+        let place = format!("actions.{action}");
+        if action != tool.name {
+            let message = format!("the action `{action}` became the tool `{}`", tool.name);
+            self.notes.push(Note::review(place.clone(), message));
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut arguments = Vec::new();
+        for parameter in &mut tool.parameters {
+            let name = python_name(&parameter.name, "parameter", &[], &names);
+            names.push(name.clone());
+            self.parameter(&place, parameter, &name);
+            arguments.push(std::mem::replace(&mut parameter.name, name));
+        }
+        let handler = match &tool.runner {
+            Runner::Handler { path } => path.clone(),
+            Runner::Command(_) | Runner::Python { .. } => String::new(),
+        };
+        MigratedTool { tool, action, handler, arguments }
+    }
+
+    fn parameter(&mut self, place: &str, parameter: &mut Parameter, name: &str) {
+        if parameter.name != name {
+            let message = format!("the parameter `{}` became `{name}`", parameter.name);
+            self.notes.push(Note::review(place, message));
+        }
+        if parameter.required && parameter.default.is_some() {
+            // A function of Python has a default or needs the value, never both.
+            parameter.required = false;
+            let message = format!("`{name}` has a default, so it is no longer required");
+            self.notes.push(Note::review(place, message));
+        }
+    }
+
+    fn body(&mut self) {
+        if self.skill.body.contains("{baseDir}") {
+            let message = "GAIA does not fill in `{baseDir}`; write paths relative to the skill";
+            self.notes.push(Note::review("body", message));
+        }
+    }
+}
+
+/// A version with what it lacks. `None` if it is none at all.
+fn complete(text: &str) -> Option<String> {
+    let text = text.trim();
+    let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+    let valid = |text: &str| version::parse_version(text).is_ok();
+    if valid(text) {
+        return Some(text.to_owned());
+    }
+    let missing = 3_usize.checked_sub(text.split('.').count())?;
+    let full = format!("{text}{}", ".0".repeat(missing));
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    (plain && valid(&full)).then_some(full)
+}
+
+/// The first paragraph of a body that is no heading, at most so long.
+fn first_paragraph(body: &str, limit: usize) -> String {
+    let lines = body.lines().map(str::trim);
+    let text = lines.skip_while(|line| line.is_empty() || line.starts_with(['#', '`', '<', '|']));
+    let words = text.take_while(|line| !line.is_empty()).flat_map(str::split_whitespace);
+    let mut paragraph = String::new();
+    for word in words {
+        if paragraph.chars().count() + 1 + word.chars().count() > limit {
+            break;
+        }
+        if !paragraph.is_empty() {
+            paragraph.push(' ');
+        }
+        paragraph.push_str(word);
+    }
+    paragraph
+}
+
+/// Whether a grant opens a whole domain of this machine.
+fn is_wide(grant: &Permission) -> bool {
+    let local = [Domain::Shell, Domain::Filesystem, Domain::Database, Domain::Desktop, Domain::Env];
+    grant.scope.is_none() && grant.level != Level::None && local.contains(&grant.domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_completed_or_left_out() {
+        for (text, expected) in [
+            ("1", Some("1.0.0")),
+            ("v1.2", Some("1.2.0")),
+            ("1.2.3-rc.1", Some("1.2.3-rc.1")),
+            ("1.2.3.4", None),
+            ("1-rc", None),
+            ("01.2.3", None),
+            ("latest", None),
+            ("", None),
+        ] {
+            assert_eq!(complete(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_paragraph_is_text() {
+        let body = "\n# Title\n\nOne two\nthree.\n\nFour.\n";
+        assert_eq!(first_paragraph(body, 200), "One two three.");
+        assert_eq!(first_paragraph(body, 8), "One two");
+        assert_eq!(first_paragraph("# Only\n", 200), "");
+    }
+}
