@@ -23,11 +23,17 @@ mod origin;
 mod search;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
+    ffi::OsStr,
     fmt::{self, Display, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use self::{
+    book::{Book, Shelf},
+    search::Found,
+};
 use crate::agents::Agents;
 
 pub use adoption::{Adoption, Source};
@@ -71,15 +77,19 @@ impl Display for Warning {
 #[derive(Debug)]
 pub struct Ledger {
     entries: Vec<Entry>,
+    /// The ledgers of each folder.
+    books: Vec<Vec<Arc<Book>>>,
+    shelf: Shelf,
     warnings: Vec<Warning>,
 }
 
 impl Ledger {
     /// Finds all skills.
     pub fn open(places: &Places) -> Self {
-        let (mut entries, warnings) = search::all(places);
-        entries.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
-        Self { entries, warnings }
+        let Found { mut entries, books, shelf, warnings } = search::all(places);
+        entries
+            .sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
+        Self { entries, books, shelf, warnings }
     }
 
     /// The skills, sorted by name. A folder that a link leads to stands here once.
@@ -97,6 +107,30 @@ impl Ledger {
     /// What could not be read.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Skills that the ledgers of other tools name and that are not there: the ledger, and the name
+    /// of the folder.
+    pub fn missing(&self) -> Vec<(&Path, &str)> {
+        let places = self.entries.iter().flat_map(Entry::places);
+        let links: HashSet<&OsStr> =
+            places.filter_map(|place| place.link().and_then(Path::file_name)).collect();
+        let is_named_by = |book: &Arc<Book>, entry: &Entry| {
+            let books = entry.places().iter().flat_map(|place| &self.books[place.folder.at]);
+            books.into_iter().any(|known| Arc::ptr_eq(known, book))
+        };
+        let mut missing = Vec::new();
+        for (path, book) in self.shelf.books() {
+            for key in book.skills.keys() {
+                let name = key.rsplit('/').next().unwrap_or(key);
+                let is_there = self.named(name).iter().any(|entry| is_named_by(book, entry));
+                if !is_there && !links.contains(OsStr::new(name)) {
+                    missing.push((path, key.as_str()));
+                }
+            }
+        }
+        missing.sort_unstable();
+        missing
     }
 
     /// The names under which one agent sees more than one skill.

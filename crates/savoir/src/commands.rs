@@ -11,8 +11,10 @@ mod conformance;
 mod convert;
 mod doctor;
 mod extract;
+mod info;
 mod kb;
 mod keys;
+mod list;
 mod man;
 mod migrate;
 mod models;
@@ -29,6 +31,7 @@ mod schema;
 mod serve;
 mod show;
 mod sign;
+mod status;
 mod tools;
 mod verify;
 mod workflow;
@@ -54,6 +57,7 @@ Examples:
   savoir show my-skill                   see how a skill is read, and why
   savoir convert my-skill --to codex -o out/my-skill
   savoir new my-skill --dialect gaia     begin a skill
+  savoir list                            every skill on this machine, however it came
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it
   savoir scan my-skill                   hold it against what harmful ones do
@@ -75,6 +79,9 @@ enum Command {
     Convert(convert::Args),
     Migrate(migrate::Args),
     New(new::Args),
+    List(list::Args),
+    Status(status::Args),
+    Info(info::Args),
     Approve(approve::Args),
     Approvals(approvals::Args),
     Revoke(revoke::Args),
@@ -116,6 +123,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Convert(args) => convert::run(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::New(args) => new::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approvals::run(&args),
         Command::Revoke(args) => revoke::run(&args),

@@ -25,7 +25,7 @@ pub(crate) use self::serve::{
 use crate::error::CommandError;
 
 /// Name of a project's file.
-const PROJECT_FILE: &str = "savoir.toml";
+pub(crate) const PROJECT_FILE: &str = "savoir.toml";
 
 /// The effective settings.
 #[derive(Debug, Default)]

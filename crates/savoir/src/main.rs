@@ -11,6 +11,7 @@ mod discover;
 mod error;
 mod events;
 mod extractor;
+mod installed;
 mod load;
 mod mode;
 mod output;

@@ -1,6 +1,9 @@
 //! Standard output, with colour only on a terminal.
 
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::{
+    borrow::Cow,
+    io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
+};
 
 use anstream::{AutoStream, ColorChoice};
 use savoir_skill::check::render::visible;
@@ -30,6 +33,13 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
 /// Prints text that this program made.
 pub(crate) fn text(text: &str) -> Result<(), CommandError> {
     let mut out = stdout();
+    out.write_all(text.as_bytes())?;
+    flush(out)
+}
+
+/// Prints a long text without colour in one piece.
+pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     flush(out)
 }
@@ -90,6 +100,40 @@ pub(crate) fn harmless(text: &str) -> String {
         safe.push_str(&piece[content.len()..]);
     }
     safe
+}
+
+/// One line of text from elsewhere, made harmless for a terminal.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    // Ten thousand names are looked at before anything is printed.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
+    visible(text)
+}
+
+/// Columns of harmless text, the last one as long as it likes.
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[Cow<'_, str>; N]]) -> String {
+    let mut widths = head.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(letters(cell));
+        }
+    }
+    let mut text = String::with_capacity((rows.len() + 1) * (widths.iter().sum::<usize>() + 2 * N));
+    let head = head.map(Cow::Borrowed);
+    for row in std::iter::once(&head).chain(rows) {
+        for (cell, width) in row.iter().zip(widths) {
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', width + 2 - letters(cell)));
+        }
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
+    }
+    text
+}
+
+fn letters(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// `1 file`, `2 files`.

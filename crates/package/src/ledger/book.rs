@@ -2,13 +2,17 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fmt, fs,
     io::{self, Read as _},
+    marker::PhantomData,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 use super::{Origin, Warning};
@@ -29,13 +33,40 @@ pub(super) trait Writing {
     const VERSIONS: &'static [u64];
 
     /// The name of the folder, and how the skill came there.
-    fn entry(&self, key: &str, record: Self::Record) -> (String, Origin);
+    fn entry(&self, key: String, record: Self::Record) -> (String, Origin);
 }
 
 #[derive(Deserialize)]
 struct Quick<R> {
     version: u64,
-    skills: HashMap<String, R>,
+    skills: Pairs<R>,
+}
+
+/// The members of an object, in their order: a map would be made only to be taken apart.
+struct Pairs<R>(Vec<(String, R)>);
+
+impl<'de, R: Deserialize<'de>> Deserialize<'de> for Pairs<R> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PairsVisitor(PhantomData))
+    }
+}
+
+struct PairsVisitor<R>(PhantomData<R>);
+
+impl<'de, R: Deserialize<'de>> Visitor<'de> for PairsVisitor<R> {
+    type Value = Pairs<R>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<R>, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Pairs(pairs))
+    }
 }
 
 /// Reads a ledger, if it is there.
@@ -56,8 +87,9 @@ pub(super) fn read<W: Writing>(
     let known = |version: u64| W::VERSIONS.contains(&version);
     match serde_json::from_slice::<Quick<W::Record>>(&bytes) {
         Ok(quick) if known(quick.version) => {
-            for (key, record) in quick.skills {
-                let (folder, origin) = writing.entry(&key, record);
+            book.skills.reserve(quick.skills.0.len());
+            for (key, record) in quick.skills.0 {
+                let (folder, origin) = writing.entry(key, record);
                 book.skills.insert(folder, Arc::new(origin));
             }
         }
@@ -91,7 +123,7 @@ fn read_slowly<W: Writing>(
     for (key, record) in skills {
         match serde_json::from_value(record.clone()) {
             Ok(record) => {
-                let (folder, origin) = writing.entry(key, record);
+                let (folder, origin) = writing.entry(key.clone(), record);
                 book.skills.insert(folder, Arc::new(origin));
             }
             Err(error) => warn(format!("`skills.{}`: {error}", key.escape_debug())),
@@ -127,6 +159,12 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
+    /// All of them, with their paths.
+    pub(super) fn books(&self) -> impl Iterator<Item = (&Path, &Arc<Book>)> {
+        let books = self.books.iter();
+        books.filter_map(|(path, book)| Some((path.as_path(), book.as_ref()?)))
+    }
+
     /// The ledger at a path.
     pub(super) fn book<W: Writing>(
         &mut self,

@@ -88,8 +88,8 @@ impl Writing for Lock {
 
     const VERSIONS: &'static [u64] = &[1];
 
-    fn entry(&self, key: &str, record: Record) -> (String, Origin) {
-        let slug = key.rsplit('/').next().unwrap_or(key).to_owned();
+    fn entry(&self, key: String, record: Record) -> (String, Origin) {
+        let slug = key.rsplit('/').next().unwrap_or(&key).to_owned();
         let named = key.strip_prefix('@').and_then(|key| key.split_once('/'));
         let owner = record.owner_handle.or_else(|| named.map(|(owner, _)| owner.to_owned()));
         let origin = ClawHub {
@@ -100,7 +100,7 @@ impl Writing for Lock {
             ..ClawHub::default()
         };
         // A skill of a catalogue of others has a longer key, and lies in a folder named by its slug.
-        let folder = if named.is_some() { key.to_owned() } else { slug };
+        let folder = if named.is_some() { key } else { slug };
         (folder, Origin::ClawHub(origin))
     }
 }

@@ -122,6 +122,9 @@ pub enum Unsure {
     /// There is no hash.
     #[error("no hash was written down when it was installed")]
     NotRecorded,
+    /// The lock holds the files from before they were written for an agent with its own dialect.
+    #[error("it may have been written in an agent's own dialect, and the lock holds the original")]
+    Converted,
     /// The tool changed the skill while it installed it, and kept the hash from before.
     #[error("`gh skill` rewrote the frontmatter, so that its hash is not that of the files")]
     Rewritten,
@@ -137,23 +140,22 @@ pub enum Unsure {
 }
 
 impl Entry {
-    pub(super) fn new(
-        name: String,
-        path: PathBuf,
-        recorded: Option<Arc<Origin>>,
-        folder: Arc<Folder>,
-    ) -> Self {
-        Self { name, path, places: vec![Place { folder, link: None }], recorded }
+    pub(super) fn new(name: String, path: PathBuf, folder: Arc<Folder>) -> Self {
+        Self { name, path, places: vec![Place { folder, link: None }], recorded: None }
     }
 
-    pub(super) fn linked(
-        name: String,
-        path: PathBuf,
-        recorded: Option<Arc<Origin>>,
-        link: PathBuf,
-        folder: Arc<Folder>,
-    ) -> Self {
-        Self { name, path, places: vec![Place { folder, link: Some(link) }], recorded }
+    /// A skill in a folder that no agent reads.
+    pub fn lone(path: PathBuf) -> Self {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { name: name.unwrap_or_default(), path, places: Vec::new(), recorded: None }
+    }
+
+    pub(super) fn linked(name: String, path: PathBuf, link: PathBuf, folder: Arc<Folder>) -> Self {
+        Self { name, path, places: vec![Place { folder, link: Some(link) }], recorded: None }
+    }
+
+    pub(super) fn record(&mut self, origin: Option<Arc<Origin>>) {
+        self.recorded = origin;
     }
 
     pub(super) fn link(&mut self, link: PathBuf, folder: Arc<Folder>) {
@@ -266,7 +268,7 @@ impl Entry {
                 Ok(tree) => is_same(tree.integrity() == *integrity),
                 Err(error) => unreadable(&error),
             },
-            Some(Origin::Savoir { integrity: None }) => Drift::Unknown(Unsure::NotRecorded),
+            Some(Origin::Savoir { integrity: None }) => Drift::Unknown(Unsure::Converted),
             Some(Origin::Npx(origin)) => self.npx_drift(origin),
             Some(Origin::ClawHub(_) | Origin::Gh(_) | Origin::Plain) | None => {
                 match clawhub::read_origin(&self.path) {

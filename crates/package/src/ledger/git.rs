@@ -27,16 +27,34 @@ struct Blob<'a> {
     digest: Digest,
 }
 
-/// The SHA-1 of the tree that git would make of some files, sorted by path, in hexadecimal digits.
+/// Whether a hash is that of the tree that git would make of some files, sorted by path, wherever
+/// their modes came from.
+pub(super) fn is_tree(hash: &str, items: &[&Item]) -> bool {
+    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
+    let mut tried: Vec<Vec<&'static str>> = Vec::new();
+    [Modes::Kept, Modes::Guessed, Modes::Plain].into_iter().any(|modes| {
+        let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
+        // Most skills have no programs, and one tree.
+        let found = !tried.contains(&modes) && root(items, &modes, &digests) == hash;
+        tried.push(modes);
+        found
+    })
+}
+
+/// The SHA-1 of a tree, in hexadecimal digits.
+fn root(items: &[&Item], modes: &[&'static str], digests: &[Digest]) -> String {
+    let blobs = items.iter().zip(modes).zip(digests);
+    let blobs =
+        blobs.map(|((item, mode), digest)| Blob { path: &item.path, mode, digest: *digest });
+    hex(&folder(&blobs.collect::<Vec<_>>(), 0))
+}
+
+/// The tree of some files, in hexadecimal digits.
+#[cfg(test)]
 pub(super) fn tree(items: &[&Item], modes: Modes) -> String {
-    let blobs = items.iter().map(|item| Blob {
-        path: &item.path,
-        mode: mode(item, modes),
-        digest: object("blob", &item.bytes),
-    });
-    let blobs: Vec<Blob<'_>> = blobs.collect();
-    let digest = folder(&blobs, 0);
-    hex(&digest)
+    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
+    let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
+    root(items, &modes, &digests)
 }
 
 fn mode(item: &Item, modes: Modes) -> &'static str {
@@ -134,6 +152,8 @@ mod tests {
         assert_eq!(tree(&items, Modes::Kept), expected);
         assert_eq!(tree(&items, Modes::Guessed), expected);
         assert_ne!(tree(&items, Modes::Plain), expected);
+        assert!(is_tree(&expected, &items) && is_tree(&tree(&items, Modes::Plain), &items));
+        assert!(!is_tree(&expected, &items[1..]));
         let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
         assert_eq!(tree(&[], Modes::Kept), empty);
     }

@@ -9,8 +9,7 @@ use super::{
     Origin,
     book::Writing,
     files::{Item, Kind},
-    git::{self, Modes},
-    hex, order,
+    git, hex, order,
     origin::Npx,
 };
 use crate::agents::{Agents, Scope};
@@ -52,7 +51,7 @@ impl Writing for Project<'_> {
 
     const VERSIONS: &'static [u64] = &[1];
 
-    fn entry(&self, key: &str, record: Record) -> (String, Origin) {
+    fn entry(&self, key: String, record: Record) -> (String, Origin) {
         entry(key, record, Scope::Project, self.0)
     }
 }
@@ -63,13 +62,13 @@ impl Writing for User<'_> {
     // Older ones are thrown away by the tool itself.
     const VERSIONS: &'static [u64] = &[3];
 
-    fn entry(&self, key: &str, record: Record) -> (String, Origin) {
+    fn entry(&self, key: String, record: Record) -> (String, Origin) {
         entry(key, record, Scope::User, self.0)
     }
 }
 
 /// A folder as source is written relative to the project, or to the home.
-fn entry(key: &str, record: Record, scope: Scope, base: &Path) -> (String, Origin) {
+fn entry(key: String, record: Record, scope: Scope, base: &Path) -> (String, Origin) {
     let local = record.source_type == "local";
     let source = if local { absolute(base, &record.source) } else { record.source };
     let hash = record.computed_hash.or(record.skill_folder_hash);
@@ -83,7 +82,8 @@ fn entry(key: &str, record: Record, scope: Scope, base: &Path) -> (String, Origi
         pinned: record.pinned_ref,
         scope,
     };
-    (folder_name(key), Origin::Npx(origin))
+    let folder = if is_folder_name(&key) { key } else { folder_name(&key) };
+    (folder, Origin::Npx(origin))
 }
 
 fn absolute(base: &Path, path: &str) -> String {
@@ -97,6 +97,17 @@ fn absolute(base: &Path, path: &str) -> String {
         }
     }
     whole.to_string_lossy().into_owned()
+}
+
+/// Whether the tool puts a skill into a folder of just this name. Nearly all names are like that.
+fn is_folder_name(name: &str) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| !matches!(byte, b'.' | b'-'));
+    let bytes = name.as_bytes();
+    bytes.len() < 256
+        && is_end(bytes.first())
+        && is_end(bytes.last())
+        && bytes.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'))
+        && !name.contains("--")
 }
 
 /// The folder into which the tool puts a skill of this name.
@@ -123,8 +134,7 @@ pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
     let same = whole.len() == clean.len();
     let mut choices = [Some(clean), (!same).then_some(whole)].into_iter().flatten();
     if hash.len() == 40 {
-        let modes = [Modes::Kept, Modes::Guessed, Modes::Plain];
-        return choices.any(|items| modes.iter().any(|modes| git::tree(&items, *modes) == hash));
+        return choices.any(|items| git::is_tree(hash, &items));
     }
     choices.any(|items| computed_hash(&items) == hash)
 }
@@ -150,11 +160,14 @@ mod tests {
         for (name, folder) in [
             ("PDF Tools", "pdf-tools"),
             ("a..b_c", "a..b_c"),
+            ("a--b", "a-b"),
+            ("", "unnamed-skill"),
             ("../../x", "x"),
             ("---", "unnamed-skill"),
             ("Größe", "gr-e"),
         ] {
             assert_eq!(folder_name(name), folder);
+            assert_eq!(is_folder_name(name), name == folder, "{name}");
         }
     }
 }

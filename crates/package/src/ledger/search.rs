@@ -1,12 +1,21 @@
 //! Lists every folder of every agent, once.
+//!
+//! It is quick for ten thousand skills: the ledgers are read on another processor meanwhile, and a
+//! link is followed by its text where the folder that it leads to is one of these.
 
 use std::{
     collections::HashMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs, io,
+    num::NonZero,
+    ops::Range,
+    os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
     sync::Arc,
+    thread,
 };
+
+use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
 use super::{
     Entry, Origin, Places, Warning,
@@ -17,6 +26,9 @@ use crate::{
     agents::{Agent, Depth, Scope},
     limits::MAX_CATEGORY_DEPTH,
 };
+
+/// How many links are worth a thread.
+const LINKS_AT_ONCE: usize = 512;
 
 /// A folder of skills.
 #[derive(Debug)]
@@ -29,31 +41,119 @@ pub(super) struct Folder {
     /// The agents that read it, by their place in the table, and which of their folders it is.
     pub(super) readers: Vec<(usize, usize)>,
     depth: Depth,
-    /// Ledgers that may name its skills, the most likely first.
-    books: Vec<Arc<Book>>,
+    /// Its place among the folders.
+    pub(super) at: usize,
+    /// Every path to it.
+    paths: Vec<(PathBuf, Scope)>,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) entries: Vec<Entry>,
+    /// The ledgers that may name the skills of each folder, the most likely first.
+    pub(super) books: Vec<Vec<Arc<Book>>>,
+    /// Every ledger that was read.
+    pub(super) shelf: Shelf,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// Every skill, and what could not be read.
-pub(super) fn all(places: &Places) -> (Vec<Entry>, Vec<Warning>) {
+pub(super) fn all(places: &Places) -> Found {
     let mut search = Search {
         places,
-        shelf: Shelf::default(),
+        folders: Vec::new(),
         entries: Vec::new(),
+        keys: Vec::new(),
+        listed: Vec::new(),
         links: Vec::new(),
+        far_links: Vec::new(),
         warnings: Vec::new(),
     };
-    for folder in search.folders() {
-        search.list(&Arc::new(folder));
+    let mut ledgers = thread::scope(|scope| {
+        let listing = scope.spawn(|| search.list_all());
+        let ledgers = Ledgers::read(places);
+        listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ledgers
+    });
+    let books: Vec<_> = search.folders.iter().map(|folder| ledgers.of(folder)).collect();
+    search.record(&books);
+    search.follow_links(&books);
+    let Search { entries, mut warnings, .. } = search;
+    warnings.append(&mut ledgers.warnings);
+    Found { entries, books, shelf: ledgers.shelf, warnings }
+}
+
+/// The ledgers of other tools.
+struct Ledgers<'a> {
+    places: &'a Places,
+    shelf: Shelf,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Ledgers<'a> {
+    /// Those of the project and of the user. The others are beside folders of skills.
+    fn read(places: &'a Places) -> Self {
+        let mut ledgers = Self { places, shelf: Shelf::default(), warnings: Vec::new() };
+        ledgers.npx(Scope::User);
+        ledgers.npx(Scope::Project);
+        if let Some(project) = &places.project {
+            ledgers.clawhub(project);
+        }
+        ledgers
     }
-    search.follow_links();
-    (search.entries, search.warnings)
+
+    /// Those that may name the skills of a folder.
+    fn of(&mut self, folder: &Folder) -> Vec<Arc<Book>> {
+        let mut books: Vec<Arc<Book>> = Vec::new();
+        for (path, scope) in &folder.paths {
+            let beside = path.parent().and_then(|above| self.clawhub(above));
+            let of_scope = self.npx(*scope);
+            let project = self.places.project.as_deref().filter(|_| *scope == Scope::Project);
+            let of_project = project.and_then(|project| self.clawhub(project));
+            for book in [beside, of_scope, of_project].into_iter().flatten() {
+                if !books.iter().any(|known| Arc::ptr_eq(known, &book)) {
+                    books.push(book);
+                }
+            }
+        }
+        books
+    }
+
+    fn npx(&mut self, scope: Scope) -> Option<Arc<Book>> {
+        let agents = &self.places.agents;
+        match (scope, self.places.project.as_deref()) {
+            (Scope::Project, Some(project)) => {
+                let path = project.join(npx::PROJECT_LEDGER);
+                self.shelf.book(path, &npx::Project(project), &mut self.warnings)
+            }
+            (Scope::User, _) => {
+                let path = npx::user_ledger(agents);
+                self.shelf.book(path, &npx::User(agents.home()), &mut self.warnings)
+            }
+            _ => None,
+        }
+    }
+
+    fn clawhub(&mut self, folder: &Path) -> Option<Arc<Book>> {
+        clawhub::FOLDERS.iter().find_map(|name| {
+            let path = folder.join(name).join("lock.json");
+            self.shelf.book(path, &clawhub::Lock, &mut self.warnings)
+        })
+    }
 }
 
 struct Search<'a> {
     places: &'a Places,
-    shelf: Shelf,
+    folders: Vec<Arc<Folder>>,
     entries: Vec<Entry>,
+    /// The path of each entry below its folder, where that is not just its name.
+    keys: Vec<Option<String>>,
+    /// The entries of each folder.
+    listed: Vec<Range<usize>>,
+    /// The links in agents' folders themselves.
     links: Vec<Link>,
+    /// The links in folders below them.
+    far_links: Vec<Link>,
     warnings: Vec<Warning>,
 }
 
@@ -61,9 +161,45 @@ struct Link {
     folder: Arc<Folder>,
     path: PathBuf,
     name: String,
+    near: Option<Near>,
+}
+
+/// A skill in one of the folders.
+struct Near {
+    folder: usize,
+    /// Its name, if it is not that of the link.
+    name: Option<String>,
 }
 
 impl Search<'_> {
+    fn list_all(&mut self) {
+        let folders = self.folders();
+        self.folders = folders.into_iter().map(Arc::new).collect();
+        for folder in self.folders.clone() {
+            let start = self.entries.len();
+            if let Err(error) = self.list(&folder, &folder.path, "", 0) {
+                self.warnings.push(Warning::new(&folder.path, error));
+            }
+            self.listed.push(start..self.entries.len());
+        }
+        self.read_links();
+    }
+
+    /// Finds out where links lead, on all processors: to ask is what takes most of the time.
+    fn read_links(&mut self) {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = self.links.len().div_ceil(threads).max(LINKS_AT_ONCE);
+        let folders = &self.folders;
+        thread::scope(|scope| {
+            let mut parts = self.links.chunks_mut(share);
+            let first = parts.next();
+            for part in parts {
+                scope.spawn(move || Signpost::read(part, folders));
+            }
+            Signpost::read(first.unwrap_or_default(), folders);
+        });
+    }
+
     /// The folders that are there. Two paths to one folder are one.
     fn folders(&mut self) -> Vec<Folder> {
         let mut folders: Vec<Folder> = Vec::new();
@@ -104,59 +240,23 @@ impl Search<'_> {
                 return None;
             }
         };
-        let books = self.books(&path, scope);
         if let Some(at) = folders.iter().position(|folder| folder.real == real) {
-            let new = |book: &Arc<Book>| !folders[at].books.iter().any(|b| Arc::ptr_eq(b, book));
-            let books: Vec<_> = books.into_iter().filter(new).collect();
-            folders[at].books.extend(books);
+            folders[at].paths.push((path.clone(), scope));
             // The path without links is the better one to show.
             if path == real {
                 folders[at].path = path;
             }
             return Some(at);
         }
-        folders.push(Folder { path, real, scope, readers: Vec::new(), depth: Depth::One, books });
-        Some(folders.len() - 1)
-    }
-
-    /// The ledgers that may name the skills of a folder.
-    fn books(&mut self, folder: &Path, scope: Scope) -> Vec<Arc<Book>> {
-        let mut books = Vec::new();
-        if let Some(above) = folder.parent() {
-            books.extend(self.clawhub(above));
-        }
-        let home = self.places.agents.home();
-        match (scope, self.places.project.as_deref()) {
-            (Scope::Project, Some(project)) => {
-                let path = project.join(npx::PROJECT_LEDGER);
-                let writing = npx::Project(project);
-                books.extend(self.shelf.book(path, &writing, &mut self.warnings));
-                books.extend(self.clawhub(project));
-            }
-            (Scope::User, _) => {
-                let path = npx::user_ledger(&self.places.agents);
-                books.extend(self.shelf.book(path, &npx::User(home), &mut self.warnings));
-            }
-            _ => (),
-        }
-        books
-    }
-
-    fn clawhub(&mut self, folder: &Path) -> Option<Arc<Book>> {
-        clawhub::FOLDERS.iter().find_map(|name| {
-            let path = folder.join(name).join("lock.json");
-            self.shelf.book(path, &clawhub::Lock, &mut self.warnings)
-        })
-    }
-
-    fn list(&mut self, folder: &Arc<Folder>) {
-        if let Err(error) = self.list_below(folder, &folder.path, "", 0) {
-            self.warnings.push(Warning::new(&folder.path, error));
-        }
+        let at = folders.len();
+        let paths = vec![(path.clone(), scope)];
+        let readers = Vec::new();
+        folders.push(Folder { path, real, scope, readers, depth: Depth::One, at, paths });
+        Some(at)
     }
 
     /// Takes in the skills of a folder. The key of one is its path below the agent's folder.
-    fn list_below(
+    fn list(
         &mut self,
         folder: &Arc<Folder>,
         place: &Path,
@@ -169,44 +269,85 @@ impl Search<'_> {
             if !kind.is_dir() && !kind.is_symlink() {
                 continue;
             }
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') {
-                continue;
-            }
-            if kind.is_symlink() {
-                self.links.push(Link { folder: Arc::clone(folder), path: entry.path(), name });
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
             let path = entry.path();
-            let deeper = depth < MAX_CATEGORY_DEPTH && is_category(folder, &path, &name);
-            if deeper {
-                self.list_below(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
+            if kind.is_symlink() {
+                // Only the agent's folder itself is known to have no link in its path.
+                let links = if depth == 0 { &mut self.links } else { &mut self.far_links };
+                links.push(Link {
+                    folder: Arc::clone(folder),
+                    path,
+                    name: lossy(name),
+                    near: None,
+                });
+                continue;
+            }
+            let name = lossy(name);
+            if depth < MAX_CATEGORY_DEPTH && is_category(folder, &path, &name) {
+                self.list(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
             } else {
-                let origin = if prefix.is_empty() {
-                    self.recorded(folder, &path, &name)
-                } else {
-                    self.recorded(folder, &path, &format!("{prefix}{name}"))
-                };
-                self.entries.push(Entry::new(name, path, origin, Arc::clone(folder)));
+                self.keys.push((!prefix.is_empty()).then(|| format!("{prefix}{name}")));
+                self.entries.push(Entry::new(name, path, Arc::clone(folder)));
             }
         }
         Ok(())
     }
 
+    /// Looks up in the ledgers how every skill came into its folder.
+    fn record(&mut self, books: &[Vec<Arc<Book>>]) {
+        for (at, listed) in self.listed.clone().into_iter().enumerate() {
+            for n in listed {
+                let entry = &self.entries[n];
+                let key = self.keys[n].as_deref().unwrap_or(entry.name());
+                let origin = self.recorded(&books[at], entry.path(), key);
+                self.entries[n].record(origin);
+            }
+        }
+    }
+
     /// How a skill came into a folder, by what the ledgers say.
-    fn recorded(&self, folder: &Folder, path: &Path, key: &str) -> Option<Arc<Origin>> {
+    fn recorded(&self, books: &[Arc<Book>], path: &Path, key: &str) -> Option<Arc<Origin>> {
         let own = &self.places.own;
         if let Some(integrity) = (!own.is_empty()).then(|| own.get(path)).flatten() {
             return Some(Arc::new(Origin::Savoir { integrity: integrity.clone() }));
         }
-        folder.books.iter().find_map(|book| book.skills.get(key)).cloned()
+        books.iter().find_map(|book| book.skills.get(key)).cloned()
     }
 
-    fn follow_links(&mut self) {
+    fn follow_links(&mut self, books: &[Vec<Arc<Book>>]) {
         let links = std::mem::take(&mut self.links);
-        if links.is_empty() {
-            return;
+        let found = self.near_entries(&links);
+        let mut far = std::mem::take(&mut self.far_links);
+        for (link, found) in links.into_iter().zip(found) {
+            match found {
+                Some(at) => self.entries[at].link(link.path, link.folder),
+                None => far.push(link),
+            }
         }
+        if !far.is_empty() {
+            self.follow_far_links(far, books);
+        }
+    }
+
+    /// The entries that links lead to whose folder is known.
+    fn near_entries(&self, links: &[Link]) -> Vec<Option<usize>> {
+        let mut folders: HashMap<usize, HashMap<&str, usize>> = HashMap::new();
+        let find = |link: &Link| {
+            let near = link.near.as_ref()?;
+            let names = folders.entry(near.folder).or_insert_with(|| {
+                let listed = self.listed.get(near.folder).cloned().unwrap_or_default();
+                let top = listed.filter(|n| self.keys[*n].is_none());
+                top.map(|n| (self.entries[n].name(), n)).collect()
+            });
+            names.get(near.name.as_deref().unwrap_or(&link.name)).copied()
+        };
+        links.iter().map(find).collect()
+    }
+
+    fn follow_far_links(&mut self, links: Vec<Link>, books: &[Vec<Arc<Book>>]) {
         let mut by_path: HashMap<OsString, usize> = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
             if let Some(real) = entry.real() {
@@ -214,13 +355,8 @@ impl Search<'_> {
             }
         }
         for link in links {
-            let near = near_target(&link).and_then(|path| by_path.get(path.as_os_str()));
-            if let Some(at) = near {
-                self.entries[*at].link(link.path, link.folder);
-                continue;
-            }
             match link.path.canonicalize() {
-                Ok(target) => self.link_to(target, link, &mut by_path),
+                Ok(target) => self.link_to(target, link, &mut by_path, books),
                 Err(error) => {
                     let reason = format!("this link leads nowhere: {error}");
                     self.warnings.push(Warning::new(&link.path, reason));
@@ -229,38 +365,99 @@ impl Search<'_> {
         }
     }
 
-    fn link_to(&mut self, target: PathBuf, link: Link, by_path: &mut HashMap<OsString, usize>) {
+    fn link_to(
+        &mut self,
+        target: PathBuf,
+        link: Link,
+        by_path: &mut HashMap<OsString, usize>,
+        books: &[Vec<Arc<Book>>],
+    ) {
         if let Some(at) = by_path.get(target.as_os_str()) {
             self.entries[*at].link(link.path, link.folder);
         } else if target.is_dir() {
-            let origin = self.recorded(&link.folder, &link.path, &link.name);
+            let origin = self.recorded(&books[link.folder.at], &link.path, &link.name);
             by_path.insert(target.as_os_str().to_owned(), self.entries.len());
-            self.entries.push(Entry::linked(link.name, target, origin, link.path, link.folder));
+            let mut entry = Entry::linked(link.name, target, link.path, link.folder);
+            entry.record(origin);
+            self.entries.push(entry);
         }
     }
 }
 
-/// Where a link leads, without asking the system about each part of the path.
-fn near_target(link: &Link) -> Option<PathBuf> {
-    let target = fs::read_link(&link.path).ok()?;
-    // Only the agent's folder itself is known to have no link in its path.
-    if link.path.parent() != Some(&link.folder.path) {
-        return None;
-    }
-    let mut path = link.folder.real.clone();
-    let mut down = false;
-    for part in target.components() {
-        match part {
-            Component::ParentDir if down => return None,
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => (),
-            _ => {
-                down = true;
-                path.push(part);
+fn lossy(name: OsString) -> String {
+    name.into_string().unwrap_or_else(|name| name.to_string_lossy().into_owned())
+}
+
+/// Follows the links of one folder by their text, without asking the system about each part of a
+/// path. Most of them lead to the same folder.
+struct Signpost<'a> {
+    folder: &'a Folder,
+    folders: &'a [Arc<Folder>],
+    open: Option<OwnedFd>,
+    buffer: Vec<u8>,
+    /// Where the last link led, and which folder that was.
+    last: Option<(String, Option<usize>)>,
+}
+
+impl<'a> Signpost<'a> {
+    /// Finds out where links lead. Those of one folder stand beside each other.
+    fn read(links: &mut [Link], folders: &[Arc<Folder>]) {
+        for links in links.chunk_by_mut(|a, b| a.folder.at == b.folder.at) {
+            let Some(folder) = links.first().map(|link| Arc::clone(&link.folder)) else { continue };
+            let mut signpost = Signpost::new(&folder, folders);
+            for link in links {
+                link.near = link.path.file_name().and_then(|name| signpost.near(name));
             }
         }
     }
-    Some(path)
+
+    fn new(folder: &'a Folder, folders: &'a [Arc<Folder>]) -> Self {
+        Self { folder, folders, open: None, buffer: Vec::new(), last: None }
+    }
+
+    /// Which skill a link leads to, if that can be told.
+    fn near(&mut self, link: &OsStr) -> Option<Near> {
+        if self.open.is_none() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            self.open = Some(openat(CWD, &self.folder.path, flags, Mode::empty()).ok()?);
+        }
+        let open = self.open.as_ref()?;
+        let target = readlinkat(open, link, std::mem::take(&mut self.buffer)).ok()?;
+        self.buffer = target.into_bytes();
+        let (folder, name) = std::str::from_utf8(&self.buffer).ok()?.rsplit_once('/')?;
+        if matches!(name, "" | "." | "..") {
+            return None;
+        }
+        let known = self.last.as_ref().filter(|(last, _)| last == folder);
+        let at = if let Some((_, at)) = known {
+            *at
+        } else {
+            let place = place_of(&self.folder.real, Path::new(folder));
+            let at = place.and_then(|place| self.folders.iter().position(|f| f.real == place));
+            self.last = Some((folder.to_owned(), at));
+            at
+        };
+        let name = (link != name).then(|| name.to_owned());
+        Some(Near { folder: at?, name })
+    }
+}
+
+/// A path from a folder without links, as far as its text tells.
+fn place_of(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let mut place = folder.to_owned();
+    let mut down = false;
+    for part in path.components() {
+        match part {
+            Component::ParentDir if down => return None,
+            Component::ParentDir => drop(place.pop()),
+            Component::CurDir => (),
+            _ => {
+                down = true;
+                place.push(part);
+            }
+        }
+    }
+    Some(place)
 }
 
 /// Whether a folder holds skills instead of being one: those of an owner at ClawHub are in a folder

@@ -151,6 +151,31 @@ fn one_name_twice() {
 }
 
 #[test]
+fn what_ledgers_name_and_nobody_finds() {
+    let machine = Machine::new();
+    machine.skill("project/.agents/skills/pdf");
+    machine.skill("home/.agents/skills/mail");
+    machine.skill("elsewhere/notes-of-ada");
+    machine.link("../../../elsewhere/notes-of-ada", "project/.claude/skills/notes");
+    let record = r#"{"source": "a/b", "sourceType": "github"}"#;
+    machine.write(
+        "project/skills-lock.json",
+        &format!(
+            r#"{{"version": 1, "skills": {{"pdf": {record}, "mail": {record}, "notes": {record}}}}}"#
+        ),
+    );
+    machine.write(
+        "home/.agents/.skill-lock.json",
+        &format!(r#"{{"version": 3, "skills": {{"gone": {record}, "mail": {record}}}}}"#),
+    );
+    let ledger = machine.open();
+    let (user, project) =
+        (machine.path("home/.agents/.skill-lock.json"), machine.path("project/skills-lock.json"));
+    let expected = [(user.as_path(), "gone"), (project.as_path(), "mail")];
+    assert_eq!(ledger.missing(), expected, "a skill of the user is none of the project");
+}
+
+#[test]
 fn broken_ledgers_are_warnings() {
     let machine = Machine::new();
     machine.skill("project/.agents/skills/pdf");
@@ -237,6 +262,9 @@ fn what_savoir_wrote_and_what_nobody_wrote_down() {
     assert_eq!(plain.details().unwrap().origin, Origin::Plain);
     assert_eq!(plain.drift(), Drift::Unknown(Unsure::NotRecorded));
     assert_eq!(plain.adoption().unwrap().source, Source::Folder(plain.path().to_owned()));
+    places.own.insert(own.clone(), None);
+    let ledger = Ledger::open(&places);
+    assert_eq!(only(&ledger, "own").drift(), Drift::Unknown(Unsure::Converted));
     let error = only(&ledger, "empty").details().unwrap_err();
     assert!(matches!(error, EntryError::NoSkillFile(_)), "{error}");
 }

@@ -149,12 +149,12 @@ fn inputs_and_tools(page: &mut Page, skill: &Skill) {
 
 /// Aligned lines of `label  value`.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub(super) struct Page {
+    pub(super) text: String,
 }
 
 impl Page {
-    fn field(&mut self, label: &str, value: &str) {
+    pub(super) fn field(&mut self, label: &str, value: &str) {
         if value.trim().is_empty() {
             return;
         }
@@ -165,7 +165,7 @@ impl Page {
         }
     }
 
-    fn list(&mut self, label: &str, items: impl Iterator<Item = String>) {
+    pub(super) fn list(&mut self, label: &str, items: impl Iterator<Item = String>) {
         for (index, item) in items.enumerate() {
             self.field(if index == 0 { label } else { "" }, &item);
         }

@@ -17,6 +17,8 @@ mod house;
 #[cfg(unix)]
 mod kb;
 #[cfg(unix)]
+mod list;
+#[cfg(unix)]
 mod losses;
 #[cfg(unix)]
 mod migrate;

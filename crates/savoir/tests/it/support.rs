@@ -29,6 +29,15 @@ impl fmt::Display for Transcript {
 }
 
 impl Transcript {
+    fn of(mut command: Command) -> Self {
+        let output = command.output().expect("savoir runs");
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
@@ -90,12 +99,19 @@ impl Sandbox {
 
     /// What `savoir` prints here, without colour.
     pub(crate) fn run(&self, args: &[&str]) -> Transcript {
-        let output = self.command(args).output().expect("savoir runs");
-        Transcript {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Transcript::of(self.command(args))
+    }
+
+    /// The same for a user with a home of its own: neither the skills nor the agents of the person
+    /// who runs the tests are seen.
+    pub(crate) fn run_as(&self, home: &str, folder: &str, args: &[&str]) -> Transcript {
+        let mut command = self.command(args);
+        command
+            .current_dir(self.path(folder))
+            .env_clear()
+            .env("HOME", self.path(home))
+            .env("NO_COLOR", "1");
+        Transcript::of(command)
     }
 }
 

@@ -1,0 +1,276 @@
+//! `savoir info`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_package::{
+    Tree,
+    ledger::{Clash, Entry, Outcome},
+};
+use savoir_skill::{Skill, folder::is_skill_file};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{show::Page, status::clash_json};
+use crate::{
+    error::CommandError,
+    installed::{Examined, Installed, Json, Locked, few, source, state, unknown},
+    load, output,
+};
+
+/// Tell everything that is known of an installed skill
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir info pdf
+  savoir info .claude/skills/pdf
+  savoir info pdf --json
+
+Skills of one name are told one after the other. The exit code is 1 if one of them cannot be read.")]
+pub(crate) struct Args {
+    /// The name of a skill, or its folder
+    #[arg(value_name = "NAME|PATH")]
+    skill: String,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(args.project.as_deref())?;
+    installed.warn();
+    let lone;
+    let mut entries: Vec<&Entry> = installed.ledger.named(&args.skill).iter().collect();
+    if entries.is_empty() {
+        let folder = folder(&args.skill).ok_or_else(|| unknown(&args.skill, &installed))?;
+        entries.extend(at(&folder, &installed));
+        if entries.is_empty() {
+            lone = Entry::lone(folder);
+            entries.push(&lone);
+        }
+    }
+    let examined = installed.examine(&entries);
+    let known: Vec<Known<'_>> =
+        examined.iter().map(|examined| Known::of(examined, &installed)).collect();
+    if args.json {
+        output::json(&json!({ "skills": known.iter().map(Known::json).collect::<Vec<_>>() }))?;
+    } else {
+        let pages: Vec<String> = known.iter().map(Known::page).collect();
+        output::text(&output::harmless(&pages.join("\n")))?;
+    }
+    let broken = examined.iter().any(|examined| examined.details.is_err());
+    Ok(ExitCode::from(u8::from(broken)))
+}
+
+/// The folder of a skill that someone named by its path.
+fn folder(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let is_file = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
+    let folder = if is_file && path.is_file() { path.parent()? } else { path };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.canonicalize().ok().filter(|folder| folder.is_dir())
+}
+
+/// The skill that lies in a folder.
+fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a Entry> {
+    let name = folder.file_name()?.to_str()?;
+    let same = |entry: &&Entry| {
+        entry.path() == folder || entry.path().canonicalize().is_ok_and(|path| path == folder)
+    };
+    installed.ledger.named(name).iter().find(same)
+}
+
+/// A skill with everything that its files tell.
+struct Known<'a> {
+    examined: &'a Examined<'a>,
+    installed: &'a Installed,
+    locked: Option<&'a Locked>,
+    skill: Option<Skill>,
+    files: Result<Files, String>,
+}
+
+#[derive(Serialize)]
+struct Files {
+    integrity: String,
+    files: Vec<FileSize>,
+}
+
+#[derive(Serialize)]
+struct FileSize {
+    path: String,
+    bytes: usize,
+}
+
+impl<'a> Known<'a> {
+    fn of(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+        let entry = examined.entry;
+        Self {
+            examined,
+            installed,
+            locked: installed.locked_at(entry),
+            skill: load::load(entry.path(), None).ok().map(|loaded| loaded.reading.skill),
+            files: Files::read(entry.path()),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let known = serde_json::to_value(Json::examined(self.examined, self.installed));
+        let mut known = known.unwrap_or_default();
+        let skill = self.skill.as_ref();
+        known["dialect"] = json!(skill.map(|skill| skill.dialect));
+        known["permissions"] = json!(skill.map(|skill| &skill.permissions));
+        known["claimed_tier"] = json!(skill.map(|skill| skill.policy.tier));
+        known["tools"] = json!(skill.map(tools));
+        match &self.files {
+            Ok(files) => {
+                known["integrity"] = json!(files.integrity);
+                known["files"] = json!(files.files);
+            }
+            Err(problem) => known["files_problem"] = json!(problem),
+        }
+        known["clashes"] = self.clashes().iter().map(clash_json).collect();
+        known["locked"] = json!(self.locked.map(|locked| json!({
+            "lock": locked.file,
+            "version": locked.skill.version.to_string(),
+            "source": locked.skill.source.to_string(),
+            "integrity": locked.skill.integrity,
+            "tier": locked.skill.tier,
+            "attested": locked.skill.attested,
+            "signer": locked.skill.signer,
+        })));
+        known
+    }
+
+    fn page(&self) -> String {
+        let (entry, origin) = (self.examined.entry, self.examined.origin());
+        let details = self.examined.details.as_ref().ok();
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let mut page = Page::default();
+        page.field("name", entry.name());
+        page.field("calls itself", &text(self.other_name()));
+        page.field("version", &text(details.and_then(|details| details.version.as_deref())));
+        page.field("description", &text(details.and_then(|d| d.description.as_deref())));
+        page.field("folder", &self.installed.shown(entry.path()));
+        let links = entry.places().iter().filter_map(|place| place.link());
+        page.list("links to it", links.map(|link| self.installed.shown(link).into_owned()));
+        page.field("origin", origin.map_or("plain", |origin| origin.word()));
+        page.field("source", &source(origin, self.locked).unwrap_or_default());
+        let claims = details.iter().flat_map(|details| &details.claims);
+        page.list("also claimed by", claims.map(|claim| claim.word().to_owned()));
+        page.field(
+            "state",
+            &match state(self.examined) {
+                (word, Some(why)) => format!("{word}: {why}"),
+                (word, None) => word.to_owned(),
+            },
+        );
+        page.field("agents", &self.agents());
+        for clash in self.clashes() {
+            self.clash(&clash, &mut page);
+        }
+        self.lock(&mut page);
+        self.skill(&mut page);
+        match &self.files {
+            Ok(files) => files.page(&mut page),
+            Err(problem) => page.field("files", problem),
+        }
+        let warnings = details.iter().flat_map(|details| &details.warnings);
+        page.list("warnings", warnings.map(ToString::to_string));
+        page.text
+    }
+
+    /// The name in SKILL.md, where it is another.
+    fn other_name(&self) -> Option<&str> {
+        let name = self.examined.details.as_ref().ok()?.name.as_deref()?;
+        (name != self.examined.entry.name()).then_some(name)
+    }
+
+    fn agents(&self) -> String {
+        let agents = self.examined.entry.agents();
+        let count = agents.len();
+        let used = agents.iter().filter(|agent| self.installed.in_use.contains(agent));
+        let used: Vec<&str> = used.map(|agent| agent.id).collect();
+        match (used.is_empty(), count - used.len()) {
+            (true, 0) => "none sees it".to_owned(),
+            (true, others) => format!("none in use; {others} would see it"),
+            (false, 0) => used.join(", "),
+            (false, others) => format!("{}, and {others} that are not in use", used.join(", ")),
+        }
+    }
+
+    /// The other skills of its name that an agent in use sees, too.
+    fn clashes(&self) -> Vec<Clash<'a>> {
+        let entry = self.examined.entry;
+        let mut clashes = self.installed.ledger.clashes();
+        clashes.retain(|clash| {
+            clash.agents.iter().any(|agent| self.installed.in_use.contains(agent))
+                && clash.entries.iter().any(|other| other.path() == entry.path())
+        });
+        clashes
+    }
+
+    fn clash(&self, clash: &Clash<'_>, page: &mut Page) {
+        let entry = self.examined.entry;
+        let used = clash.agents.iter().filter(|agent| self.installed.in_use.contains(agent));
+        let agents = few(used.map(|agent| agent.id));
+        let shown = |entry: &&Entry| self.installed.shown(entry.path()).into_owned();
+        let others = clash.entries.iter().filter(|other| other.path() != entry.path());
+        let others: Vec<String> = others.map(shown).collect();
+        match (clash.outcome, clash.entries.first()) {
+            (Outcome::AllShown, _) => {
+                page.field("shown beside", &format!("{} in {agents}", others.join(", ")));
+            }
+            (Outcome::FirstWins, Some(first)) if first.path() != entry.path() => {
+                page.field("hidden by", &format!("{} in {agents}", shown(first)));
+            }
+            (Outcome::FirstWins, _) => {
+                page.field("hides", &format!("{} in {agents}", others.join(", ")));
+            }
+        }
+    }
+
+    fn lock(&self, page: &mut Page) {
+        let Some(locked) = self.locked else { return };
+        let skill = &locked.skill;
+        page.field("locked by", &self.installed.shown(&locked.file));
+        page.field("locked version", &skill.version.to_string());
+        page.field("trusted as", skill.tier.as_str());
+        page.field("signed by", skill.signer.as_deref().unwrap_or_default());
+    }
+
+    fn skill(&self, page: &mut Page) {
+        let Some(skill) = &self.skill else { return };
+        page.field("dialect", skill.dialect.id());
+        page.field("claimed tier", skill.policy.tier.map_or("", |tier| tier.as_str()));
+        page.list("permissions", skill.permissions.iter().map(ToString::to_string));
+        page.list("tools", tools(skill).into_iter().map(str::to_owned));
+    }
+}
+
+fn tools(skill: &Skill) -> Vec<&str> {
+    skill.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+impl Files {
+    fn read(folder: &Path) -> Result<Self, String> {
+        let tree = Tree::read(folder).map_err(|error| error.to_string())?;
+        let size = |(path, file): (&str, &savoir_package::File)| FileSize {
+            path: path.to_owned(),
+            bytes: file.bytes.len(),
+        };
+        Ok(Self { integrity: tree.integrity(), files: tree.files().map(size).collect() })
+    }
+
+    fn page(&self, page: &mut Page) {
+        page.field("integrity", &self.integrity);
+        let files = self.files.iter();
+        let line =
+            |file: &FileSize| format!("{}  {}", file.path, output::plural(file.bytes, "byte"));
+        page.list("files", files.map(line));
+    }
+}

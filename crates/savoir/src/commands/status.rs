@@ -1,0 +1,326 @@
+//! `savoir status`.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, process::ExitCode};
+
+use anstyle::Style;
+use savoir_package::{
+    Agent,
+    ledger::{Clash, Entry, Outcome},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    error::CommandError,
+    installed::{Examined, Installed, Json, Selection, few, in_parallel, state},
+    output,
+};
+
+/// How many names are shown of skills about which the same is to say.
+const NAMED: usize = 5;
+
+/// Tell which skills were modified, hide each other, or are missing
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir status
+  savoir status pdf
+  savoir status --check                  for a script: exit code 1 if something is not as it was
+  savoir status --json
+
+A skill is held against the hash that was taken when it was installed, by whatever tool. The exit
+code is 0; with --check it is 1 if a skill is modified, missing or broken, or a ledger is.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// End with exit code 1 if something is modified, missing or broken
+    #[arg(long)]
+    check: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(args.selection.project.as_deref())?;
+    installed.warn();
+    let status = Status::of(&args.selection, &installed)?;
+    if args.json {
+        output::json(&status.json())?;
+    } else {
+        output::text(&status.page())?;
+    }
+    Ok(ExitCode::from(u8::from(args.check && !status.is_clean())))
+}
+
+struct Status<'a> {
+    installed: &'a Installed,
+    examined: Vec<Examined<'a>>,
+    clashes: Vec<Clashing<'a>>,
+    missing: Vec<Missing<'a>>,
+}
+
+/// Skills of one name, and whether they are the same.
+struct Clashing<'a> {
+    clash: Clash<'a>,
+    /// Unknown if their files cannot be read.
+    identical: Option<bool>,
+}
+
+/// A skill that a ledger names and that is not there.
+#[derive(Serialize)]
+struct Missing<'a> {
+    name: &'a str,
+    /// The ledger.
+    ledger: &'a Path,
+    /// Its folder, where that is known.
+    path: Option<&'a Path>,
+    /// The agent whose folder that is.
+    agent: Option<&'static str>,
+}
+
+#[derive(Default, Serialize)]
+struct Summary {
+    skills: usize,
+    unmodified: usize,
+    modified: usize,
+    unknown: usize,
+    broken: usize,
+    missing: usize,
+    clashes: usize,
+}
+
+impl<'a> Status<'a> {
+    fn of(selection: &Selection, installed: &'a Installed) -> Result<Self, CommandError> {
+        let entries = selection.entries(installed)?;
+        let mut examined = installed.examine(&entries);
+        examined.retain(|examined| selection.takes_origin(examined));
+        let missing =
+            if selection.is_everything() { missing(selection, installed) } else { Vec::new() };
+        let clashes = clashes(&examined, installed);
+        Ok(Self { installed, examined, clashes, missing })
+    }
+
+    /// Whether everything is as it was installed, as far as that is known.
+    fn is_clean(&self) -> bool {
+        let Summary { modified, broken, missing, .. } = self.summary();
+        modified + broken + missing == 0 && self.installed.warnings().next().is_none()
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = Summary {
+            skills: self.examined.len(),
+            missing: self.missing.len(),
+            clashes: self.clashes.len(),
+            ..Summary::default()
+        };
+        for examined in &self.examined {
+            let count = match state(examined).0 {
+                "unmodified" => &mut summary.unmodified,
+                "modified" => &mut summary.modified,
+                "broken" => &mut summary.broken,
+                _ => &mut summary.unknown,
+            };
+            *count += 1;
+        }
+        summary
+    }
+
+    fn json(&self) -> Value {
+        let skills = self.examined.iter().map(|examined| Json::examined(examined, self.installed));
+        json!({
+            "summary": self.summary(),
+            "skills": skills.collect::<Vec<_>>(),
+            "clashes": self.clashes.iter().map(Clashing::json).collect::<Vec<_>>(),
+            "missing": self.missing,
+            "warnings": self.installed.warnings().collect::<Vec<_>>(),
+        })
+    }
+
+    fn page(&self) -> String {
+        let mut page = String::new();
+        section(&mut page, "modified since they were installed", self.modified());
+        section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
+        section(&mut page, "broken", self.broken());
+        let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
+        section(&mut page, "more than once", seen.map(|clash| self.clash(clash)));
+        section(&mut page, "nobody can tell whether they were modified", self.unknown());
+        if !page.is_empty() {
+            page.push('\n');
+        }
+        page + &self.summary().line()
+    }
+
+    fn modified(&self) -> impl Iterator<Item = String> {
+        let modified = self.examined.iter().filter(|examined| state(examined).0 == "modified");
+        modified.map(|examined| {
+            let origin = examined.origin().map_or("plain", |origin| origin.word());
+            format!(
+                "{} ({origin})  {}",
+                output::cell(examined.entry.name()),
+                self.path(examined.entry)
+            )
+        })
+    }
+
+    fn broken(&self) -> impl Iterator<Item = String> {
+        self.examined.iter().filter_map(|examined| {
+            let error = examined.details.as_ref().err()?;
+            Some(output::cell(&error.to_string()).into_owned())
+        })
+    }
+
+    fn line(&self, missing: &Missing<'_>) -> String {
+        let ledger = self.installed.shown(missing.ledger);
+        let name = output::cell(missing.name).into_owned();
+        match (missing.path, missing.agent) {
+            (Some(path), Some(agent)) => {
+                format!("{name}  {} for {agent}, by {ledger}", self.installed.shown(path))
+            }
+            _ => format!("{name}  by {ledger}"),
+        }
+    }
+
+    /// The agents in use for which something holds.
+    fn used(&self, clashing: &Clashing<'_>) -> Vec<&'static Agent> {
+        let agents = clashing.clash.agents.iter().copied();
+        agents.filter(|agent| self.installed.in_use.contains(agent)).collect()
+    }
+
+    fn clash(&self, clashing: &Clashing<'_>) -> String {
+        let clash = &clashing.clash;
+        let agents = few(self.used(clashing).iter().map(|agent| agent.id));
+        let same = match clashing.identical {
+            Some(true) => "the same files",
+            Some(false) => "different files",
+            None => "not all can be read",
+        };
+        let paths: Vec<String> = clash.entries.iter().map(|entry| self.path(entry)).collect();
+        let name = output::cell(clash.name);
+        match (clash.outcome, paths.as_slice()) {
+            (Outcome::FirstWins, [first, others @ ..]) => {
+                format!("{name}  {first} hides {} in {agents}; {same}", others.join(", "))
+            }
+            _ => format!("{name}  {} are all shown in {agents}; {same}", paths.join(", ")),
+        }
+    }
+
+    /// A line for each reason.
+    fn unknown(&self) -> impl Iterator<Item = String> {
+        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for examined in &self.examined {
+            if let ("unknown", Some(why)) = state(examined) {
+                let names = reasons.entry(why).or_default();
+                // Skills of one name stand beside each other.
+                if names.last() != Some(&examined.entry.name()) {
+                    names.push(examined.entry.name());
+                }
+            }
+        }
+        reasons.into_iter().map(|(why, names)| {
+            let mut shown = names[..names.len().min(NAMED)].join(", ");
+            if names.len() > NAMED {
+                let _ = write!(shown, " and {} more", names.len() - NAMED);
+            }
+            format!("{}: {}", output::cell(&shown), output::cell(&why))
+        })
+    }
+
+    fn path(&self, entry: &Entry) -> String {
+        output::cell(&self.installed.shown(entry.path())).into_owned()
+    }
+}
+
+/// A heading and lines below it, if there are any.
+fn section(page: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        return;
+    }
+    let bold = Style::new().bold();
+    let gap = if page.is_empty() { "" } else { "\n" };
+    // Writing to a string cannot fail.
+    let _ = writeln!(page, "{gap}{bold}{heading}{bold:#}");
+    for line in lines {
+        let _ = writeln!(page, "  {line}");
+    }
+}
+
+impl Summary {
+    /// `3 skills: 1 unmodified, 2 unknown; 1 missing`
+    fn line(&self) -> String {
+        let count = |(count, word): (usize, &str)| (count > 0).then(|| format!("{count} {word}"));
+        let states = [
+            (self.unmodified, "unmodified"),
+            (self.modified, "modified"),
+            (self.unknown, "unknown"),
+            (self.broken, "broken"),
+        ];
+        let states: Vec<String> = states.into_iter().filter_map(count).collect();
+        let missing = count((self.missing, "missing"));
+        let skills = Some(output::plural(self.skills, "skill"));
+        let skills = if states.is_empty() { skills } else { skills.map(|s| s + ": ") };
+        let missing = missing.map(|missing| format!("; {missing}"));
+        format!(
+            "{}{}{}\n",
+            skills.unwrap_or_default(),
+            states.join(", "),
+            missing.unwrap_or_default()
+        )
+    }
+}
+
+impl Clashing<'_> {
+    fn json(&self) -> Value {
+        let mut clash = clash_json(&self.clash);
+        clash["identical"] = json!(self.identical);
+        clash
+    }
+}
+
+/// A clash for programs.
+pub(super) fn clash_json(clash: &Clash<'_>) -> Value {
+    let Clash { name, agents, entries, outcome } = clash;
+    let paths = entries.iter().map(|entry| entry.path().to_string_lossy());
+    json!({
+        "name": name,
+        "paths": paths.collect::<Vec<_>>(),
+        "agents": agents.iter().map(|agent| agent.id).collect::<Vec<_>>(),
+        "outcome": match outcome {
+            Outcome::FirstWins => "first-wins",
+            Outcome::AllShown => "all-shown",
+        },
+    })
+}
+
+/// The clashes in which one of some skills takes part.
+fn clashes<'a>(examined: &[Examined<'a>], installed: &'a Installed) -> Vec<Clashing<'a>> {
+    let names: std::collections::HashSet<&str> =
+        examined.iter().map(|examined| examined.entry.name()).collect();
+    let mut clashes = installed.ledger.clashes();
+    clashes.retain(|clash| names.contains(clash.name));
+    let all: Vec<&Clash<'_>> = clashes.iter().collect();
+    let identical = in_parallel(&all, |clash| clash.is_identical().ok());
+    let pairs = clashes.into_iter().zip(identical);
+    pairs.map(|(clash, identical)| Clashing { clash, identical }).collect()
+}
+
+/// What Savoir's locks and the ledgers of others name, and nobody finds.
+fn missing<'a>(selection: &Selection, installed: &'a Installed) -> Vec<Missing<'a>> {
+    let own = installed.locked.iter().flat_map(|locked| {
+        let absent = locked.written.iter().filter(|written| !written.folder.is_dir());
+        absent.map(|written| Missing {
+            name: &locked.name,
+            ledger: &locked.file,
+            path: Some(&written.folder),
+            agent: Some(written.agent.id),
+        })
+    });
+    let of_others = installed.ledger.missing().into_iter().map(|(ledger, name)| Missing {
+        name,
+        ledger,
+        path: None,
+        agent: None,
+    });
+    own.chain(of_others).filter(|missing| selection.names(missing.name)).collect()
+}

@@ -1,0 +1,194 @@
+//! The skills that are installed on this machine: those that agents see, and those of Savoir's locks.
+//!
+//! - `own` reads the locks of Savoir, `selection` is what a person asks for, `report` says it.
+
+mod own;
+mod report;
+mod selection;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    env,
+    num::NonZero,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use anstream::eprintln;
+use savoir_package::{
+    Agent, Agents, Ledger, Tree,
+    ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
+};
+
+pub(crate) use self::{
+    own::Locked,
+    report::{Json, Seen, few, source, state},
+    selection::{Selection, unknown},
+};
+use crate::{config, error::CommandError, output};
+
+/// Files and folders that a project has at its root.
+const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
+
+/// What is installed, for one user and one project.
+pub(crate) struct Installed {
+    pub(crate) ledger: Ledger,
+    /// What Savoir's locks name.
+    pub(crate) locked: Vec<Locked>,
+    /// Which of them is in which folder.
+    by_folder: HashMap<PathBuf, usize>,
+    /// The agents that are in use.
+    pub(crate) in_use: Vec<&'static Agent>,
+    home: PathBuf,
+    project: Option<PathBuf>,
+    /// What is wrong with Savoir's locks.
+    problems: Vec<String>,
+}
+
+/// A skill whose files were read.
+pub(crate) struct Examined<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) details: Result<Details, EntryError>,
+    pub(crate) drift: Drift,
+}
+
+impl Examined<'_> {
+    /// How it came to the machine.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        match &self.details {
+            Ok(details) => Some(&details.origin),
+            Err(_) => self.entry.recorded(),
+        }
+    }
+}
+
+impl Installed {
+    /// Looks at the project that is named, else at the one around this folder.
+    pub(crate) fn open(project: Option<&Path>) -> Result<Self, CommandError> {
+        let home = env::home_dir().filter(|home| home.is_absolute());
+        let home = home.ok_or_else(|| {
+            CommandError::input("there is no home folder").hint("set HOME to an absolute path")
+        })?;
+        let project = match project {
+            Some(folder) => Some(named_project(folder)?),
+            None => project_around(&home),
+        };
+        let agents = Agents::new(&home, |name| env::var_os(name));
+        let mut locked = Vec::new();
+        let mut problems = Vec::new();
+        if let Some(project) = &project {
+            let folder = |agent: &Agent| agent.project_folder(project);
+            own::read(project, folder, &mut locked, &mut problems);
+        }
+        if let Some(user) = config::user_folder() {
+            own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
+        }
+        let in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
+        let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
+        let ledger = Ledger::open(&Places { agents, project: project.clone(), own });
+        Ok(Self { ledger, locked, by_folder, in_use, home, project, problems })
+    }
+
+    /// What could not be read, in sentences.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let of_others = self.ledger.warnings().iter().map(ToString::to_string);
+        self.problems.iter().cloned().chain(of_others)
+    }
+
+    /// Tells a person what could not be read.
+    pub(crate) fn warn(&self) {
+        for warning in self.warnings() {
+            eprintln!("warning: {}", output::harmless(&warning));
+        }
+    }
+
+    /// Reads the files of skills, on all processors.
+    pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<Examined<'a>> {
+        in_parallel(entries, |entry| Examined {
+            entry,
+            details: entry.details(),
+            drift: self.drift(entry),
+        })
+    }
+
+    /// What Savoir wrote for an agent with a dialect of its own is as installed if it is what the
+    /// lock holds; if not, nobody can tell.
+    fn drift(&self, entry: &Entry) -> Drift {
+        let drift = entry.drift();
+        let as_locked = || {
+            let tree = Tree::read(entry.path()).ok()?;
+            let locked = self.locked_at(entry)?;
+            (tree.integrity() == locked.skill.integrity).then_some(Drift::Unmodified)
+        };
+        match drift {
+            Drift::Unknown(Unsure::Converted) => as_locked().unwrap_or(drift),
+            _ => drift,
+        }
+    }
+
+    /// What Savoir's lock says of a skill.
+    pub(crate) fn locked_at(&self, entry: &Entry) -> Option<&Locked> {
+        let recorded = entry.recorded();
+        recorded.filter(|origin| matches!(origin, Origin::Savoir { .. }))?;
+        let links = entry.places().iter().filter_map(|place| place.link());
+        let mut paths = std::iter::once(entry.path()).chain(links);
+        self.locked.get(paths.find_map(|path| self.by_folder.get(path).copied())?)
+    }
+
+    /// Where something is, as short as a person knows it.
+    pub(crate) fn shown<'a>(&self, path: &'a Path) -> Cow<'a, str> {
+        // Whole texts, since taking ten thousand paths apart is slow.
+        let text = path.to_string_lossy();
+        let below = |folder: &Path| {
+            let rest = text.strip_prefix(folder.to_str()?)?.strip_prefix('/')?;
+            Some(rest.to_owned())
+        };
+        if let Some(rest) = self.project.as_deref().and_then(below) {
+            return Cow::Owned(rest);
+        }
+        below(&self.home).map_or(text, |rest| Cow::Owned(format!("~/{rest}")))
+    }
+}
+
+fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
+    let wrong = |problem: &dyn std::fmt::Display| {
+        CommandError::input(format!("{}: {problem}", folder.display()))
+            .hint("--project takes the folder of a project")
+    };
+    let found = folder.canonicalize().map_err(|error| wrong(&error))?;
+    if found.is_dir() { Ok(found) } else { Err(wrong(&"it is no folder")) }
+}
+
+/// The nearest folder that looks like the root of a project, else this one. The home is none: what
+/// is there belongs to the user.
+fn project_around(home: &Path) -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    let real_home = home.canonicalize();
+    let is_home = |folder: &Path| {
+        folder == home || real_home.as_ref().is_ok_and(|real_home| folder == real_home)
+    };
+    let inside = || here.ancestors().take_while(|folder| !is_home(folder));
+    let root = inside().find(|folder| ROOTS.iter().any(|root| folder.join(root).exists()));
+    root.or_else(|| inside().next()).map(Path::to_owned)
+}
+
+/// Asks something of each, on all processors; the answers are in the same order.
+pub(crate) fn in_parallel<'a, T: Sync + ?Sized, A: Send>(
+    items: &[&'a T],
+    ask: impl Fn(&'a T) -> A + Sync,
+) -> Vec<A> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = items.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let ask = &ask;
+        let parts = items.chunks(share);
+        let threads: Vec<_> = parts
+            .map(|part| scope.spawn(move || part.iter().map(|item| ask(item)).collect::<Vec<A>>()))
+            .collect();
+        let answers = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        answers.flatten().collect()
+    })
+}

@@ -1,0 +1,180 @@
+//! What is told of an installed skill, to people and to programs.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use savoir_package::{
+    Agent,
+    agents::Scope,
+    ledger::{Drift, Entry, Npx, Origin, Place},
+};
+use serde::Serialize;
+
+use super::{Examined, Installed, Locked};
+
+/// How many agents are named before the others are counted.
+const NAMED: usize = 2;
+
+/// A skill for programs.
+#[derive(Serialize)]
+pub(crate) struct Json<'a> {
+    name: &'a str,
+    path: Cow<'a, str>,
+    /// Whose folders it is in.
+    scopes: Vec<Scope>,
+    /// Every agent that sees it.
+    agents: Vec<&'static str>,
+    /// Those of them that are in use.
+    in_use: Vec<&'static str>,
+    /// Links that lead to it.
+    links: Vec<Cow<'a, str>>,
+    /// By the ledgers; after reading the skill by itself, too.
+    origin: Option<&'a Origin>,
+    #[serde(flatten)]
+    findings: Option<Findings<'a>>,
+}
+
+/// What reading a skill told.
+#[derive(Serialize)]
+pub(crate) struct Findings<'a> {
+    version: Option<&'a str>,
+    description: Option<&'a str>,
+    source: Option<Cow<'a, str>>,
+    state: &'static str,
+    why: Option<String>,
+    /// Other tools that claim to have installed it.
+    claims: &'a [Origin],
+    warnings: Vec<String>,
+}
+
+impl<'a> Json<'a> {
+    /// What is known without reading the skill.
+    pub(crate) fn seen(entry: &'a Entry, installed: &Installed) -> Self {
+        let agents = entry.agents();
+        let is_used = |agent: &&&'static Agent| installed.in_use.contains(agent);
+        let mut scopes: Vec<Scope> = entry.places().iter().map(Place::scope).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
+        let links = entry.places().iter().filter_map(|place| place.link());
+        Self {
+            name: entry.name(),
+            path: entry.path().to_string_lossy(),
+            scopes,
+            in_use: agents.iter().filter(is_used).map(|agent| agent.id).collect(),
+            agents: agents.iter().map(|agent| agent.id).collect(),
+            links: links.map(|link| link.to_string_lossy()).collect(),
+            origin: entry.recorded(),
+            findings: None,
+        }
+    }
+
+    /// The same with what reading the skill told.
+    pub(crate) fn examined(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+        let findings = Findings::of(examined, installed);
+        let origin = examined.origin();
+        Self { origin, findings: Some(findings), ..Self::seen(examined.entry, installed) }
+    }
+}
+
+impl<'a> Findings<'a> {
+    fn of(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+        let details = examined.details.as_ref().ok();
+        let (state, why) = state(examined);
+        let locked = installed.locked_at(examined.entry);
+        let warnings = details.iter().flat_map(|details| &details.warnings);
+        Self {
+            version: details.and_then(|details| details.version.as_deref()),
+            description: details.and_then(|details| details.description.as_deref()),
+            source: source(examined.origin(), locked),
+            state,
+            why,
+            claims: details.map_or(&[], |details| &details.claims),
+            warnings: warnings.map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A word for how a skill is, and why that is not better.
+pub(crate) fn state(examined: &Examined<'_>) -> (&'static str, Option<String>) {
+    match (&examined.details, &examined.drift) {
+        (Err(error), _) => ("broken", Some(error.to_string())),
+        (Ok(_), Drift::Unmodified) => ("unmodified", None),
+        (Ok(_), Drift::Modified) => ("modified", None),
+        (Ok(_), Drift::Unknown(why)) => ("unknown", Some(why.to_string())),
+    }
+}
+
+/// Where a skill came from, in one word.
+pub(crate) fn source<'a>(
+    origin: Option<&'a Origin>,
+    locked: Option<&Locked>,
+) -> Option<Cow<'a, str>> {
+    match origin? {
+        Origin::Savoir { .. } => Some(Cow::Owned(locked?.skill.source.to_string())),
+        Origin::Npx(npx) => Some(npx_source(npx)),
+        Origin::Gh(gh) => {
+            let repo = gh.repo.strip_prefix("https://github.com/").unwrap_or(&gh.repo);
+            Some(at(repo, gh.pinned.as_deref().or(gh.reference.as_deref())))
+        }
+        Origin::ClawHub(hub) => Some(match &hub.owner {
+            Some(owner) => Cow::Owned(format!("@{owner}/{}", hub.slug)),
+            None => Cow::Borrowed(&hub.slug),
+        }),
+        Origin::Plain => None,
+    }
+}
+
+fn npx_source(npx: &Npx) -> Cow<'_, str> {
+    at(&npx.source, npx.pinned.as_deref().or(npx.reference.as_deref()))
+}
+
+fn at<'a>(source: &'a str, reference: Option<&str>) -> Cow<'a, str> {
+    let short = |reference: &str| {
+        let known = ["refs/heads/", "refs/tags/"];
+        known.iter().find_map(|prefix| reference.strip_prefix(prefix).map(str::to_owned))
+    };
+    match reference {
+        None => Cow::Borrowed(source),
+        Some(reference) => {
+            let reference = short(reference).unwrap_or_else(|| reference.to_owned());
+            Cow::Owned(format!("{source}@{reference}"))
+        }
+    }
+}
+
+/// `claude-code, codex +3`, or a dash.
+pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
+    let ids: Vec<&str> = ids.collect();
+    let named = ids.len().min(NAMED);
+    let mut text = ids[..named].join(", ");
+    if ids.len() > named {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " +{}", ids.len() - named);
+    }
+    if text.is_empty() { "-".to_owned() } else { text }
+}
+
+/// The agents in use that see skills, for people. Most skills are in the same few folders.
+#[derive(Default)]
+pub(crate) struct Seen<'a> {
+    known: Vec<(&'a Entry, String)>,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn by(&mut self, entry: &'a Entry, installed: &Installed) -> String {
+        let known = self.known.iter().find(|(known, _)| same_folders(known, entry));
+        if let Some((_, text)) = known {
+            return text.clone();
+        }
+        let agents = entry.agents();
+        let used = agents.iter().filter(|agent| installed.in_use.contains(agent));
+        let text = few(used.map(|agent| agent.id));
+        self.known.push((entry, text.clone()));
+        text
+    }
+}
+
+fn same_folders(a: &Entry, b: &Entry) -> bool {
+    let folders = |entry: &Entry| entry.places().len();
+    let pairs = a.places().iter().zip(b.places());
+    folders(a) == folders(b) && pairs.into_iter().all(|(a, b)| std::ptr::eq(a.folder(), b.folder()))
+}
