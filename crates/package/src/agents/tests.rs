@@ -64,18 +64,21 @@ fn the_table_holds_the_facts() {
 #[test]
 fn folders_follow_the_environment() {
     let home = Path::new("/home/ada");
-    let project = Path::new("/work");
+    let project = Path::new("/project");
     let read = |agents: &Agents, id: &str| -> Vec<String> {
         let reads = agents.reads(Agent::by_id(id).unwrap(), project);
         reads.iter().map(|folder| folder.path.display().to_string()).collect()
     };
     let plain = agents(home, &[("CODEX_HOME", ""), ("XDG_CONFIG_HOME", "relative")]);
-    assert_eq!(read(&plain, "claude-code"), ["/home/ada/.claude/skills", "/work/.claude/skills"]);
+    assert_eq!(
+        read(&plain, "claude-code"),
+        ["/home/ada/.claude/skills", "/project/.claude/skills"]
+    );
     assert_eq!(
         read(&plain, "codex"),
         [
-            "/work/.agents/skills",
-            "/work/.codex/skills",
+            "/project/.agents/skills",
+            "/project/.codex/skills",
             "/home/ada/.agents/skills",
             "/home/ada/.codex/skills",
             "/home/ada/.codex/skills/.system",
@@ -85,8 +88,8 @@ fn folders_follow_the_environment() {
     assert_eq!(
         read(&plain, "openclaw"),
         [
-            "/work/skills",
-            "/work/.agents/skills",
+            "/project/skills",
+            "/project/.agents/skills",
             "/home/ada/.agents/skills",
             "/home/ada/.openclaw/skills",
             "/home/ada/.clawdbot/skills",
@@ -95,14 +98,14 @@ fn folders_follow_the_environment() {
         ]
     );
     let set = agents(home, &[("CLAUDE_CONFIG_DIR", "/c"), ("XDG_CONFIG_HOME", "/x")]);
-    assert_eq!(read(&set, "claude-code"), ["/c/skills", "/work/.claude/skills"]);
+    assert_eq!(read(&set, "claude-code"), ["/c/skills", "/project/.claude/skills"]);
     let folder = |agents: &Agents, id: &str| agents.user_folder(Agent::by_id(id).unwrap());
     assert_eq!(folder(&set, "goose"), Some("/x/goose/skills".into()));
     assert_eq!(folder(&plain, "goose"), Some("/home/ada/.config/goose/skills".into()));
     assert_eq!(folder(&plain, "codex"), Some("/home/ada/.agents/skills".into()));
     assert_eq!(folder(&plain, "eve"), None);
     let codex = Agent::by_id("codex").unwrap();
-    assert_eq!(codex.project_folder(project), Some("/work/.agents/skills".into()));
+    assert_eq!(codex.project_folder(project), Some("/project/.agents/skills".into()));
 }
 
 #[test]
