@@ -10,6 +10,9 @@
 //! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
 //!   of a skill wants more than the old one.
 //! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
+//! - [`card`] is what a skill's files say about it: its name, its version, and what it asks for.
+//! - [`shelf`] is the skills that are installed in a project or for a person: it plans a change,
+//!   shows it, makes it whole or not at all, takes it back, and checks what lies there.
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
 //! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
@@ -24,6 +27,7 @@
 pub mod agent_file;
 pub mod agents;
 pub mod archive;
+pub mod card;
 pub mod gaia_lock;
 pub mod ledger;
 pub mod limits;
@@ -34,6 +38,7 @@ pub mod migrate;
 pub mod path;
 pub mod resolve;
 pub mod scan;
+pub mod shelf;
 pub mod source;
 pub mod trust;
 
@@ -44,7 +49,9 @@ mod tree;
 mod words;
 
 pub use agents::{Agent, Agents};
+pub use card::{Card, CardError};
 pub use ledger::Ledger;
 pub use place::{FileError, Mistake, Place};
+pub use shelf::{Shelf, ShelfError};
 pub use store::{Store, StoreError};
 pub use tree::{File, Tree, TreeError};

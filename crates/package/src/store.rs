@@ -41,6 +41,16 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Integrity(_) => "integrity",
+            Self::Io { .. } => "io",
+        }
+    }
+}
+
 /// Skills by their integrity, in a folder that all projects share.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -110,7 +120,7 @@ impl Store {
 }
 
 /// The names and sizes of all files, one in a line, a blank line, and their bytes.
-fn encode(tree: &Tree) -> Vec<u8> {
+pub(crate) fn encode(tree: &Tree) -> Vec<u8> {
     let mut head = MAGIC.to_owned();
     for (path, file) in tree.files() {
         let (size, executable) = (file.bytes.len(), file.executable);
@@ -125,7 +135,7 @@ fn encode(tree: &Tree) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Tree, DecodeError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Tree, DecodeError> {
     if bytes.len() as u64 > MAX_TREE_BYTES + MAX_HEAD_BYTES as u64 {
         return Err(DecodeError::Form);
     }
@@ -151,7 +161,7 @@ fn decode(bytes: &[u8]) -> Result<Tree, DecodeError> {
 
 /// Both mean that what is kept is damaged.
 #[derive(Debug)]
-enum DecodeError {
+pub(crate) enum DecodeError {
     Form,
     Tree,
 }

@@ -6,6 +6,7 @@
 mod archive;
 mod migrate;
 mod shared;
+mod shelf;
 mod source;
 mod speed;
 mod tools;

@@ -1,0 +1,177 @@
+//! What a skill's files say about it.
+
+use std::{fs, io};
+
+use savoir_skill::{
+    Dialect, Folder, Reading, Source, SourceError,
+    folder::{self, is_skill_file},
+    permission::{Permission, Tier},
+    read,
+    version::{SkillRef, parse_version},
+};
+use semver::Version;
+use tempfile::TempDir;
+use thiserror::Error;
+
+use crate::{Tree, manifest::check_name};
+
+/// The only file beside SKILL.md that is read to understand it.
+const SIDE_FILE: &str = "agents/openai.yaml";
+
+/// What a skill's files say about it.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// Its name, which is that of its folder, too.
+    pub name: String,
+    /// Its version; 0.0.0 where it has none.
+    pub version: Version,
+    /// How it is written.
+    pub dialect: Dialect,
+    /// What it does.
+    pub description: String,
+    /// The tier that it claims.
+    pub claimed: Option<Tier>,
+    /// What it asks for.
+    pub permissions: Vec<Permission>,
+    /// The tools that it brings, and those of the host that it uses.
+    pub tools: Vec<String>,
+    /// The skills that it needs.
+    pub needs: Vec<SkillRef>,
+    pub(crate) reading: Reading,
+}
+
+/// Why files are no skill that can be installed.
+#[derive(Debug, Error)]
+pub enum CardError {
+    /// There is no SKILL.md.
+    #[error("there is no SKILL.md")]
+    Missing,
+    /// SKILL.md is no text.
+    #[error("SKILL.md: {0}")]
+    Source(#[from] SourceError),
+    /// SKILL.md has an error.
+    #[error("SKILL.md:{line}: {message}")]
+    Invalid {
+        /// What is wrong.
+        message: String,
+        /// Where.
+        line: usize,
+    },
+    /// It has no name that a folder can have.
+    #[error("{0}")]
+    Name(String),
+    /// A skill that it needs is named wrongly.
+    #[error("it needs `{text}`, which names no skill: {why}")]
+    Need {
+        /// As it is written.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system refused.
+    #[error("there is no room to read it: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl CardError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "no_skill_file",
+            Self::Source(_) => "not_text",
+            Self::Invalid { .. } => "invalid_skill",
+            Self::Name(_) => "invalid_name",
+            Self::Need { .. } => "invalid_dependency",
+            Self::Io(_) => "io",
+        }
+    }
+}
+
+impl Card {
+    /// Reads SKILL.md. `called` is the name of its folder, or of the offer that it came from.
+    pub fn read(tree: &Tree, called: &str) -> Result<Self, CardError> {
+        let (_, file) =
+            tree.files().find(|(path, _)| is_skill_file(path)).ok_or(CardError::Missing)?;
+        let source = Source::from_bytes(file.bytes.clone())?;
+        let reading = read(source, Some(&Listed::new(tree, called)?.folder));
+        if !reading.is_usable() {
+            return Err(invalid(&reading));
+        }
+        let skill = &reading.skill;
+        let name = if skill.name.is_empty() { called } else { &skill.name };
+        check_name(name).map_err(CardError::Name)?;
+        let needs: Result<Vec<SkillRef>, CardError> =
+            skill.requirements.skills.iter().map(|text| need(text)).collect();
+        Ok(Self {
+            name: name.to_owned(),
+            version: version(skill.version.as_deref()),
+            dialect: skill.dialect,
+            description: skill.description.clone(),
+            claimed: skill.policy.tier,
+            permissions: skill.permissions.clone(),
+            tools: tools(&reading),
+            needs: needs?,
+            reading,
+        })
+    }
+
+    /// The version as SKILL.md has it, which is what is signed.
+    pub(crate) fn written_version(&self) -> &str {
+        self.reading.skill.version.as_deref().unwrap_or_default()
+    }
+}
+
+/// The files of a tree, as the readers of dialects want them.
+pub(crate) struct Listed {
+    pub(crate) folder: Folder,
+    _side: Option<TempDir>,
+}
+
+impl Listed {
+    /// Readers look into one file, which is therefore put where they find it.
+    pub(crate) fn new(tree: &Tree, name: &str) -> io::Result<Self> {
+        let mut root = name.into();
+        let mut side = None;
+        if let Some(file) = tree.get(SIDE_FILE) {
+            let place = tempfile::tempdir()?;
+            root = place.path().join(name);
+            let path = root.join(SIDE_FILE);
+            fs::create_dir_all(path.parent().unwrap_or(&root))?;
+            fs::write(path, &file.bytes)?;
+            side = Some(place);
+        }
+        let file = |path: &str| folder::File { path: path.to_owned(), link: false };
+        let files = tree.files().map(|(path, _)| file(path)).collect();
+        Ok(Self { folder: Folder::from_parts(root, files), _side: side })
+    }
+}
+
+fn invalid(reading: &Reading) -> CardError {
+    let Some(error) = reading.error() else {
+        return CardError::Invalid { message: "it does not read".to_owned(), line: 1 };
+    };
+    let line = reading.document.source().position(error.span.start).line;
+    CardError::Invalid { message: error.message.clone(), line }
+}
+
+/// Dialects that do not care write all sorts of versions; what is none is as good as missing.
+fn version(text: Option<&str>) -> Version {
+    let version = text.and_then(|text| parse_version(text).ok());
+    version.unwrap_or_else(|| Version::new(0, 0, 0))
+}
+
+fn need(text: &str) -> Result<SkillRef, CardError> {
+    SkillRef::parse(text)
+        .map_err(|why| CardError::Need { text: text.to_owned(), why: why.to_string() })
+}
+
+fn tools(reading: &Reading) -> Vec<String> {
+    let skill = &reading.skill;
+    let own = skill.tools.iter().map(|tool| tool.name.clone());
+    let granted = skill.policy.allowed_tools.iter().flatten().map(ToString::to_string);
+    let mut tools: Vec<String> =
+        own.chain(skill.requirements.host_tools.iter().cloned()).chain(granted).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    tools
+}

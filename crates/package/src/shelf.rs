@@ -1,0 +1,190 @@
+//! The skills that are installed: those of a project, or those of a person.
+//!
+//! `savoir.lock` is the truth, and there is no other record of what is installed: every skill that
+//! it names lies in the folder of each agent that it names, in the dialect of that agent. What must
+//! lie there can be computed at any time, from the [`Store`] and the agent.
+//!
+//! - A [`Ready`] is a skill that arrived and was checked. It asks nobody: it lists the
+//!   [`Question`]s that a door must ask.
+//! - [`Shelf::install`], [`Shelf::remove`], [`Shelf::sync`] and [`Shelf::undo`] only plan. A
+//!   [`Plan`] tells its [`Change`]s, and what new versions want more than the old ones.
+//! - [`Shelf::apply`] makes a plan true, as a whole or not at all. It is alone while it does so.
+//!   Whatever it replaces is in the journal before, so that it can be taken back, and so that what
+//!   a dead program left half done is put right by the next one ([`Shelf::recover`]).
+//! - [`Shelf::verify`] names every file that is not what the lock says.
+//!
+//! Folders that Savoir did not fill are never overwritten, nor are edits of people: new versions
+//! are merged into them.
+
+mod apply;
+mod combine;
+mod deploy;
+mod error;
+mod folders;
+mod held;
+mod index;
+mod journal;
+mod plan;
+mod planner;
+mod ready;
+mod stale;
+mod swap;
+mod sync;
+mod verify;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Agent, Agents, Card, Store,
+    limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
+    lock::{self, Lock},
+    manifest::{self, Manifest, Scope},
+    place,
+};
+
+pub use deploy::{Deployed, deployed};
+pub use error::ShelfError;
+pub use journal::Texts;
+pub use plan::{Change, Edits, FileChange, Install, Occupied, Plan};
+pub use ready::{Arrival, Question, Ready, ReadyError, Refusal, Why, locked_source, wanted};
+pub use stale::Stale;
+pub use sync::Fetch;
+pub use verify::{Fault, Problem};
+
+/// The skills of a project or of a person.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    root: PathBuf,
+    scope: Scope,
+    agents: Agents,
+    data: PathBuf,
+}
+
+/// What a shelf holds at a moment.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// What is asked for.
+    pub manifest: Manifest,
+    /// What is installed.
+    pub lock: Lock,
+    /// Both as they are written.
+    pub(crate) texts: Texts,
+}
+
+/// A folder in which a skill belongs.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) folder: PathBuf,
+    /// The agent that it is written for: the first of those that share the folder.
+    pub(crate) agent: &'static Agent,
+}
+
+impl Shelf {
+    /// A shelf. `root` is the folder of `savoir.toml` and `savoir.lock`; `data` is the folder in
+    /// which this user's store and journal are, which all shelves share.
+    pub fn new(root: &Path, scope: Scope, agents: Agents, data: PathBuf) -> Self {
+        // Records of the journal must still mean the same place tomorrow.
+        Self { root: real(root), scope, agents, data }
+    }
+
+    /// The folder of `savoir.toml` and `savoir.lock`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where skills are kept.
+    pub fn store(&self) -> Store {
+        Store::new(self.data.join("store"))
+    }
+
+    /// Reads `savoir.toml` and `savoir.lock`, which belong together.
+    pub fn state(&self) -> Result<State, ShelfError> {
+        // Whoever may only read can still be told what is there.
+        let _held = self.share().ok();
+        self.read()
+    }
+
+    /// The folders of all skills, and what their files must be where that is known.
+    pub fn folders(&self) -> Result<HashMap<PathBuf, Option<String>>, ShelfError> {
+        let mut folders = HashMap::new();
+        for (name, locked) in &self.state()?.lock.skills {
+            let tree = self.store().get(&locked.integrity)?;
+            let kept = tree.and_then(|tree| Some((Card::read(&tree, name).ok()?, tree)));
+            for target in self.targets(name, &locked.agents)? {
+                let tree = kept.as_ref().map(|(card, tree)| deployed(tree, card, target.agent));
+                let integrity = tree.transpose()?.map(|deployed| deployed.tree.integrity());
+                folders.insert(target.folder, integrity);
+            }
+        }
+        Ok(folders)
+    }
+
+    /// As [`Self::state`], where it is known that nobody changes anything.
+    pub(crate) fn read(&self) -> Result<State, ShelfError> {
+        let texts = self.texts()?;
+        let shown = |path: PathBuf| path.display().to_string();
+        let manifest = texts.manifest.as_deref().unwrap_or_default();
+        let manifest = Manifest::parse(&shown(self.manifest_path()), manifest)?;
+        let lock = match &texts.lock {
+            Some(text) => Lock::parse(&shown(self.lock_path()), text)?,
+            None => Lock::default(),
+        };
+        Ok(State { manifest, lock, texts })
+    }
+
+    pub(crate) fn texts(&self) -> Result<Texts, ShelfError> {
+        Ok(Texts {
+            manifest: place::read(&self.manifest_path(), MAX_MANIFEST_BYTES)?,
+            lock: place::read(&self.lock_path(), MAX_LOCK_BYTES)?,
+        })
+    }
+
+    pub(crate) fn manifest_path(&self) -> PathBuf {
+        self.root.join(manifest::FILE)
+    }
+
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        self.root.join(lock::FILE)
+    }
+
+    /// The folder of an agent in which the skills of this shelf are.
+    pub fn agent_folder(&self, agent: &Agent) -> Result<PathBuf, ShelfError> {
+        let folder = match self.scope {
+            Scope::Project => agent.project_folder(&self.root),
+            Scope::User => self.agents.user_folder(agent),
+        };
+        folder.ok_or(ShelfError::NoFolder { agent: agent.title, scope: self.scope })
+    }
+
+    /// Where a skill lies for these agents. Agents that share a folder share the skill in it.
+    pub(crate) fn targets(&self, name: &str, ids: &[String]) -> Result<Vec<Target>, ShelfError> {
+        let mut targets: Vec<Target> = Vec::new();
+        let mut ids: Vec<&String> = ids.iter().collect();
+        ids.sort();
+        for id in ids {
+            let agent = Agent::by_id(id)?;
+            let parent = self.agent_folder(agent)?;
+            // One may be a link to the other.
+            let folder = real(&parent).join(name);
+            if targets.iter().all(|known| known.folder != folder) {
+                targets.push(Target { folder, agent });
+            }
+        }
+        Ok(targets)
+    }
+}
+
+/// A path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = absolute.ancestors().find_map(|ancestor| {
+        let rest = absolute.strip_prefix(ancestor).ok()?;
+        let ancestor = ancestor.canonicalize().ok()?;
+        // Joining nothing would add a slash.
+        Some(if rest.as_os_str().is_empty() { ancestor } else { ancestor.join(rest) })
+    });
+    real.unwrap_or(absolute)
+}

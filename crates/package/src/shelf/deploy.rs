@@ -1,0 +1,53 @@
+//! A skill as it lies in the folder of an agent.
+
+use savoir_skill::{
+    Dialect,
+    convert::{ConvertError, FieldReport, convert},
+    folder::is_skill_file,
+};
+
+use crate::{Agent, Card, File, ShelfError, Tree, card::Listed, tree::SIGNATURE_FILES};
+
+/// Dialects that read each other's files.
+const FAMILY: [Dialect; 4] =
+    [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::CODEX, Dialect::OPENCLAW];
+
+/// A skill as it lies in the folder of an agent.
+#[derive(Clone, Debug)]
+pub struct Deployed {
+    /// Its files.
+    pub tree: Tree,
+    /// What became of its fields; empty if nothing had to be converted.
+    pub report: Vec<FieldReport>,
+}
+
+/// A skill as it lies in the folder of an agent. The same files always give the same result, so
+/// that it need not be written down.
+pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, ShelfError> {
+    let dialect = agent.dialect;
+    if FAMILY.contains(&card.dialect) || card.dialect == dialect {
+        return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
+    }
+    let fail = |error: ConvertError| ShelfError::Convert {
+        name: card.name.clone(),
+        agent: agent.title,
+        error,
+    };
+    let listed = Listed::new(tree, &card.name)
+        .map_err(|error| ShelfError::card(&card.name)(error.into()))?;
+    let conversion = convert(&card.reading, Some(&listed.folder), dialect).map_err(fail)?;
+    let mut converted = Tree::default();
+    for file in &conversion.files {
+        let bytes = file.text.clone().into_bytes();
+        converted.add(file.path.clone(), File { bytes, executable: false })?;
+    }
+    // Signatures are for the original; beside a converted file they would only look forged.
+    let others =
+        tree.files().filter(|(path, _)| !is_skill_file(path) && !SIGNATURE_FILES.contains(path));
+    for (path, file) in others {
+        if converted.get(path).is_none() {
+            converted.add(path.to_owned(), file.clone())?;
+        }
+    }
+    Ok(Deployed { tree: converted, report: conversion.report })
+}

@@ -1,0 +1,80 @@
+//! What can be installed: what arrived, and what is installed already.
+
+use std::collections::BTreeMap;
+
+use savoir_skill::version::SkillRef;
+use semver::Version;
+
+use super::{Ready, Why};
+use crate::{
+    lock::{Lock, LockedSkill},
+    resolve::{Candidate, Index, IndexError, Needs},
+};
+
+/// One version of a skill.
+pub(super) struct Copy<'a> {
+    pub(super) locked: LockedSkill,
+    /// What arrived; nothing if the lock has it.
+    pub(super) ready: Option<&'a Ready>,
+}
+
+/// Versions of skills by name.
+pub(super) struct AtHand<'a>(BTreeMap<String, Vec<Copy<'a>>>);
+
+impl<'a> AtHand<'a> {
+    pub(super) fn new(lock: &Lock, ready: &'a [Ready]) -> Self {
+        let mut copies: BTreeMap<String, Vec<Copy<'a>>> = BTreeMap::new();
+        for (name, locked) in &lock.skills {
+            let copy = Copy { locked: locked.clone(), ready: None };
+            copies.insert(name.clone(), vec![copy]);
+        }
+        for ready in ready {
+            let known = copies.entry(ready.card.name.clone()).or_default();
+            match &ready.why {
+                // What is asked for by name takes the place of everything else.
+                Why::Asked(_) | Why::Newer => known.clear(),
+                Why::Spare if known.iter().any(|copy| copy.is(&ready.card.version)) => continue,
+                Why::Spare => {}
+            }
+            known.push(Copy { locked: ready.locked(), ready: Some(ready) });
+        }
+        Self(copies)
+    }
+
+    pub(super) fn take(&mut self, name: &str, version: &Version) -> Option<Copy<'a>> {
+        let copies = self.0.get_mut(name)?;
+        let at = copies.iter().position(|copy| copy.is(version))?;
+        Some(copies.swap_remove(at))
+    }
+
+    fn copies(&self, name: &str) -> &[Copy<'a>] {
+        self.0.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl Copy<'_> {
+    fn is(&self, version: &Version) -> bool {
+        self.locked.version == *version
+    }
+}
+
+impl Index for AtHand<'_> {
+    fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
+        let candidates = self.copies(name).iter().map(|copy| Candidate {
+            version: copy.locked.version.clone(),
+            yanked: false,
+            tier: copy.locked.tier,
+        });
+        Ok(candidates.collect())
+    }
+
+    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+        let copy = self.copies(name).iter().find(|copy| copy.is(version));
+        let needs: Vec<SkillRef> = copy.ok_or("no such version")?.locked.dependencies.clone();
+        Ok(Needs::Skills(needs))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}

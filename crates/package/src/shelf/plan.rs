@@ -1,0 +1,262 @@
+//! What is going to be changed, before it is.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use savoir_skill::convert::FieldReport;
+use semver::Version;
+
+use super::{Texts, folders::Seen};
+use crate::{
+    Agent, Tree,
+    lock::{Growth, Wish},
+};
+
+/// What becomes of a folder that Savoir did not fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Occupied {
+    /// It stays, and nothing is installed.
+    #[default]
+    Refuse,
+    /// The skill takes its place. The journal keeps what was there.
+    Replace,
+}
+
+/// What becomes of files that their owner edited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edits {
+    /// They stay; what is new is merged into them.
+    #[default]
+    Keep,
+    /// They go. The journal keeps what was there.
+    Discard,
+}
+
+/// How skills are installed.
+#[derive(Clone, Debug, Default)]
+pub struct Install {
+    /// The agents that get those that were asked for, beside those that have them already.
+    pub agents: Vec<&'static Agent>,
+    /// What becomes of folders that Savoir did not fill.
+    pub occupied: Occupied,
+    /// What becomes of edits.
+    pub edits: Edits,
+}
+
+/// One thing that a plan does, or does not do, for people to read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A skill is installed.
+    New {
+        /// Which one.
+        name: String,
+        /// Its version.
+        version: Version,
+        /// The agents that get it.
+        agents: Vec<String>,
+    },
+    /// A skill gets another version, or other files.
+    Updated {
+        /// Which one.
+        name: String,
+        /// The version that was installed.
+        from: Version,
+        /// The version that takes its place.
+        to: Version,
+    },
+    /// A skill is put into further agents.
+    Further {
+        /// Which one.
+        name: String,
+        /// The agents that get it.
+        agents: Vec<String>,
+    },
+    /// A skill is removed.
+    Removed {
+        /// Which one.
+        name: String,
+        /// Its version.
+        version: Version,
+    },
+    /// A skill stays although it was to go: others need it.
+    StillNeeded {
+        /// Which one.
+        name: String,
+        /// Who needs it.
+        by: Vec<String>,
+    },
+    /// A folder is put right: its files are missing, or not what the lock says.
+    Mended(PathBuf),
+    /// A folder that Savoir did not fill is replaced.
+    Replaced(PathBuf),
+    /// A folder goes back to what it was.
+    Restored(PathBuf),
+    /// A folder was edited and stays as it is.
+    Left(PathBuf),
+    /// Edits of a file and the new version go together.
+    Merged {
+        /// The folder of the skill.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+    },
+    /// Edits of a file and the new version do not go together: the places are marked.
+    Conflict {
+        /// The folder of the skill.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+        /// How many places.
+        places: usize,
+    },
+    /// A file that its owner edited or deleted stays as it is, though it is new, too.
+    Kept {
+        /// The folder of the skill.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+    },
+    /// A skill is written in another dialect.
+    Converted {
+        /// Which one.
+        name: String,
+        /// For which agent.
+        agent: &'static str,
+        /// What becomes of its fields.
+        report: Vec<FieldReport>,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::New { name, version, agents } => {
+                write!(f, "`{name}` {version} is new in {}", agents.join(", "))
+            }
+            Self::Updated { name, from, to } if from == to => {
+                write!(f, "`{name}` {to} has other files")
+            }
+            Self::Updated { name, from, to } => write!(f, "`{name}` goes from {from} to {to}"),
+            Self::Further { name, agents } => {
+                write!(f, "`{name}` is put into {}", agents.join(", "))
+            }
+            Self::Removed { name, version } => write!(f, "`{name}` {version} is removed"),
+            Self::StillNeeded { name, by } => {
+                write!(f, "`{name}` stays, since it is needed by {}", by.join(", "))
+            }
+            Self::Mended(folder) => write!(f, "{} is put right", folder.display()),
+            Self::Replaced(folder) => write!(f, "{} is replaced", folder.display()),
+            Self::Restored(folder) => write!(f, "{} goes back to what it was", folder.display()),
+            Self::Left(folder) => write!(f, "{} was edited and stays as it is", folder.display()),
+            Self::Merged { folder, file } => {
+                write!(f, "{} has your edits and the new ones", folder.join(file).display())
+            }
+            Self::Conflict { folder, file, places } => {
+                let places =
+                    if *places == 1 { "1 place".into() } else { format!("{places} places") };
+                write!(f, "{} has {places} to decide", folder.join(file).display())
+            }
+            Self::Kept { folder, file } => {
+                write!(f, "{} stays as you made it", folder.join(file).display())
+            }
+            Self::Converted { name, agent, .. } => write!(f, "`{name}` is converted for {agent}"),
+        }
+    }
+}
+
+/// A file that a plan changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange<'a> {
+    /// The folder of the skill.
+    pub folder: &'a Path,
+    /// The file.
+    pub path: &'a str,
+    /// Its bytes now; nothing if it is new.
+    pub before: Option<&'a [u8]>,
+    /// Its bytes then; nothing if it goes.
+    pub after: Option<&'a [u8]>,
+}
+
+/// A folder that is changed.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) folder: PathBuf,
+    /// What lay there when the plan was made.
+    pub(super) was: Seen,
+    /// What is to lie there.
+    pub(super) put: Seen,
+}
+
+/// What is going to be changed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) root: PathBuf,
+    pub(super) before: Texts,
+    pub(super) after: Texts,
+    pub(super) steps: Vec<Step>,
+    /// What the store gets.
+    pub(super) keep: Vec<Tree>,
+    pub(super) changes: Vec<Change>,
+    pub(super) growth: Vec<Growth>,
+    /// The record of the journal that is taken back.
+    pub(super) undoes: Option<PathBuf>,
+    /// Folders that are removed if they are empty then.
+    pub(super) unmake: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Whether everything is as it should be.
+    pub fn is_empty(&self) -> bool {
+        let told = self.before == self.after && self.undoes.is_none();
+        told && self.steps.is_empty() && self.keep.is_empty()
+    }
+
+    /// What it does, for people.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// What new versions want and nobody accepted yet.
+    pub fn growth(&self) -> &[Growth] {
+        &self.growth
+    }
+
+    /// Accepts that new versions want this permission or this tool; says whether any did.
+    pub fn accept(&mut self, word: &str) -> bool {
+        let before = self.growth.len();
+        self.growth.retain(|growth| match &growth.wish {
+            Wish::Permission(permission) => permission.to_string() != word,
+            Wish::Tool(tool) => tool != word,
+        });
+        self.growth.len() < before
+    }
+
+    /// The files that it changes, for those who want to see every line.
+    pub fn files(&self) -> Vec<FileChange<'_>> {
+        let mut files = Vec::new();
+        for step in &self.steps {
+            let (was, put) = (step.was.tree(), step.put.tree());
+            let paths = was.into_iter().chain(put).flat_map(Tree::files);
+            let paths: BTreeSet<&str> = paths.map(|(path, _)| path).collect();
+            for path in paths {
+                let (before, after) = (bytes(was, path), bytes(put, path));
+                if before != after {
+                    files.push(FileChange { folder: &step.folder, path, before, after });
+                }
+            }
+        }
+        files
+    }
+
+    /// The folders that it changes.
+    pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.steps.iter().map(|step| &step.folder)
+    }
+}
+
+fn bytes<'a>(tree: Option<&'a Tree>, path: &str) -> Option<&'a [u8]> {
+    tree?.get(path).map(|file| file.bytes.as_slice())
+}

@@ -1,0 +1,64 @@
+//! Making the disk what the lock says.
+
+use super::{Edits, Occupied, Plan, Shelf, ShelfError, folders::Seen, planner::Planner};
+use crate::{Card, Tree, lock::LockedSkill, resolve::IndexError};
+
+/// Fetches a locked skill again.
+pub type Fetch<'a> = dyn FnMut(&str, &LockedSkill) -> Result<Tree, IndexError> + 'a;
+
+impl Shelf {
+    /// Plans to make every folder what the lock says. What is not kept any more is fetched again.
+    pub fn sync(&self, edits: Edits, fetch: &mut Fetch<'_>) -> Result<Plan, ShelfError> {
+        let state = self.state()?;
+        let mut found = Vec::new();
+        // Fetching may take long, and nobody else has to wait for it.
+        for (name, locked) in &state.lock.skills {
+            if self.store().get(&locked.integrity)?.is_some() {
+                continue;
+            }
+            let tree = match self.installed(name, locked)? {
+                Some(tree) => tree,
+                None => fetched(name, locked, fetch)?,
+            };
+            let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
+            found.push((locked.integrity.clone(), tree, card));
+        }
+        let _held = self.steady()?;
+        if self.texts()? != state.texts {
+            return Err(ShelfError::Moved(self.root.clone()));
+        }
+        let mut planner = Planner::new(self, Occupied::Refuse, edits);
+        planner.watched = state.lock.skills.keys().cloned().collect();
+        for (integrity, tree, card) in found {
+            planner.take(&integrity, tree, card)?;
+        }
+        let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
+        let mut plan = planner.finish(state, manifest, &lock)?;
+        // However an older program wrote it: its content is the same.
+        plan.after = plan.before.clone();
+        Ok(plan)
+    }
+
+    /// The files of a locked skill, if an agent has them as they were.
+    fn installed(&self, name: &str, locked: &LockedSkill) -> Result<Option<Tree>, ShelfError> {
+        for target in self.targets(name, &locked.agents)? {
+            if let Seen::Tree(tree) = Seen::at(&target.folder)?
+                && tree.integrity() == locked.integrity
+            {
+                return Ok(Some(tree));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn fetched(name: &str, locked: &LockedSkill, fetch: &mut Fetch<'_>) -> Result<Tree, ShelfError> {
+    let tree = fetch(name, locked);
+    let tree = tree.map_err(|error| ShelfError::Fetch { name: name.to_owned(), error })?;
+    let found = tree.integrity();
+    if found != locked.integrity {
+        let (name, locked) = (name.to_owned(), locked.integrity.clone());
+        return Err(ShelfError::Integrity { name, locked, found });
+    }
+    Ok(tree)
+}

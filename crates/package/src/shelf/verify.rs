@@ -1,0 +1,212 @@
+//! Whether everything is what the lock says.
+
+use std::{collections::BTreeSet, fmt, path::PathBuf};
+
+use super::{
+    Shelf, ShelfError, Target, deployed,
+    folders::{Seen, same_signatures},
+    ready::tier,
+};
+use crate::{
+    Card, Store, Tree,
+    lock::LockedSkill,
+    trust::{self, Tier, TrustStore},
+};
+
+/// Something that is not what the lock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The skill.
+    pub skill: String,
+    /// Its folder; nothing if it is about the skill as such.
+    pub folder: Option<PathBuf>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The folder is not there.
+    Missing,
+    /// A file is not what it was.
+    Changed(String),
+    /// A file is not there.
+    Gone(String),
+    /// There is a file too many.
+    Additional(String),
+    /// The folder cannot be read as that of a skill.
+    Strange(String),
+    /// Its signature is wrong.
+    Signature(String),
+    /// Its signatures attest less than the lock says.
+    Tier {
+        /// What the lock says.
+        locked: Tier,
+        /// What they attest now.
+        now: Tier,
+    },
+    /// The store has lost it, or what it has is damaged.
+    NotKept,
+    /// What is kept is no skill that could be installed.
+    Unusable(String),
+}
+
+impl Fault {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Changed(_) => "changed",
+            Self::Gone(_) => "gone",
+            Self::Additional(_) => "additional",
+            Self::Strange(_) => "strange",
+            Self::Signature(_) => "signature",
+            Self::Tier { .. } => "tier",
+            Self::NotKept => "not_kept",
+            Self::Unusable(_) => "unusable",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |file: &str| match &self.folder {
+            Some(folder) => folder.join(file).display().to_string(),
+            None => format!("`{}`: {file}", self.skill),
+        };
+        let (folder, skill) = (at(""), &self.skill);
+        let folder = folder.trim_end_matches('/');
+        match &self.fault {
+            Fault::Missing => write!(f, "{folder} is missing"),
+            Fault::Changed(file) => write!(f, "{} was changed", at(file)),
+            Fault::Gone(file) => write!(f, "{} is missing", at(file)),
+            Fault::Additional(file) => write!(f, "{} is no part of the skill", at(file)),
+            Fault::Strange(why) => write!(f, "{folder} is no folder of a skill: {why}"),
+            Fault::Signature(why) | Fault::Unusable(why) => write!(f, "`{skill}`: {why}"),
+            Fault::Tier { locked, now } => {
+                write!(f, "`{skill}` is locked as {locked}, and its signatures attest {now}")
+            }
+            Fault::NotKept => write!(f, "`{skill}` is not in the store, or is damaged there"),
+        }
+    }
+}
+
+impl Shelf {
+    /// Everything that is not what the lock says, by skill and folder. Nothing is changed.
+    pub fn verify(&self, trust: &TrustStore) -> Result<Vec<Problem>, ShelfError> {
+        // Whoever may only read can still be told what is there.
+        let _held = self.share().ok();
+        let mut problems = Vec::new();
+        for (name, locked) in &self.read()?.lock.skills {
+            let targets = self.targets(name, &locked.agents)?;
+            let mut check = Check { name, locked, trust, problems: &mut problems };
+            let kept = check.kept(&self.store())?;
+            for target in &targets {
+                check.folder(target, kept.as_ref())?;
+            }
+        }
+        Ok(problems)
+    }
+}
+
+struct Check<'a> {
+    name: &'a str,
+    locked: &'a LockedSkill,
+    trust: &'a TrustStore,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn tell(&mut self, folder: Option<&Target>, fault: Fault) {
+        let folder = folder.map(|target| target.folder.clone());
+        self.problems.push(Problem { skill: self.name.to_owned(), folder, fault });
+    }
+
+    /// What the store has.
+    fn kept(&mut self, store: &Store) -> Result<Option<(Tree, Card)>, ShelfError> {
+        let Some(tree) = store.get(&self.locked.integrity)? else {
+            self.tell(None, Fault::NotKept);
+            return Ok(None);
+        };
+        let card = match Card::read(&tree, self.name) {
+            Ok(card) => card,
+            Err(error) => {
+                self.tell(None, Fault::Unusable(error.to_string()));
+                return Ok(None);
+            }
+        };
+        match trust::verify(&tree, &card.name, card.written_version(), self.trust) {
+            Err(error) => self.tell(None, Fault::Signature(error.to_string())),
+            Ok(attestation) => {
+                let now = tier(&card, &attestation);
+                if now < self.locked.tier {
+                    self.tell(None, Fault::Tier { locked: self.locked.tier, now });
+                }
+            }
+        }
+        Ok(Some((tree, card)))
+    }
+
+    fn folder(&mut self, target: &Target, kept: Option<&(Tree, Card)>) -> Result<(), ShelfError> {
+        let there = match Seen::at(&target.folder)? {
+            Seen::Tree(tree) => tree,
+            Seen::Absent => {
+                self.tell(Some(target), Fault::Missing);
+                return Ok(());
+            }
+            Seen::Link(to) => {
+                self.tell(
+                    Some(target),
+                    Fault::Strange(format!("it is a link to {}", to.display())),
+                );
+                return Ok(());
+            }
+            Seen::Strange(why) => {
+                self.tell(Some(target), Fault::Strange(why));
+                return Ok(());
+            }
+        };
+        let Some((tree, card)) = kept else {
+            if there.integrity() != self.locked.integrity {
+                self.tell(Some(target), Fault::Changed(String::new()));
+            }
+            return Ok(());
+        };
+        let expected = deployed(tree, card, target.agent)?.tree;
+        let before = self.problems.len();
+        self.compare(target, &expected, &there);
+        let same = self.problems.len() == before;
+        if same && !same_signatures(&expected, &there) {
+            self.signature(target, card, &there);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, target: &Target, expected: &Tree, there: &Tree) {
+        let (expected, there) = (expected.digests(), there.digests());
+        let paths: BTreeSet<&String> = expected.keys().chain(there.keys()).collect();
+        for path in paths {
+            let fault = match (expected.get(path), there.get(path)) {
+                (Some(one), Some(other)) if one == other => continue,
+                (Some(_), Some(_)) => Fault::Changed(path.clone()),
+                (Some(_), None) => Fault::Gone(path.clone()),
+                (None, _) => Fault::Additional(path.clone()),
+            };
+            self.tell(Some(target), fault);
+        }
+    }
+
+    /// The signature in a folder is another one than the kept one.
+    fn signature(&mut self, target: &Target, card: &Card, there: &Tree) {
+        match trust::verify(there, &card.name, card.written_version(), self.trust) {
+            Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
+            Ok(attestation) => {
+                let now = tier(card, &attestation);
+                if now < self.locked.tier {
+                    self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });
+                }
+            }
+        }
+    }
+}
