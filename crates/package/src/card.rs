@@ -4,9 +4,10 @@ use std::{fs, io};
 
 use savoir_skill::{
     Dialect, Folder, Reading, Source, SourceError,
+    digest::sha256_hex,
     folder::{self, is_skill_file},
     permission::{Permission, Tier},
-    read,
+    read, read_as,
     version::{SkillRef, parse_version},
 };
 use semver::Version;
@@ -165,12 +166,25 @@ fn need(text: &str) -> Result<SkillRef, CardError> {
         .map_err(|why| CardError::Need { text: text.to_owned(), why: why.to_string() })
 }
 
+/// What it brings and uses, by what it says in its own dialect and by what other hosts obey: it may
+/// be given to any of them.
 fn tools(reading: &Reading) -> Vec<String> {
     let skill = &reading.skill;
     let own = skill.tools.iter().map(|tool| tool.name.clone());
     let granted = skill.policy.allowed_tools.iter().flatten().map(ToString::to_string);
     let mut tools: Vec<String> =
         own.chain(skill.requirements.host_tools.iter().cloned()).chain(granted).collect();
+    let document = &reading.document;
+    if skill.policy.allowed_tools.is_none() && document.field("allowed-tools").is_some() {
+        let source = document.source().clone();
+        let policy = read_as(source, Dialect::CLAUDE_CODE, None).skill.policy;
+        tools.extend(policy.allowed_tools.iter().flatten().map(ToString::to_string));
+    }
+    // Commands that the host runs by itself: other ones are something else.
+    if let Some(lines) = document.entry_lines("hooks") {
+        let text = &document.source().text()[lines.start..lines.end];
+        tools.push(format!("hooks:{}", &sha256_hex(text.as_bytes())[..12]));
+    }
     tools.sort_unstable();
     tools.dedup();
     tools

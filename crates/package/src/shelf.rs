@@ -31,16 +31,14 @@ mod stale;
 mod swap;
 mod sync;
 mod verify;
+mod withdraw;
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     Agent, Agents, Card, Store,
     limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
-    lock::{self, Lock},
+    lock::{self, Lock, LockedSkill},
     manifest::{self, Manifest, Scope},
     place,
 };
@@ -107,19 +105,17 @@ impl Shelf {
         self.read()
     }
 
-    /// The folders of all skills, and what their files must be where that is known.
-    pub fn folders(&self) -> Result<HashMap<PathBuf, Option<String>>, ShelfError> {
-        let mut folders = HashMap::new();
-        for (name, locked) in &self.state()?.lock.skills {
-            let tree = self.store().get(&locked.integrity)?;
-            let kept = tree.and_then(|tree| Some((Card::read(&tree, name).ok()?, tree)));
-            for target in self.targets(name, &locked.agents)? {
-                let tree = kept.as_ref().map(|(card, tree)| deployed(tree, card, target.agent));
-                let integrity = tree.transpose()?.map(|deployed| deployed.tree.integrity());
-                folders.insert(target.folder, integrity);
-            }
-        }
-        Ok(folders)
+    /// The integrity that a locked skill has in the folder of an agent, where it may be written in
+    /// another dialect; nothing if its files are not kept on this machine.
+    pub fn expected(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+        agent: &Agent,
+    ) -> Result<Option<String>, ShelfError> {
+        let Some(tree) = self.store().get(&locked.integrity)? else { return Ok(None) };
+        let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
+        Ok(Some(deployed(&tree, &card, agent)?.tree.integrity()))
     }
 
     /// As [`Self::state`], where it is known that nobody changes anything.

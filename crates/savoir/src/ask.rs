@@ -92,6 +92,40 @@ pub(crate) fn ask(
     Ok(Answer::No)
 }
 
+/// Shows a question and reads what is answered; nothing if it is the end, or means nothing thrice.
+pub(crate) fn line<T>(
+    question: &str,
+    meant: &dyn Fn(&str) -> Option<T>,
+) -> Result<Option<T>, CommandError> {
+    if !can_ask() {
+        return Err(CommandError::refused("nobody can be asked without a terminal"));
+    }
+    let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
+    write!(err, "{question}")?;
+    for _ in 0..TRIES {
+        err.flush()?;
+        let mut line = String::new();
+        if io::stdin().lock().read_line(&mut line).unwrap_or_default() == 0 {
+            writeln!(err)?;
+            return Ok(None);
+        }
+        match meant(&line) {
+            Some(answer) => return Ok(Some(answer)),
+            None => write!(err, "That is no answer. Again: ")?,
+        }
+    }
+    Ok(None)
+}
+
+/// What a line means where only yes and no are answers.
+pub(crate) fn yes_or_no(line: &str) -> Option<bool> {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "" | "n" | "no" => Some(false),
+        _ => None,
+    }
+}
+
 /// Writes everything that a person must know.
 pub(crate) fn show(
     out: &mut dyn Write,

@@ -12,6 +12,7 @@ mod convert;
 mod doctor;
 mod extract;
 mod info;
+mod install;
 mod kb;
 mod keys;
 mod list;
@@ -21,6 +22,7 @@ mod models;
 mod new;
 mod prompt;
 mod record;
+mod remove;
 mod render;
 mod revoke;
 mod rules;
@@ -32,7 +34,10 @@ mod serve;
 mod show;
 mod sign;
 mod status;
+mod sync;
 mod tools;
+mod undo;
+mod update;
 mod verify;
 mod workflow;
 
@@ -79,6 +84,14 @@ enum Command {
     Convert(convert::Args),
     Migrate(migrate::Args),
     New(new::Args),
+    #[command(visible_alias = "add")]
+    Install(install::Args),
+    Sync(sync::Args),
+    #[command(visible_alias = "upgrade")]
+    Update(update::Args),
+    #[command(visible_alias = "uninstall")]
+    Remove(remove::Args),
+    Undo(undo::Args),
     List(list::Args),
     Status(status::Args),
     Info(info::Args),
@@ -123,6 +136,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Convert(args) => convert::run(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::New(args) => new::run(&args),
+        Command::Install(args) => install::run(&args),
+        Command::Sync(args) => sync::run(&args),
+        Command::Update(args) => update::run(&args),
+        Command::Remove(args) => remove::run(&args),
+        Command::Undo(args) => undo::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),

@@ -16,17 +16,19 @@ use std::{
 };
 
 use anstream::eprintln;
+use savoir_engine::Home;
 use savoir_package::{
-    Agent, Agents, Ledger, Tree,
+    Agent, Agents, Ledger, Shelf, Tree,
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
+    manifest::Scope,
 };
 
 pub(crate) use self::{
-    own::Locked,
+    own::{Locked, Written},
     report::{Json, Seen, few, source, state},
     selection::{Selection, unknown},
 };
-use crate::{config, error::CommandError, output};
+use crate::{config, error::CommandError, output, shelf};
 
 /// Files and folders that a project has at its root.
 const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
@@ -40,6 +42,7 @@ pub(crate) struct Installed {
     by_folder: HashMap<PathBuf, usize>,
     /// The agents that are in use.
     pub(crate) in_use: Vec<&'static Agent>,
+    agents: Agents,
     home: PathBuf,
     project: Option<PathBuf>,
     /// What is wrong with Savoir's locks.
@@ -66,10 +69,7 @@ impl Examined<'_> {
 impl Installed {
     /// Looks at the project that is named, else at the one around this folder.
     pub(crate) fn open(project: Option<&Path>) -> Result<Self, CommandError> {
-        let home = env::home_dir().filter(|home| home.is_absolute());
-        let home = home.ok_or_else(|| {
-            CommandError::input("there is no home folder").hint("set HOME to an absolute path")
-        })?;
+        let home = home()?;
         let project = match project {
             Some(folder) => Some(named_project(folder)?),
             None => project_around(&home),
@@ -86,8 +86,9 @@ impl Installed {
         }
         let in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
         let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
-        let ledger = Ledger::open(&Places { agents, project: project.clone(), own });
-        Ok(Self { ledger, locked, by_folder, in_use, home, project, problems })
+        let places = Places { agents: agents.clone(), project: project.clone(), own };
+        let ledger = Ledger::open(&places);
+        Ok(Self { ledger, locked, by_folder, in_use, agents, home, project, problems })
     }
 
     /// What could not be read, in sentences.
@@ -112,19 +113,32 @@ impl Installed {
         })
     }
 
-    /// What Savoir wrote for an agent with a dialect of its own is as installed if it is what the
-    /// lock holds; if not, nobody can tell.
+    /// What Savoir wrote for an agent with a dialect of its own is not what was fetched, and is as
+    /// it was installed all the same.
     fn drift(&self, entry: &Entry) -> Drift {
         let drift = entry.drift();
-        let as_locked = || {
-            let tree = Tree::read(entry.path()).ok()?;
-            let locked = self.locked_at(entry)?;
-            (tree.integrity() == locked.skill.integrity).then_some(Drift::Unmodified)
-        };
-        match drift {
-            Drift::Unknown(Unsure::Converted) => as_locked().unwrap_or(drift),
-            _ => drift,
+        if drift != Drift::Modified {
+            return drift;
         }
+        self.rewritten(entry).unwrap_or(drift)
+    }
+
+    fn rewritten(&self, entry: &Entry) -> Option<Drift> {
+        let locked = self.locked_at(entry)?;
+        let is_here = |written: &&Written| written.paths().any(|path| path == entry.path());
+        let agent = locked.written.iter().find(is_here)?.agent;
+        let expected = self.shelf(locked)?.expected(&locked.name, &locked.skill, agent).ok()?;
+        let Some(expected) = expected else { return Some(Drift::Unknown(Unsure::Converted)) };
+        let same = Tree::read(entry.path()).ok()?.integrity() == expected;
+        same.then_some(Drift::Unmodified)
+    }
+
+    fn shelf(&self, locked: &Locked) -> Option<Shelf> {
+        let root = locked.file.parent()?;
+        let of_project = self.project.as_deref() == Some(root);
+        let scope = if of_project { Scope::Project } else { Scope::User };
+        let data = Home::from_environment().ok()?.data().join(shelf::FOLDER);
+        Some(Shelf::new(root, scope, self.agents.clone(), data))
     }
 
     /// What Savoir's lock says of a skill.
@@ -151,7 +165,16 @@ impl Installed {
     }
 }
 
-fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
+/// The home of the user.
+pub(crate) fn home() -> Result<PathBuf, CommandError> {
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    home.ok_or_else(|| {
+        CommandError::input("there is no home folder").hint("set HOME to an absolute path")
+    })
+}
+
+/// The project in a folder that somebody named.
+pub(crate) fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
     let wrong = |problem: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {problem}", folder.display()))
             .hint("--project takes the folder of a project")
@@ -162,7 +185,7 @@ fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
 
 /// The nearest folder that looks like the root of a project, else this one. The home is none: what
 /// is there belongs to the user.
-fn project_around(home: &Path) -> Option<PathBuf> {
+pub(crate) fn project_around(home: &Path) -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     let real_home = home.canonicalize();
     let is_home = |folder: &Path| {

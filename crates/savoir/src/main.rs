@@ -18,6 +18,7 @@ mod output;
 mod overheard;
 mod place;
 mod runtime;
+mod shelf;
 mod target;
 mod trust;
 mod voice;

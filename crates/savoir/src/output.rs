@@ -63,6 +63,14 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(err, "{grey}{}{grey:#}", harmless(text));
 }
 
+/// Shows a person something of several lines beside the output; what is from elsewhere in it was made
+/// harmless.
+pub(crate) fn aside(text: &str) {
+    let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
+    // Nobody is left to tell when standard error is closed.
+    let _ = err.write_all(text.as_bytes());
+}
+
 /// Passes on what a tool prints: byte for byte for a program, harmless for a person.
 pub(crate) fn pass_on(to_stderr: bool, bytes: &[u8]) {
     let write = |out: &mut dyn Write, terminal: bool| {

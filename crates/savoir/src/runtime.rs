@@ -1,6 +1,6 @@
 //! Where commands that wait for others run.
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::CommandError;
 
@@ -8,11 +8,16 @@ use crate::error::CommandError;
 pub(crate) fn block_on<T>(
     future: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
-    let runtime = Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        CommandError::findings(format!("threads cannot be started: {error}"))
-            .hint("raise the limit of processes: ulimit -u")
-    })?;
+    let runtime = new()?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_background();
     outcome
+}
+
+/// Threads that wait.
+pub(crate) fn new() -> Result<Runtime, CommandError> {
+    Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        CommandError::findings(format!("threads cannot be started: {error}"))
+            .hint("raise the limit of processes: ulimit -u")
+    })
 }

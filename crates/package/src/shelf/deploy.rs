@@ -1,9 +1,10 @@
 //! A skill as it lies in the folder of an agent.
 
 use savoir_skill::{
-    Dialect,
-    convert::{ConvertError, FieldReport, convert},
+    Dialect, Skill, Source,
+    convert::{Conversion, ConvertError, FieldReport, How, convert},
     folder::is_skill_file,
+    read_as,
 };
 
 use crate::{Agent, Card, File, ShelfError, Tree, card::Listed, tree::SIGNATURE_FILES};
@@ -36,6 +37,9 @@ pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, She
     let listed = Listed::new(tree, &card.name)
         .map_err(|error| ShelfError::card(&card.name)(error.into()))?;
     let conversion = convert(&card.reading, Some(&listed.folder), dialect).map_err(fail)?;
+    if is_alike(card, &conversion, dialect) {
+        return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
+    }
     let mut converted = Tree::default();
     for file in &conversion.files {
         let bytes = file.text.clone().into_bytes();
@@ -50,4 +54,29 @@ pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, She
         }
     }
     Ok(Deployed { tree: converted, report: conversion.report })
+}
+
+/// Whether the agent understands the original just as well: then it gets that, with its signature.
+fn is_alike(card: &Card, conversion: &Conversion, dialect: Dialect) -> bool {
+    let is_loss = |field: &FieldReport| matches!(field.how, How::Approximated | How::Dropped);
+    let [file] = conversion.files.as_slice() else { return false };
+    if conversion.report.iter().any(is_loss) {
+        return false;
+    }
+    let read = |text: &str| {
+        let source = Source::from_bytes(text.as_bytes().to_vec()).ok()?;
+        let reading = read_as(source, dialect, None);
+        reading.is_valid().then_some(reading.skill)
+    };
+    let original = read(card.reading.document.source().text());
+    original.is_some_and(|one| read(&file.text).is_some_and(|other| says_the_same(&one, &other)))
+}
+
+/// Whether an agent is told the same.
+fn says_the_same(one: &Skill, other: &Skill) -> bool {
+    let told = |skill: &Skill| {
+        let Skill { name, description, when_to_use, body, inputs, tools, policy, .. } = skill;
+        serde_json::json!([name, description, when_to_use, body, inputs, tools, policy])
+    };
+    told(one) == told(other)
 }

@@ -134,16 +134,16 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New { name, version, agents } => {
-                write!(f, "`{name}` {version} is new in {}", agents.join(", "))
+                write!(f, "`{name}`{} is new in {}", shown(version), agents.join(", "))
             }
             Self::Updated { name, from, to } if from == to => {
-                write!(f, "`{name}` {to} has other files")
+                write!(f, "`{name}`{} has other files", shown(to))
             }
             Self::Updated { name, from, to } => write!(f, "`{name}` goes from {from} to {to}"),
             Self::Further { name, agents } => {
                 write!(f, "`{name}` is put into {}", agents.join(", "))
             }
-            Self::Removed { name, version } => write!(f, "`{name}` {version} is removed"),
+            Self::Removed { name, version } => write!(f, "`{name}`{} is removed", shown(version)),
             Self::StillNeeded { name, by } => {
                 write!(f, "`{name}` stays, since it is needed by {}", by.join(", "))
             }
@@ -165,6 +165,11 @@ impl fmt::Display for Change {
             Self::Converted { name, agent, .. } => write!(f, "`{name}` is converted for {agent}"),
         }
     }
+}
+
+/// A version behind a blank; nothing where a skill has none.
+fn shown(version: &Version) -> String {
+    if *version == Version::new(0, 0, 0) { String::new() } else { format!(" {version}") }
 }
 
 /// A file that a plan changes.

@@ -56,24 +56,34 @@ impl Shelf {
         let mut text = state.texts.manifest.clone();
         let mut planner = Planner::new(self, Occupied::Refuse, edits);
         for name in names {
-            let locked = state.lock.skills.get(name);
-            let known = state.manifest.skills.contains_key(name);
-            if locked.is_none() && !known {
+            if !state.lock.skills.contains_key(name) && !state.manifest.skills.contains_key(name) {
                 return Err(ShelfError::NotInstalled(name.clone()));
             }
-            let by = needed_by(&state.lock, name, names);
-            // Nobody vouches for it: only a person can have chosen it, so the choice stays.
-            let chosen = locked.is_some_and(|locked| locked.tier == Tier::Experimental);
-            if by.is_empty() || !chosen {
-                text = self.without_skill(text, name)?;
-            }
-            if !by.is_empty() {
-                planner.changes.push(Change::StillNeeded { name: name.clone(), by });
-            }
+            text = self.let_go(&state, text, name, names, &mut planner)?;
         }
         let agents = agents_now(&state.lock);
         let lock = planner.choose(&state, text.as_deref(), &[], agents)?;
         planner.finish(state, text, &lock)
+    }
+
+    /// `savoir.toml` without a skill, unless others need it and only a person can have chosen it.
+    pub(super) fn let_go(
+        &self,
+        state: &State,
+        text: Option<String>,
+        name: &str,
+        going: &[String],
+        planner: &mut Planner<'_>,
+    ) -> Result<Option<String>, ShelfError> {
+        let by = needed_by(&state.lock, name, going);
+        // Nobody vouches for it: only a person can have chosen it, so the choice stays.
+        let locked = state.lock.skills.get(name);
+        let chosen = locked.is_some_and(|locked| locked.tier == Tier::Experimental);
+        let stays = !by.is_empty();
+        if stays {
+            planner.changes.push(Change::StillNeeded { name: name.to_owned(), by });
+        }
+        if stays && chosen { Ok(text) } else { self.without_skill(text, name) }
     }
 
     /// `savoir.toml` with a skill; as it is, if it says so already.
@@ -103,9 +113,9 @@ impl Shelf {
     }
 }
 
-type AgentsByName = BTreeMap<String, BTreeSet<String>>;
+pub(super) type AgentsByName = BTreeMap<String, BTreeSet<String>>;
 
-fn agents_now(lock: &Lock) -> AgentsByName {
+pub(super) fn agents_now(lock: &Lock) -> AgentsByName {
     let skills = lock.skills.iter();
     skills.map(|(name, skill)| (name.clone(), skill.agents.iter().cloned().collect())).collect()
 }
@@ -197,7 +207,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The lock that is to be.
-    fn choose(
+    pub(super) fn choose(
         &mut self,
         state: &State,
         manifest: Option<&str>,

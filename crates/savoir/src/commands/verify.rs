@@ -1,4 +1,6 @@
-//! `savoir verify`.
+//! `savoir verify`: skills' folders, or everything that a lock names.
+
+mod locked;
 
 use std::{
     io::{self, Write},
@@ -18,6 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::CommandError,
     load, output,
+    shelf::Whose,
     trust::{Keyring, Whole, kind_and_key},
 };
 
@@ -28,22 +31,28 @@ The tier is what the skill claims, and never more than trusted signatures attest
 any signature is not wrong: it is experimental.
 
 Examples:
+  savoir verify                          everything that savoir.lock names, file by file
   savoir verify my-skill
   savoir verify skills/* --json
 
-Exit codes: 0 all signatures hold, or there are none; 1 it cannot be said: the skill has an error,
-its files cannot be those of a skill, or gpgv is missing; 2 wrong usage or unreadable input; 3 a
-signature is wrong, or a revoked key made it. Of several skills, the highest counts.")]
+Exit codes: 0 all signatures hold, or there are none, and every file is what the lock says; 1 a file
+is not, or it cannot be said: the skill has an error, its files cannot be those of a skill, or gpgv is
+missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
+several skills, the highest counts.")]
 pub(crate) struct Args {
-    /// Skills' folders
-    #[arg(required = true)]
+    /// Skills' folders; without any, the skills that savoir.lock names
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    whose: Whose,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    if args.paths.is_empty() {
+        return locked::verify(&args.whose, args.json);
+    }
     let store = Keyring::of_user()?.trusted()?;
     let mut worst = 0;
     let mut list = Vec::new();

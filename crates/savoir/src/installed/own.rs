@@ -9,7 +9,6 @@ use savoir_package::{
     Agent,
     lock::{self, Lock, LockedSkill},
 };
-use savoir_skill::Dialect;
 
 /// A skill of a lock.
 pub(crate) struct Locked {
@@ -76,23 +75,14 @@ pub(super) fn read(
     }
 }
 
-/// What each folder is held to. A lock holds the files as they were fetched: for an agent with a
-/// dialect of its own they may have been written anew.
+/// What each folder is held to: the files as they were fetched. For an agent with a dialect of its
+/// own they may have been written anew, which is looked into when they differ.
 pub(super) fn folders(locked: &[Locked]) -> HashMap<PathBuf, Option<String>> {
-    let mut folders: HashMap<PathBuf, Option<String>> = HashMap::new();
-    for Locked { skill, written, .. } in locked {
-        for written in written {
-            let as_fetched = written.agent.dialect == Dialect::AGENTSKILLS;
-            for folder in written.paths() {
-                let integrity = as_fetched.then(|| skill.integrity.clone());
-                let known = folders.entry(folder.clone()).or_insert(integrity);
-                if !as_fetched {
-                    *known = None;
-                }
-            }
-        }
-    }
-    folders
+    let folders = locked.iter().flat_map(|Locked { skill, written, .. }| {
+        let paths = written.iter().flat_map(Written::paths);
+        paths.map(|folder| (folder.clone(), Some(skill.integrity.clone())))
+    });
+    folders.collect()
 }
 
 /// The place in the list of the skill that was written to a folder.
@@ -104,7 +94,7 @@ pub(super) fn by_folder(locked: &[Locked]) -> HashMap<PathBuf, usize> {
 }
 
 impl Written {
-    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.folder).chain(&self.real)
     }
 }

@@ -35,6 +35,7 @@ mod run;
 #[cfg(unix)]
 mod scan;
 mod serve;
+mod shelf;
 #[cfg(unix)]
 mod stop;
 mod support;

@@ -3,11 +3,12 @@
 use std::fs;
 
 use savoir_package::{
-    Agent, Card, Tree,
+    Agent, Card, File, Tree,
     lock::Lock,
     manifest::Scope,
     shelf::{Change, Edits, Occupied, Question, Why, deployed},
 };
+use savoir_skill::convert::How;
 
 use super::bench::{Bench, asked, gaia, install, skill, with};
 
@@ -54,19 +55,49 @@ fn a_further_agent_gets_it_too() {
 #[test]
 fn a_skill_of_another_system_is_converted() {
     let bench = Bench::new();
-    let tree = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
-    let told = bench.install(vec![tree.clone()], &["claude-code"]);
+    let text = "---\nname: greet\ndescription: Greets.\ninputs:\n  - name: who\n    type: text\n\
+                ---\nSay hello to {{who}}.\n";
+    let mut tree = Tree::default();
+    tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
+    let tree = bench.signed("greet", "", &with(&tree, "notes.txt", "kept"));
+    let told = bench.install(vec![tree.clone()], &["codex"]);
     let Some(Change::Converted { agent, report, .. }) = told.last() else { panic!("{told:?}") };
-    assert_eq!(*agent, "Claude Code");
-    assert!(report.iter().any(|field| field.field.contains("permissions")), "{report:?}");
-    let there = Tree::read(&bench.path(".claude/skills/search")).unwrap();
+    assert_eq!(*agent, "Codex");
+    assert!(report.iter().any(|field| field.how == How::Approximated), "{report:?}");
+    let there = Tree::read(&bench.path(".agents/skills/greet")).unwrap();
     assert!(there.get("signature.json").is_none(), "it signs the original");
-    assert!(there.get("tools.py").is_some());
-    let card = Card::read(&tree, "search").unwrap();
-    let agent = Agent::by_id("claude-code").unwrap();
+    assert!(there.get("notes.txt").is_some());
+    let card = Card::read(&tree, "greet").unwrap();
+    let agent = Agent::by_id("codex").unwrap();
     assert_eq!(deployed(&tree, &card, agent).unwrap().tree, there, "it can be computed again");
     assert_eq!(bench.problems(), [""; 0]);
     assert!(bench.sync(Edits::Keep).is_empty());
+}
+
+#[test]
+fn what_an_agent_understands_as_it_is_stays_as_it_is() {
+    let bench = Bench::new();
+    let tree = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
+    let told = bench.install(vec![tree.clone()], &["claude-code"]);
+    assert!(matches!(&told[..], [Change::New { .. }]), "{told:?}");
+    assert_eq!(Tree::read(&bench.path(".claude/skills/search")).unwrap(), tree);
+    assert_eq!(bench.problems(), [""; 0]);
+}
+
+#[test]
+fn tools_count_in_whatever_dialect_they_are_granted() {
+    let card = |head: &str| {
+        let text =
+            format!("---\nname: a\ndescription: Does it.\nversion: \"1.0.0\"\n{head}---\nDo it.\n");
+        let mut tree = Tree::default();
+        tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
+        Card::read(&tree, "a").unwrap()
+    };
+    assert_eq!(card("").tools, [""; 0]);
+    assert_eq!(card("allowed-tools: Read Bash\n").tools, ["Bash", "Read"]);
+    let one = card("hooks:\n  Stop:\n    - command: a\n").tools;
+    let other = card("hooks:\n  Stop:\n    - command: b\n").tools;
+    assert!(one.len() == 1 && one[0].starts_with("hooks:") && one != other, "{one:?}");
 }
 
 #[test]

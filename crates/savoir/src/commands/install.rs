@@ -1,0 +1,130 @@
+//! `savoir install`.
+
+use std::{env, process::ExitCode};
+
+use savoir_package::{
+    shelf::{self, Install, Plan, Ready, Why},
+    source::{Offer, Source},
+};
+use serde_json::Map;
+
+use super::sync;
+use crate::{
+    error::CommandError,
+    shelf::{
+        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, arrived, duplicate, list,
+        told,
+    },
+};
+
+/// Install skills, and give them to every agent
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Sources:
+  ./pdf, ../skills, pdf.zip, notes.md       a folder, an archive or a Markdown file
+  owner/repo, owner/repo/path@v1.2          a repository on GitHub, or a folder of it
+  gitlab:owner/repo, git@host:owner/repo    a repository elsewhere
+  https://host/pdf.zip                      an archive on the web
+  https://docs.example.com                  a site that lists its skills
+
+Examples:
+  savoir install ./my-skill --allow-experimental
+  savoir install owner/repo --list
+  savoir install owner/repo --skill pdf --agent claude-code,codex
+  savoir install owner/repo --all --global
+  savoir install --frozen                   exactly what savoir.lock says
+
+What a skill may do, who vouches for it and what the scan found is shown before anything is written.
+Exit codes: 1 it failed, 2 wrong usage, 3 refused: not agreed to, blocked, or not what was signed.")]
+pub(crate) struct Args {
+    /// Where the skills come from; without any, what savoir.toml and savoir.lock say is installed
+    #[arg(value_name = "SOURCE")]
+    sources: Vec<String>,
+    #[command(flatten)]
+    choice: Choice,
+    /// Only list the skills of the sources
+    #[arg(long, conflicts_with_all = ["all", "skill", "dry_run"])]
+    list: bool,
+    #[command(flatten)]
+    agents: ForAgents,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    consent: Consent,
+    /// Install exactly what the lock says, or fail
+    #[arg(long, conflicts_with_all = ["sources", "skill", "all", "list", "agent"])]
+    frozen: bool,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.manner.json, install(args))
+}
+
+fn install(args: &Args) -> Result<ExitCode, CommandError> {
+    let door = args.whose.open()?;
+    if args.sources.is_empty() {
+        return sync::sync(&door, &args.agents, &args.consent, args.manner, args.frozen);
+    }
+    let stalls = stalls(&door, &args.sources)?;
+    if args.list {
+        list(&stalls, door.shelf.root(), args.manner.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chosen = args.choice.of(&stalls)?;
+    let ready = ready(&door, chosen, &stalls)?;
+    args.consent.to(&ready, &door.shelf.state()?.lock)?;
+    let how = how(args, &door)?;
+    let plan = || -> Result<Plan, CommandError> {
+        let mut plan = door.shelf.install(&ready, &how)?;
+        args.consent.accept(&mut plan)?;
+        Ok(plan)
+    };
+    let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
+    let mut more = Map::new();
+    more.insert("skills".into(), ready.iter().map(arrived).collect());
+    Report { json: args.manner.json, done }.print(&door, &plan, more)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the sources have.
+fn stalls(door: &Door, sources: &[String]) -> Result<Vec<Stall>, CommandError> {
+    let here = env::current_dir().map_err(|error| {
+        CommandError::input(format!("the current folder cannot be read: {error}"))
+    })?;
+    let parsed = sources.iter().map(|text| Source::parse(text, &here).map(|source| (text, source)));
+    let parsed: Vec<(&String, Source)> = parsed.collect::<Result<_, _>>()?;
+    let mut stalls = Vec::with_capacity(parsed.len());
+    for (typed, source) in parsed {
+        door.doing(&format!("looking at {typed}"));
+        let offers = door.wait(door.fetcher.offers(&source))?;
+        stalls.push(Stall { typed: typed.clone(), offers });
+    }
+    door.done();
+    Ok(stalls)
+}
+
+/// Fetches and checks what was chosen, and what that needs of the same sources.
+fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>, CommandError> {
+    let root = door.shelf.root();
+    let asked = |offer: Offer| {
+        let wanted = shelf::wanted(&offer.place, root);
+        (offer, Why::Asked(wanted))
+    };
+    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(asked).collect();
+    let ready = door.arrive(&chosen)?;
+    if let Some(error) = duplicate(&ready) {
+        return Err(error);
+    }
+    let offers: Vec<Offer> = stalls.iter().flat_map(|stall| stall.offers.clone()).collect();
+    let ready = door.with_needs(ready, &offers, &door.shelf.state()?.lock)?;
+    door.done();
+    Ok(ready)
+}
+
+fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {
+    let state = door.shelf.state()?;
+    let (occupied, edits) = (args.manner.occupied(), args.manner.edits());
+    Ok(Install { agents: door.agents(&args.agents, &state.manifest)?, occupied, edits })
+}

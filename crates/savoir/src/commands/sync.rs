@@ -1,0 +1,138 @@
+//! `savoir sync`.
+
+use std::process::ExitCode;
+
+use savoir_package::{
+    lock::LockedSkill,
+    resolve::IndexError,
+    shelf::{Change, Edits, Install, Plan, Stale},
+    source::Place,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    error::CommandError,
+    output,
+    shelf::{Consent, Door, ForAgents, Manner, Report, Whose, told},
+};
+
+/// Make every agent's folder what savoir.lock says
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir sync                            after a clone or a pull
+  savoir sync --frozen                   in a build: fail if the lock does not fit savoir.toml
+  savoir sync --check                    only tell what differs: exit code 1 if something does
+
+Skills that savoir.toml names and the lock does not are installed, as `savoir install` does. Files that
+you edited stay as they are, unless --force is given.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    agents: ForAgents,
+    #[command(flatten)]
+    consent: Consent,
+    /// Fail if savoir.lock does not say what savoir.toml asks for
+    #[arg(long)]
+    frozen: bool,
+    /// Only tell what differs
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let open = || {
+        if args.check {
+            return check(args);
+        }
+        sync(&args.whose.open()?, &args.agents, &args.consent, args.manner, args.frozen)
+    };
+    told(args.manner.json, open())
+}
+
+/// Brings the lock in line with `savoir.toml`, and the disk in line with the lock.
+pub(super) fn sync(
+    door: &Door,
+    agents: &ForAgents,
+    consent: &Consent,
+    manner: Manner,
+    frozen: bool,
+) -> Result<ExitCode, CommandError> {
+    let stale = door.shelf.state()?.stale();
+    if frozen && !stale.is_empty() {
+        return Err(out_of_date(&stale));
+    }
+    let edits = manner.edits();
+    if !stale.is_empty() {
+        let state = door.shelf.state()?;
+        let ready = door.missing(&stale)?;
+        consent.to(&ready, &state.lock)?;
+        let agents = door.agents(agents, &state.manifest)?;
+        let install = Install { agents, edits, ..Install::default() };
+        let plan = || -> Result<Plan, CommandError> {
+            let mut plan = door.shelf.install(&ready, &install)?;
+            consent.accept(&mut plan)?;
+            Ok(plan)
+        };
+        let (plan, done) = door.carry_out(plan, |_| Ok(!manner.dry_run))?;
+        if manner.dry_run {
+            Report { json: manner.json, done }.print(door, &plan, Map::new())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !manner.json {
+            Report { json: false, done }.print(door, &plan, Map::new())?;
+        }
+    }
+    let (plan, done) = door.carry_out(|| plan(door, edits), |_| Ok(!manner.dry_run))?;
+    if manner.json || stale.is_empty() || !plan.is_empty() {
+        Report { json: manner.json, done }.print(door, &plan, Map::new())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plan(door: &Door, edits: Edits) -> Result<Plan, CommandError> {
+    let mut fetch = |name: &str, locked: &LockedSkill| {
+        door.doing(&format!("fetching {name}"));
+        let place = Place::parse(&locked.source.to_string(), door.shelf.root());
+        let tree = place.map(|place| door.wait(door.fetcher.fetch_locked(&place)));
+        tree.and_then(|tree| tree).map_err(|error| Box::new(error) as IndexError)
+    };
+    Ok(door.shelf.sync(edits, &mut fetch)?)
+}
+
+fn out_of_date(stale: &[Stale]) -> CommandError {
+    let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
+    CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
+        .named("stale_lock")
+        .hint("run `savoir sync` without --frozen, look at the lock, and commit it")
+}
+
+/// Tells what differs, and changes nothing.
+fn check(args: &Args) -> Result<ExitCode, CommandError> {
+    let door = args.whose.look()?;
+    let stale = door.shelf.state()?.stale();
+    let plan = plan(&door, args.manner.edits())?;
+    door.done();
+    let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
+    let differs = !stale.is_empty() || !plan.is_empty() || left;
+    let mut more = Map::new();
+    let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
+    more.insert("stale".into(), json!(lines));
+    more.insert("in_sync".into(), Value::Bool(!differs));
+    if args.manner.json {
+        Report { json: true, done: false }.print(&door, &plan, more)?;
+    } else if differs {
+        for line in &lines {
+            output::text(&format!("{}\n", output::cell(line)))?;
+        }
+        if !plan.changes().is_empty() {
+            Report { json: false, done: false }.print(&door, &plan, more)?;
+        }
+    } else {
+        output::text("everything is as savoir.lock says\n")?;
+    }
+    Ok(ExitCode::from(u8::from(differs)))
+}

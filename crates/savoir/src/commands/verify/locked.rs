@@ -1,0 +1,68 @@
+//! Everything that a lock names, file by file.
+
+use std::process::ExitCode;
+
+use savoir_package::shelf::{Fault, Problem};
+use serde_json::{Value, json};
+
+use crate::{
+    error::CommandError,
+    output,
+    shelf::{Whose, told},
+};
+
+pub(super) fn verify(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {
+    told(as_json, held_to_lock(whose, as_json))
+}
+
+fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {
+    let door = whose.look()?;
+    let skills = door.shelf.state()?.lock.skills.len();
+    let problems = door.shelf.verify(&door.trust)?;
+    if as_json {
+        output::json(&json!({
+            "lock": door.shelf.root().join(savoir_package::lock::FILE),
+            "skills": skills,
+            "ok": problems.is_empty(),
+            "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let mut text = String::new();
+        for problem in &problems {
+            text.push_str(&output::harmless(&door.short(&problem.to_string())));
+            text.push('\n');
+        }
+        let end = match problems.len() {
+            0 => "every file is what savoir.lock says".to_owned(),
+            count => output::plural(count, "problem"),
+        };
+        output::text(&format!("{text}{}: {end}\n", output::plural(skills, "skill")))?;
+        if !problems.is_empty() {
+            output::note(
+                "`savoir sync` puts right what is missing; --force puts back what was edited",
+            );
+        }
+    }
+    Ok(ExitCode::from(problems.iter().map(severity).max().unwrap_or_default()))
+}
+
+fn severity(problem: &Problem) -> u8 {
+    match problem.fault {
+        Fault::Signature(_) | Fault::Tier { .. } => 3,
+        _ => 1,
+    }
+}
+
+fn problem(problem: &Problem) -> Value {
+    let file = match &problem.fault {
+        Fault::Changed(file) | Fault::Gone(file) | Fault::Additional(file) => Some(file),
+        _ => None,
+    };
+    json!({
+        "skill": problem.skill,
+        "folder": problem.folder,
+        "file": file,
+        "code": problem.fault.code(),
+        "text": problem.to_string(),
+    })
+}

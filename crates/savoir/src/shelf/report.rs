@@ -1,0 +1,119 @@
+//! What a plan did, or would do.
+
+use std::fmt::Write as _;
+
+use savoir_package::{
+    lock::{Growth, Wish},
+    shelf::{Change, Plan},
+};
+use savoir_skill::convert::How;
+use serde_json::{Value, json};
+
+use super::Door;
+use crate::{error::CommandError, output};
+
+/// How a plan is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    /// As JSON.
+    pub(crate) json: bool,
+    /// Whether it was made true.
+    pub(crate) done: bool,
+}
+
+impl Report {
+    /// Prints what a plan did, and something more for programs.
+    pub(crate) fn print(
+        self,
+        door: &Door,
+        plan: &Plan,
+        mut more: serde_json::Map<String, Value>,
+    ) -> Result<(), CommandError> {
+        if self.json {
+            let changes: Vec<Value> = plan.changes().iter().map(change).collect();
+            more.insert("done".into(), self.done.into());
+            more.insert("changes".into(), changes.into());
+            more.insert("wants_more".into(), plan.growth().iter().map(growth).collect());
+            return output::json(&more);
+        }
+        let mut text = String::new();
+        for change in plan.changes().iter().filter(|change| !is_faithful(change)) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", output::harmless(&door.short(&change.to_string())));
+            losses(change, &mut text);
+        }
+        if plan.changes().is_empty() {
+            text.push_str(if plan.is_empty() { "nothing to do\n" } else { "done\n" });
+        }
+        output::text(&text)
+    }
+}
+
+/// Whether a change is only that a skill was converted without a loss.
+fn is_faithful(change: &Change) -> bool {
+    let Change::Converted { report, .. } = change else { return false };
+    !report.iter().any(|field| matches!(field.how, How::Approximated | How::Dropped))
+}
+
+/// What a conversion loses.
+fn losses(change: &Change, text: &mut String) {
+    let Change::Converted { report, .. } = change else { return };
+    for field in report.iter().filter(|field| matches!(field.how, How::Approximated | How::Dropped))
+    {
+        let how = if field.how == How::Dropped { "is dropped" } else { "is approximated" };
+        let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
+        let _ = writeln!(text, "  {}", output::harmless(&format!("{} {how}{why}", field.field)));
+    }
+}
+
+fn change(change: &Change) -> Value {
+    let mut value = match change {
+        Change::New { name, version, agents } => {
+            json!({ "change": "new", "name": name, "version": version.to_string(), "agents": agents })
+        }
+        Change::Updated { name, from, to } => {
+            json!({ "change": "updated", "name": name, "from": from.to_string(), "to": to.to_string() })
+        }
+        Change::Further { name, agents } => {
+            json!({ "change": "further", "name": name, "agents": agents })
+        }
+        Change::Removed { name, version } => {
+            json!({ "change": "removed", "name": name, "version": version.to_string() })
+        }
+        Change::StillNeeded { name, by } => {
+            json!({ "change": "still_needed", "name": name, "by": by })
+        }
+        Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
+        Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
+        Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),
+        Change::Left(folder) => json!({ "change": "left", "folder": folder }),
+        Change::Merged { folder, file } => {
+            json!({ "change": "merged", "folder": folder, "file": file })
+        }
+        Change::Conflict { folder, file, places } => {
+            json!({ "change": "conflict", "folder": folder, "file": file, "places": places })
+        }
+        Change::Kept { folder, file } => {
+            json!({ "change": "kept", "folder": folder, "file": file })
+        }
+        Change::Converted { name, agent, report } => {
+            json!({ "change": "converted", "name": name, "agent": agent, "report": report })
+        }
+    };
+    value["text"] = change.to_string().into();
+    value
+}
+
+fn growth(growth: &Growth) -> Value {
+    let (kind, word) = match &growth.wish {
+        Wish::Permission(permission) => ("permission", permission.to_string()),
+        Wish::Tool(tool) => ("tool", tool.clone()),
+    };
+    json!({
+        "name": growth.skill,
+        "from": growth.from.to_string(),
+        "to": growth.to.to_string(),
+        "kind": kind,
+        "accept": word,
+    })
+}

@@ -1,0 +1,342 @@
+//! `install`, `sync`, `update`, `remove`, `undo` and `verify`, on a machine that is made up.
+
+mod bad;
+mod git;
+
+use std::fs;
+
+use crate::support::{GOOD, Sandbox, Transcript};
+
+/// A machine with one user, who has Claude Code, and one project.
+struct Machine {
+    sandbox: Sandbox,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { sandbox: Sandbox::new() };
+        for folder in ["home/.claude", "project/.git", "elsewhere"] {
+            fs::create_dir_all(machine.sandbox.path(folder)).expect("a folder");
+        }
+        machine
+    }
+
+    fn run(&self, args: &[&str]) -> Transcript {
+        self.sandbox.run_as("home", "project", args)
+    }
+
+    /// Runs it, and expects that it ends well.
+    fn well(&self, args: &[&str]) -> Transcript {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran}");
+        ran
+    }
+
+    fn skill(&self, folder: &str, version: &str, body: &str) {
+        self.declared(folder, version, "", body);
+    }
+
+    /// A skill with more in its head.
+    fn declared(&self, folder: &str, version: &str, head: &str, body: &str) {
+        let name = folder.rsplit('/').next().expect("a name");
+        let text = format!(
+            "---\nname: {name}\ndescription: Does {name}. Use when needed.\nversion: \"{version}\"\n\
+             {head}---\n\n# {name}\n\n{body}\n"
+        );
+        self.sandbox.write(&format!("{folder}/SKILL.md"), text);
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.sandbox.path(path).exists()
+    }
+
+    fn read(&self, path: &str) -> String {
+        self.sandbox.read(path)
+    }
+
+    /// A project with `pdf` installed from a folder.
+    fn with_pdf() -> Self {
+        let machine = Self::new();
+        machine.skill("elsewhere/pdf", "1.0.0", "one\ntwo\nthree\nfour\nfive");
+        machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+        machine
+    }
+}
+
+const PDF: &str = "project/.claude/skills/pdf/SKILL.md";
+
+#[test]
+fn nothing_is_installed_that_nobody_agreed_to() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let refused = machine.run(&["install", "../elsewhere/pdf"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("nobody vouches for `pdf`"), "{refused}");
+    assert!(refused.stderr.contains("--allow-experimental"), "{refused}");
+    // Agreeing to something else is not agreeing to this.
+    assert_eq!(machine.run(&["install", "../elsewhere/pdf", "--yes"]).code, 3);
+    for path in ["project/savoir.toml", "project/savoir.lock", "project/.claude"] {
+        assert!(!machine.has(path), "{path}");
+    }
+}
+
+#[test]
+fn a_folder_is_installed_listed_checked_and_taken_back() {
+    let machine = Machine::with_pdf();
+    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
+    assert_eq!(
+        machine.read("project/savoir.toml"),
+        "[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
+    );
+    let lock = machine.read("project/savoir.lock");
+    for line in ["source = \"path+../elsewhere/pdf\"", "agents = [\"claude-code\"]"] {
+        assert!(lock.contains(line), "{lock}");
+    }
+    let listed = machine.well(&["list", "--long"]);
+    assert!(listed.stdout.contains("unmodified"), "{listed}");
+    assert_eq!(machine.well(&["verify"]).stdout, "1 skill: every file is what savoir.lock says\n");
+    assert_eq!(
+        machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]).stdout,
+        "nothing to do\n"
+    );
+    machine.well(&["undo"]);
+    for path in ["project/savoir.toml", "project/savoir.lock", "project/.claude"] {
+        assert!(!machine.has(path), "{path}");
+    }
+    let nothing = machine.run(&["undo"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""), "{nothing}");
+}
+
+#[test]
+fn programs_get_json() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let refused = machine.run(&["install", "../elsewhere/pdf", "--json"]);
+    assert_eq!((refused.code, &refused.json()["error"]["code"]), (3, &"experimental".into()));
+    let dry = ["install", "../elsewhere/pdf", "--json", "--allow-experimental", "--dry-run"];
+    let told = machine.well(&dry).json();
+    assert_eq!((&told["done"], machine.has("project/savoir.lock")), (&false.into(), false));
+    let told = machine.well(&dry[..4]).json();
+    assert_eq!(told["done"], true);
+    assert_eq!(told["changes"][0]["change"], "new");
+    assert_eq!(told["changes"][0]["agents"][0], "claude-code");
+    assert_eq!(told["skills"][0]["tier"], "experimental");
+    assert_eq!(machine.well(&["verify", "--json"]).json()["ok"], true);
+    assert_eq!(machine.well(&["sync", "--check", "--json"]).json()["in_sync"], true);
+    let told = machine.well(&["remove", "pdf", "--json"]).json();
+    assert_eq!(told["changes"][0]["change"], "removed");
+}
+
+#[test]
+fn of_several_skills_some_are_chosen() {
+    let machine = Machine::new();
+    for name in ["pdf", "notes", "mail"] {
+        machine.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
+    }
+    let source = "../elsewhere/skills";
+    let listed = machine.well(&["install", source, "--list"]);
+    assert_eq!(listed.stdout.lines().count(), 4, "{listed}");
+    let open = machine.run(&["install", source, "--allow-experimental"]);
+    assert_eq!(open.code, 2, "{open}");
+    assert!(open.stderr.contains("3 skills: mail, notes, pdf"), "{open}");
+    let unknown = machine.run(&["install", source, "--skill", "mial", "--allow-experimental"]);
+    assert!(
+        unknown.code == 2 && unknown.stderr.contains("there are mail, notes, pdf"),
+        "{unknown}"
+    );
+    machine.well(&["add", source, "--skill", "pdf,mail", "--allow-experimental"]);
+    let there = |name: &str| machine.has(&format!("project/.claude/skills/{name}"));
+    assert_eq!((there("pdf"), there("mail"), there("notes")), (true, true, false));
+    machine.well(&["install", source, "--all", "--allow-experimental"]);
+    assert!(there("notes"));
+}
+
+#[test]
+fn each_agent_gets_its_own_and_can_lose_it() {
+    let machine = Machine::new();
+    machine.sandbox.write("elsewhere/tea.md", "# Tea\n\nGreen tea wants water of 80 degrees.\n");
+    let install =
+        ["install", "../elsewhere/tea.md", "--allow-experimental", "--agent", "claude-code,codex"];
+    machine.well(&install);
+    let (claude, codex) =
+        ("project/.claude/skills/tea/SKILL.md", "project/.agents/skills/tea/SKILL.md");
+    assert!(machine.read(claude).starts_with("---\nname: tea\n"), "prose is converted");
+    assert!(machine.has(codex));
+    let listed = machine.well(&["list", "--long"]);
+    assert!(
+        !listed.stdout.contains("modified  ") || listed.stdout.contains("unmodified"),
+        "{listed}"
+    );
+    machine.well(&["status", "--check"]);
+    machine.well(&["remove", "tea", "--agent", "codex"]);
+    assert!(machine.has(claude) && !machine.has(codex));
+    assert!(machine.read("project/savoir.toml").contains("tea"));
+    machine.well(&["remove", "tea", "--agent", "claude-code"]);
+    assert!(!machine.has(claude));
+    assert!(!machine.read("project/savoir.toml").contains("tea"));
+    let gone = machine.run(&["remove", "tea"]);
+    assert!(gone.code == 2 && gone.stderr.contains("`tea` is not installed here"), "{gone}");
+}
+
+#[test]
+fn skills_of_a_person_are_seen_everywhere() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.well(&["install", "../elsewhere/pdf", "--global", "--allow-experimental"]);
+    assert!(machine.has("home/.claude/skills/pdf/SKILL.md"));
+    assert!(machine.has("home/.config/savoir/savoir.lock"));
+    assert!(!machine.has("project/savoir.lock"));
+    machine.well(&["verify", "--global"]);
+    let home = machine.sandbox.run_as("home", "home", &["install", "../elsewhere/pdf"]);
+    assert!(home.code == 2 && home.stderr.contains("--global"), "{home}");
+}
+
+#[test]
+fn what_a_skill_needs_comes_with_it() {
+    let machine = Machine::new();
+    let needs = "dependencies:\n  skills: [\"paper@^1.0\"]\n";
+    machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
+    machine.declared("elsewhere/s/paper", "1.2.0", "", "Fold it.");
+    let alone =
+        machine.run(&["install", "../elsewhere/s", "--skill", "pdf", "--allow-experimental"]);
+    // Nobody vouches for `paper`, so it is not taken along unasked.
+    assert_eq!(alone.code, 3, "{alone}");
+    assert!(alone.stderr.contains("paper"), "{alone}");
+    machine.well(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
+    let stays = machine.well(&["remove", "paper"]);
+    assert!(stays.stdout.contains("`paper` stays, since it is needed by pdf"), "{stays}");
+    machine.well(&["remove", "pdf", "paper"]);
+    for name in ["pdf", "paper"] {
+        assert!(!machine.has(&format!("project/.claude/skills/{name}")), "{name} is left");
+    }
+}
+
+#[test]
+fn the_disk_becomes_what_the_lock_says() {
+    let machine = Machine::with_pdf();
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    let differs = machine.run(&["sync", "--check"]);
+    assert_eq!((differs.code, machine.has(PDF)), (1, false), "{differs}");
+    let mended = machine.well(&["sync", "--frozen"]);
+    assert_eq!(mended.stdout, ".claude/skills/pdf is put right\n");
+    assert!(machine.has(PDF));
+    // Edits stay, and are told.
+    machine.sandbox.write(PDF, GOOD);
+    let left = machine.well(&["sync"]);
+    assert!(left.stdout.contains("was edited and stays as it is"), "{left}");
+    let faults = machine.run(&["verify"]);
+    assert_eq!(faults.code, 1);
+    assert!(faults.stdout.contains(".claude/skills/pdf/SKILL.md was changed"), "{faults}");
+    machine.well(&["sync", "--force"]);
+    machine.well(&["verify"]);
+    machine.well(&["undo"]);
+    assert_eq!(machine.read(PDF), GOOD, "nothing is lost");
+}
+
+#[test]
+fn a_lock_that_does_not_fit_is_made_to_fit_or_refused() {
+    let machine = Machine::with_pdf();
+    machine.skill("elsewhere/notes", "1.0.0", "Write it.");
+    let mut manifest = machine.read("project/savoir.toml");
+    manifest.push_str("notes = { path = \"../elsewhere/notes\" }\n");
+    machine.sandbox.write("project/savoir.toml", &manifest);
+    for frozen in [["sync", "--frozen"], ["install", "--frozen"]] {
+        let stale = machine.run(&frozen);
+        assert_eq!(stale.code, 1, "{stale}");
+        assert!(stale.stderr.contains("`notes` is not in the lock"), "{stale}");
+    }
+    assert_eq!(machine.run(&["sync"]).code, 3, "nobody vouches for it");
+    machine.well(&["sync", "--allow-experimental"]);
+    assert!(machine.has("project/.claude/skills/notes/SKILL.md"));
+    assert_eq!(machine.read("project/savoir.toml"), manifest);
+    machine.well(&["sync", "--frozen"]);
+    // What nothing asks for any more goes.
+    machine.sandbox.write("project/savoir.toml", "[skills]\n");
+    machine.well(&["sync"]);
+    assert!(!machine.has("project/.claude/skills/notes"));
+    assert!(!machine.has(PDF));
+}
+
+#[test]
+fn updates_merge_with_edits() {
+    let machine = Machine::with_pdf();
+    let edited = machine.read(PDF).replace("one", "one, by me");
+    machine.sandbox.write(PDF, &edited);
+    machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nfive and a half");
+    let looked = machine.well(&["update"]);
+    assert!(looked.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{looked}");
+    assert_eq!(machine.read(PDF), edited, "looking changes nothing");
+    let shown = machine.well(&["update", "pdf", "--diff"]);
+    assert!(shown.stderr.contains("+five and a half"), "{shown}");
+    let merged = machine.read(PDF);
+    assert!(merged.contains("one, by me") && merged.contains("five and a half"), "{merged}");
+    machine.well(&["undo"]);
+    assert_eq!(machine.read(PDF), edited);
+    // The same line on both sides is for a person to decide.
+    machine.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
+    let conflict = machine.well(&["update", "--all"]);
+    assert!(conflict.stdout.contains("has 1 place to decide"), "{conflict}");
+    let marked = machine.read(PDF);
+    assert!(marked.contains("<<<<<<<") && marked.contains("one, by them"), "{marked}");
+    machine.well(&["undo"]);
+    assert_eq!(machine.read(PDF), edited);
+}
+
+#[test]
+fn rights_do_not_grow_silently() {
+    let machine = Machine::new();
+    let tool = "allowed-tools: Read\n";
+    machine.declared("elsewhere/pdf", "1.0.0", tool, "Read it.");
+    machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+    machine.declared("elsewhere/pdf", "1.1.0", "allowed-tools: Read Bash\n", "Read it.");
+    let before = machine.read(PDF);
+    let refused = machine.run(&["update", "pdf", "--yes"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("wants the tool `Bash`"), "{refused}");
+    assert!(refused.stderr.contains("--accept Bash"), "{refused}");
+    // Asking for it anew is no way around.
+    let again = machine.run(&["install", "../elsewhere/pdf", "--allow-experimental", "--force"]);
+    assert_eq!(again.code, 3, "{again}");
+    assert_eq!(machine.read(PDF), before);
+    let other = machine.run(&["update", "pdf", "--accept", "Write"]);
+    assert_eq!(other.code, 3, "{other}");
+    machine.well(&["update", "pdf", "--accept", "Bash"]);
+    assert!(machine.read(PDF).contains("Bash"));
+}
+
+#[test]
+fn what_savoir_did_not_put_there_is_not_replaced() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.sandbox.write(PDF, GOOD);
+    let install = ["install", "../elsewhere/pdf", "--allow-experimental"];
+    let refused = machine.run(&install);
+    assert!(refused.code == 1 && refused.stderr.contains("--force"), "{refused}");
+    assert_eq!(machine.read(PDF), GOOD);
+    machine.well(&[&install[..], &["--force"]].concat());
+    assert_ne!(machine.read(PDF), GOOD);
+    machine.well(&["undo"]);
+    assert_eq!(machine.read(PDF), GOOD);
+}
+
+#[test]
+fn two_at_once_both_come_through() {
+    let machine = Machine::new();
+    let names: Vec<String> = (0..8).map(|at| format!("skill-{at}")).collect();
+    for name in &names {
+        machine.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
+    }
+    std::thread::scope(|scope| {
+        for name in &names {
+            let source = format!("../elsewhere/{name}");
+            let machine = &machine;
+            scope.spawn(move || machine.well(&["install", &source, "--allow-experimental"]));
+        }
+    });
+    machine.well(&["verify"]);
+    let lock = machine.read("project/savoir.lock");
+    for name in &names {
+        assert!(lock.contains(&format!("name = \"{name}\"")), "{name}");
+        assert!(machine.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Skills out of a repository.
+
+use std::{fs, process::Command};
+
+use super::{Machine, PDF};
+
+impl Machine {
+    fn git(&self, args: &[&str]) -> String {
+        let ran = Command::new("git")
+            .args(["-c", "user.name=ada", "-c", "user.email=ada@host.example"])
+            .args(args)
+            .current_dir(self.sandbox.path("elsewhere/repo"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .expect("git runs");
+        assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// A machine with a repository that has three skills, and the address of it.
+    fn with_repository() -> (Self, String) {
+        let machine = Self::new();
+        for name in ["pdf", "notes", "mail"] {
+            machine.skill(&format!("elsewhere/repo/skills/{name}"), "1.0.0", "one\ntwo\nthree");
+        }
+        machine.git(&["init", "-q", "-b", "main", "."]);
+        machine.commit("first");
+        let url = format!("file://{}", machine.sandbox.path("elsewhere/repo").display());
+        (machine, url)
+    }
+
+    fn commit(&self, message: &str) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+}
+
+#[test]
+fn a_branch_is_followed_and_the_lock_holds_the_commit() {
+    let (machine, url) = Machine::with_repository();
+    let first = machine.git(&["rev-parse", "HEAD"]);
+    let listed = machine.well(&["install", &url, "--list", "--json"]).json();
+    assert_eq!(listed["sources"][0]["skills"].as_array().map(Vec::len), Some(3));
+    machine.well(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
+    assert!(machine.read("project/savoir.lock").contains(&first));
+    let manifest = machine.read("project/savoir.toml");
+    assert!(manifest.contains("path = \"skills/pdf\""), "{manifest}");
+    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
+    let second = machine.commit("second");
+    // Whoever clones the project gets the commit of the lock.
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
+    machine.well(&["sync", "--frozen"]);
+    assert!(!machine.read(PDF).contains("four"));
+    let updated = machine.well(&["update", "--all"]);
+    assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(machine.read("project/savoir.lock").contains(&second));
+    assert!(machine.read(PDF).contains("four"));
+}
+
+#[test]
+fn a_tag_that_moved_is_noticed() {
+    let (machine, url) = Machine::with_repository();
+    machine.git(&["tag", "v1"]);
+    machine.well(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
+    machine.skill("elsewhere/repo/skills/pdf", "1.0.0", "Something else.");
+    machine.commit("moved");
+    machine.git(&["tag", "-f", "v1"]);
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
+    fs::remove_dir_all(machine.sandbox.path("home/.cache/savoir")).expect("it was there");
+    let moved = machine.run(&["sync"]);
+    assert!(moved.stderr.contains("the tag `v1`") && moved.stderr.contains("was moved"), "{moved}");
+    assert_ne!(moved.code, 0, "{moved}");
+    assert!(!machine.has(PDF));
+}
+
+#[test]
+fn a_skill_that_left_its_repository() {
+    let (machine, url) = Machine::with_repository();
+    machine.well(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
+    machine.git(&["rm", "-q", "-r", "skills/pdf"]);
+    machine.commit("gone");
+    let gone = machine.run(&["update", "pdf"]);
+    assert!(gone.code == 1 && gone.stderr.contains("pdf"), "{gone}");
+    assert!(machine.has(PDF));
+}
