@@ -22,7 +22,7 @@ const SIDE_FILE: &str = "agents/openai.yaml";
 /// What a skill's files say about it.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// Its name, which is that of its folder, too.
+    /// Its name, which is that of its folder, too: as it calls itself, where a folder can be called so.
     pub name: String,
     /// Its version; 0.0.0 where it has none.
     pub version: Version,
@@ -99,12 +99,11 @@ impl Card {
             return Err(invalid(&reading));
         }
         let skill = &reading.skill;
-        let name = if skill.name.is_empty() { called } else { &skill.name };
-        check_name(name).map_err(CardError::Name)?;
+        let name = name(&skill.name, called)?;
         let needs: Result<Vec<SkillRef>, CardError> =
             skill.requirements.skills.iter().map(|text| need(text)).collect();
         Ok(Self {
-            name: name.to_owned(),
+            name,
             version: version(skill.version.as_deref()),
             dialect: skill.dialect,
             description: skill.description.clone(),
@@ -116,8 +115,13 @@ impl Card {
         })
     }
 
+    /// The name as SKILL.md has it, which is what is signed.
+    pub(crate) fn written_name(&self) -> &str {
+        &self.reading.skill.name
+    }
+
     /// The version as SKILL.md has it, which is what is signed.
-    pub(crate) fn written_version(&self) -> &str {
+    pub fn written_version(&self) -> &str {
         self.reading.skill.version.as_deref().unwrap_or_default()
     }
 }
@@ -153,6 +157,16 @@ fn invalid(reading: &Reading) -> CardError {
     };
     let line = reading.document.source().position(error.span.start).line;
     CardError::Invalid { message: error.message.clone(), line }
+}
+
+/// Some skills call themselves by a title, such as `Site Shots`; then the name of their folder counts.
+fn name(written: &str, called: &str) -> Result<String, CardError> {
+    let written = if written.is_empty() { called } else { written };
+    match check_name(written) {
+        Ok(()) => Ok(written.to_owned()),
+        Err(_) if check_name(called).is_ok() => Ok(called.to_owned()),
+        Err(why) => Err(CardError::Name(why)),
+    }
 }
 
 /// Dialects that do not care write all sorts of versions; what is none is as good as missing.

@@ -41,6 +41,9 @@ use std::path::PathBuf;
 use savoir_skill::version::VersionRange;
 use url::Url;
 
+use self::layout::last_part;
+use crate::manifest::check_name;
+
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};
 pub use fetcher::{Fetcher, Progress, Settings, Watcher};
@@ -96,4 +99,23 @@ pub struct Offer {
     pub description: Option<String>,
     /// Its exact origin.
     pub place: Place,
+}
+
+impl Offer {
+    /// What its folder is called where it is installed, unless its files say otherwise: its name, or,
+    /// if that is a title such as `Site Shots`, the name of the folder that it comes from.
+    pub fn called(&self) -> &str {
+        if check_name(&self.name).is_ok() {
+            return &self.name;
+        }
+        let folder = match &self.place {
+            Place::Path { path, inside } if inside.is_empty() => {
+                path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
+            }
+            Place::Path { inside, .. } | Place::Url { inside, .. } => last_part(inside),
+            Place::Git(place) => last_part(&place.path),
+            Place::WellKnown { name, .. } => name,
+        };
+        if check_name(folder).is_ok() { folder } else { &self.name }
+    }
 }

@@ -22,6 +22,7 @@ use savoir_package::{
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
     manifest::Scope,
 };
+use savoir_skill::folder::is_skill_file;
 
 pub(crate) use self::{
     own::{Locked, Written},
@@ -128,9 +129,11 @@ impl Installed {
         let is_here = |written: &&Written| written.paths().any(|path| path == entry.path());
         let agent = locked.written.iter().find(is_here)?.agent;
         let expected = self.shelf(locked)?.expected(&locked.name, &locked.skill, agent).ok()?;
-        let Some(expected) = expected else { return Some(Drift::Unknown(Unsure::Converted)) };
-        let same = Tree::read(entry.path()).ok()?.integrity() == expected;
-        same.then_some(Drift::Unmodified)
+        let there = Tree::read(entry.path()).ok()?;
+        match expected {
+            Some(expected) => (there.integrity() == expected).then_some(Drift::Unmodified),
+            None => is_converted(&there).then_some(Drift::Unknown(Unsure::Converted)),
+        }
     }
 
     fn shelf(&self, locked: &Locked) -> Option<Shelf> {
@@ -163,6 +166,12 @@ impl Installed {
         }
         below(&self.home).map_or(text, |rest| Cow::Owned(format!("~/{rest}")))
     }
+}
+
+/// Whether a skill was written in another dialect than it was fetched in.
+fn is_converted(tree: &Tree) -> bool {
+    let file = tree.files().find(|(path, _)| is_skill_file(path));
+    file.is_some_and(|(_, file)| String::from_utf8_lossy(&file.bytes).contains("savoir-from:"))
 }
 
 /// The home of the user.

@@ -113,7 +113,7 @@ impl Ready {
         let Arrival { tree, called, source, why } = arrival;
         let card = Card::read(&tree, &called)
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
-        let attestation = trust::verify(&tree, &card.name, card.written_version(), trust)
+        let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
         let tier = tier(&card, &attestation);
         let report = scan::scan(&tree);

@@ -136,7 +136,7 @@ impl Check<'_> {
                 return Ok(None);
             }
         };
-        match trust::verify(&tree, &card.name, card.written_version(), self.trust) {
+        match trust::verify(&tree, card.written_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(None, Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = tier(&card, &attestation);
@@ -199,7 +199,7 @@ impl Check<'_> {
 
     /// The signature in a folder is another one than the kept one.
     fn signature(&mut self, target: &Target, card: &Card, there: &Tree) {
-        match trust::verify(there, &card.name, card.written_version(), self.trust) {
+        match trust::verify(there, card.written_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = tier(card, &attestation);

@@ -61,14 +61,14 @@ pub(super) fn sync(
     manner: Manner,
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
-    let stale = door.shelf.state()?.stale();
-    if frozen && !stale.is_empty() {
-        return Err(out_of_date(&stale));
+    let state = door.shelf.state()?;
+    let missing = state.stale();
+    if frozen && !missing.is_empty() {
+        return Err(out_of_date(&missing));
     }
     let edits = manner.edits();
-    if !stale.is_empty() {
-        let state = door.shelf.state()?;
-        let ready = door.missing(&stale)?;
+    if !missing.is_empty() {
+        let ready = door.missing(&missing)?;
         consent.to(&ready, &state.lock)?;
         let agents = door.agents(agents, &state.manifest)?;
         let install = Install { agents, edits, ..Install::default() };
@@ -87,7 +87,7 @@ pub(super) fn sync(
         }
     }
     let (plan, done) = door.carry_out(|| plan(door, edits), |_| Ok(!manner.dry_run))?;
-    if manner.json || stale.is_empty() || !plan.is_empty() {
+    if manner.json || missing.is_empty() || !plan.is_empty() {
         Report { json: manner.json, done }.print(door, &plan, Map::new())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -27,7 +27,12 @@ impl Door {
         let mut arrivals = Vec::with_capacity(fetched.len());
         for (tree, (offer, why)) in fetched.into_iter().zip(wanted) {
             let source = locked_source(&offer.place, self.shelf.root())?;
-            arrivals.push(Arrival { tree, called: offer.name.clone(), source, why: why.clone() });
+            arrivals.push(Arrival {
+                tree,
+                called: offer.called().to_owned(),
+                source,
+                why: why.clone(),
+            });
         }
         self.check(&arrivals)
     }

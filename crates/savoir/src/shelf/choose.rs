@@ -54,7 +54,7 @@ impl Choice {
         let offers: Vec<&Offer> = stalls.iter().flat_map(|stall| &stall.offers).collect();
         let mut chosen: Vec<Offer> = Vec::new();
         for name in &self.skill {
-            let found = offers.iter().filter(|offer| offer.name == *name);
+            let found = offers.iter().filter(|offer| offer.name == *name || offer.called() == name);
             let before = chosen.len();
             chosen.extend(found.map(|offer| (*offer).clone()));
             if chosen.len() == before {

@@ -196,8 +196,9 @@ fn page(open: &[Open<'_>]) -> String {
 fn heading(page: &mut String, ready: &Ready) {
     let bold = Style::new().bold();
     let card = &ready.card;
-    let title = format!("{} {}", card.name, card.version);
-    let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(&title));
+    let version = card.written_version();
+    let title = format!("{} {version}", card.name);
+    let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
 }
 
 fn tell(page: &mut String, ready: &Ready) {

@@ -28,7 +28,7 @@ impl Door {
         self.doing(&format!("looking for {name}"));
         let source = self.source(wanted)?;
         let mut offers = self.wait(self.fetcher.offers(&source))?;
-        if let Some(at) = offers.iter().position(|offer| offer.name == name) {
+        if let Some(at) = offers.iter().position(|offer| offer.called() == name) {
             return Ok(offers.swap_remove(at));
         }
         Err(CommandError::findings(format!("`{name}` is not where savoir.toml says")))

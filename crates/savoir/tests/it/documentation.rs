@@ -3,7 +3,8 @@
 //! A block ```` ```console ```` holds commands after `$ ` and what they print. The commands of one
 //! page run in order in one folder that begins with a copy of `examples/` and of `docs/samples/`. A
 //! line `...` stands for any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are
-//! run. What looks at the whole machine looks at `docs/samples/machine`.
+//! run. What looks at the whole machine looks at `docs/samples/machine`; what installs does so in that
+//! folder, for the person of that machine.
 
 use std::{
     fs,
@@ -73,6 +74,12 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
                 // The skills and agents of whoever runs the tests are not those of the page.
                 Some(&("list" | "status" | "info")) => {
                     sandbox.run_as("samples/machine/home", "samples/machine/project", &args)
+                }
+                Some(&("install" | "sync" | "update" | "remove" | "undo" | "adopt")) => {
+                    sandbox.run_as("samples/machine/home", "", &args)
+                }
+                Some(&"verify") if args.len() == 1 => {
+                    sandbox.run_as("samples/machine/home", "", &args)
                 }
                 _ => sandbox.run(&args),
             };

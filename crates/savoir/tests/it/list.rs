@@ -255,12 +255,12 @@ fn skills_of_savoir_are_held_to_its_locks() {
         "{run}"
     );
     assert!(run.stdout.ends_with("3 skills: 3 unmodified; 1 missing\n"), "{run}");
-    // What was written for an agent with another dialect is not what the lock holds.
+    // Nothing of it is kept, and neither was converted: both were changed.
     machine.write("project/.claude/skills/maps/more.md", "x");
     machine.write("project/.agents/skills/maps/more.md", "x");
     let long = machine.run(&["list", "maps", "--long", "--json"]).json();
     let states = [&long["skills"][0]["state"], &long["skills"][1]["state"]];
-    assert_eq!(states, [&json!("modified"), &json!("unknown")], "{long:#}");
+    assert_eq!(states, [&json!("modified"), &json!("modified")], "{long:#}");
     assert_eq!(long["skills"][0]["source"], "registry+https://skills.example.com");
     let info = machine.run(&["info", "mail"]).stdout;
     assert!(info.contains("locked by      ~/.config/savoir/savoir.lock\n"), "{info}");

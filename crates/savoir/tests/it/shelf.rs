@@ -179,6 +179,19 @@ fn each_agent_gets_its_own_and_can_lose_it() {
 }
 
 #[test]
+fn a_skill_with_a_title_is_called_after_its_folder() {
+    let machine = Machine::new();
+    let text = "---\nname: Site Shots\ndescription: Takes pictures of pages.\n\
+                metadata: {\"openclaw\": {\"emoji\": \"x\"}}\n---\nTake them.\n";
+    machine.sandbox.write("elsewhere/site-shots/SKILL.md", text);
+    machine.well(&["install", "../elsewhere/site-shots", "--allow-experimental"]);
+    assert_eq!(machine.read("project/.claude/skills/site-shots/SKILL.md"), text);
+    machine.well(&["verify"]);
+    machine.well(&["sync", "--frozen"]);
+    assert_eq!(machine.well(&["update", "site-shots"]).stdout, "nothing to do\n");
+}
+
+#[test]
 fn skills_of_a_person_are_seen_everywhere() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");

@@ -33,6 +33,7 @@ fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> 
             text.push('\n');
         }
         let end = match problems.len() {
+            0 if skills == 0 => "there is nothing that savoir.lock says".to_owned(),
             0 => "every file is what savoir.lock says".to_owned(),
             count => output::plural(count, "problem"),
         };
