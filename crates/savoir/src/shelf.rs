@@ -13,7 +13,7 @@ mod report;
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Once},
 };
 
 use savoir_engine::Home;
@@ -40,8 +40,9 @@ use crate::{config, error::CommandError, installed, output, runtime, trust::Keyr
 /// The folder of the store and the journal, in that of the data.
 pub(crate) const FOLDER: &str = "shelf";
 
-/// How often a change is planned anew when others change the same skills meanwhile.
-const TRIES: usize = 5;
+/// How often a change is planned anew when others change the same skills meanwhile: a build may begin
+/// dozens of them at once.
+const TRIES: usize = 100;
 
 /// The agent whose folder most others read, for machines on which none is found.
 const COMMON: &str = "universal";
@@ -240,7 +241,8 @@ impl Door {
 }
 
 fn waiting() {
-    output::note("another savoir changes skills at the moment; waiting for it");
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| output::note("another savoir changes skills at the moment; waiting for it"));
 }
 
 /// Prints a failure as JSON, too, where a program listens.

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use savoir_package::{
+    ShelfError,
     lock::LockedSkill,
     resolve::IndexError,
-    shelf::{Change, Edits, Install, Plan, Stale},
+    shelf::{Arrival, Change, Edits, Install, Plan, Ready, Stale, Why},
     source::Place,
 };
 use serde_json::{Map, Value, json};
@@ -86,21 +87,47 @@ pub(super) fn sync(
             Report { json: false, done }.print(door, &plan, Map::new())?;
         }
     }
-    let (plan, done) = door.carry_out(|| plan(door, edits), |_| Ok(!manner.dry_run))?;
+    let (plan, done) = door.carry_out(|| plan(door, consent, edits), |_| Ok(!manner.dry_run))?;
     if manner.json || missing.is_empty() || !plan.is_empty() {
         Report { json: manner.json, done }.print(door, &plan, Map::new())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(door: &Door, edits: Edits) -> Result<Plan, CommandError> {
+/// What is fetched again is scanned, too: the lock may be somebody else's, and rules are learnt.
+fn plan(door: &Door, consent: &Consent, edits: Edits) -> Result<Plan, CommandError> {
+    let mut refused = None;
     let mut fetch = |name: &str, locked: &LockedSkill| {
         door.doing(&format!("fetching {name}"));
-        let place = Place::parse(&locked.source.to_string(), door.shelf.root());
-        let tree = place.map(|place| door.wait(door.fetcher.fetch_locked(&place)));
-        tree.and_then(|tree| tree).map_err(|error| Box::new(error) as IndexError)
+        let checked = fetched(door, name, locked).and_then(|ready| {
+            consent.refuse(std::slice::from_ref(&ready))?;
+            Ok(ready.tree)
+        });
+        checked.map_err(|error| {
+            let told = IndexError::from(error.to_string());
+            refused = Some(error);
+            told
+        })
     };
-    Ok(door.shelf.sync(edits, &mut fetch)?)
+    let plan = door.shelf.sync(edits, &mut fetch);
+    door.done();
+    match refused {
+        Some(error) => Err(error),
+        None => Ok(plan?),
+    }
+}
+
+fn fetched(door: &Door, name: &str, locked: &LockedSkill) -> Result<Ready, CommandError> {
+    let source = locked.source.clone();
+    let place = Place::parse(&source.to_string(), door.shelf.root())?;
+    let tree = door.wait(door.fetcher.fetch_locked(&place))?;
+    let found = tree.integrity();
+    if found != locked.integrity {
+        let (name, locked) = (name.to_owned(), locked.integrity.clone());
+        return Err(ShelfError::Integrity { name, locked, found }.into());
+    }
+    let arrival = Arrival { tree, called: name.to_owned(), source, why: Why::Newer };
+    Ok(Ready::check(arrival, &door.trust)?)
 }
 
 fn out_of_date(stale: &[Stale]) -> CommandError {
@@ -114,7 +141,7 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.look()?;
     let stale = door.shelf.state()?.stale();
-    let plan = plan(&door, args.manner.edits())?;
+    let plan = plan(&door, &args.consent, args.manner.edits())?;
     door.done();
     let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
     let differs = !stale.is_empty() || !plan.is_empty() || left;

@@ -61,7 +61,7 @@ impl Consent {
     }
 
     /// What the scan blocks is not asked about: whoever wants it all the same names it.
-    fn refuse(&self, ready: &[Ready]) -> Result<(), CommandError> {
+    pub(crate) fn refuse(&self, ready: &[Ready]) -> Result<(), CommandError> {
         let is_blocked = |ready: &&Ready| {
             !ready.refusals().is_empty() && !self.allow_blocked.contains(&ready.card.name)
         };
