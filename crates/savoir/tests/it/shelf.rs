@@ -1,5 +1,6 @@
 //! `install`, `sync`, `update`, `remove`, `undo` and `verify`, on a machine that is made up.
 
+mod asked;
 mod bad;
 mod git;
 

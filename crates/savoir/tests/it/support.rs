@@ -1,5 +1,7 @@
 //! Running the program in a folder of its own.
 
+mod terminal;
+
 use std::{
     env,
     ffi::OsString,
@@ -100,6 +102,19 @@ impl Sandbox {
     /// What `savoir` prints here, without colour.
     pub(crate) fn run(&self, args: &[&str]) -> Transcript {
         Transcript::of(self.command(args))
+    }
+
+    /// The same as [`Self::run_as`] for somebody who sits before a terminal and types this.
+    pub(crate) fn type_as(
+        &self,
+        home: &str,
+        folder: &str,
+        args: &[&str],
+        typed: &str,
+    ) -> Transcript {
+        let mut command = self.command(args);
+        command.current_dir(self.path(folder)).env_clear().env("HOME", self.path(home));
+        terminal::run(command, typed)
     }
 
     /// The same for a user with a home of its own: neither the skills nor the agents of the person

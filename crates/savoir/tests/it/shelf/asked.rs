@@ -1,0 +1,66 @@
+//! What people are asked.
+
+use super::{Machine, PDF};
+use crate::support::Transcript;
+
+impl Machine {
+    /// Somebody sits before a terminal and types this.
+    fn typed(&self, args: &[&str], typed: &str) -> Transcript {
+        self.sandbox.type_as("home", "project", args, typed)
+    }
+}
+
+#[test]
+fn a_person_is_asked_once_and_can_say_no() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let install = ["install", "../elsewhere/pdf"];
+    for (typed, code) in [("\n", 3), ("n\n", 3), ("what?\nno\n", 3), ("\u{4}", 3), ("y\n", 0)] {
+        let ran = machine.typed(&install, typed);
+        assert_eq!(ran.code, code, "{typed:?}: {ran}");
+        assert!(ran.stderr.contains("by nobody: experimental"), "{ran}");
+        assert_eq!(ran.stderr.matches("Install 1 skill?").count(), 1, "{ran}");
+        assert_eq!(machine.has(PDF), code == 0, "{typed:?}");
+    }
+    let again = machine.typed(&["install", "../elsewhere/pdf", "--allow-experimental"], "");
+    assert!(again.code == 0 && !again.stderr.contains("Install"), "{again}");
+}
+
+#[test]
+fn a_person_chooses_of_several() {
+    let machine = Machine::new();
+    for name in ["mail", "notes", "pdf"] {
+        machine.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
+    }
+    let install = ["install", "../elsewhere/skills", "--allow-experimental"];
+    let none = machine.typed(&install, "\n");
+    assert!(none.code == 3 && none.stderr.contains("no skill was chosen"), "{none}");
+    let some = machine.typed(&install, "7\n1, pdf\n");
+    assert_eq!(some.code, 0, "{some}");
+    assert!(some.stderr.contains("That is no answer"), "{some}");
+    let there = |name: &str| machine.has(&format!("project/.claude/skills/{name}"));
+    assert_eq!((there("mail"), there("notes"), there("pdf")), (true, false, true));
+}
+
+#[test]
+fn an_update_is_shown_and_asked_about() {
+    let machine = Machine::with_pdf();
+    machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nsix");
+    let before = machine.read(PDF);
+    let no = machine.typed(&["update", "pdf"], "n\n");
+    assert!(no.stderr.contains("~ pdf/SKILL.md  +2 -2"), "{no}");
+    assert_eq!(machine.read(PDF), before);
+    let yes = machine.typed(&["update", "pdf"], "y\n");
+    assert_eq!(yes.code, 0, "{yes}");
+    assert!(machine.read(PDF).contains("six"));
+}
+
+#[test]
+fn names_cannot_act_on_a_terminal() {
+    let machine = Machine::new();
+    let text = "---\nname: pdf\ndescription: \"Reads\\e[2J\\e]0;owned\\a PDF\"\n---\nRead it.\n";
+    machine.sandbox.write("elsewhere/pdf/SKILL.md", text);
+    let shown = machine.typed(&["install", "../elsewhere/pdf"], "n\n");
+    assert!(!shown.stderr.contains("\u{1b}[2J") && !shown.stderr.contains("\u{1b}]"), "{shown}");
+    assert!(shown.stderr.contains("Reads"), "{shown}");
+}
