@@ -10,6 +10,8 @@
 //! ```
 //!
 //! `gaia-agent.yaml` has sets of skills besides, of which one is active.
+//!
+//! [`assemble`] puts an agent together from [`Offers`], and says what is wrong with the result.
 
 use std::{
     collections::BTreeMap,
@@ -31,11 +33,17 @@ use crate::{
     words,
 };
 
+mod assembly;
 mod composition;
 mod least;
+mod model;
+mod offers;
 
+pub use assembly::{Assembly, Finding, Grant, Level, Member, Role, ToolName, Wish, assemble};
 pub use composition::{Composition, Part};
-pub use least::AtLeast;
+pub use least::{AtLeast, NoLimit};
+pub use model::{Constraint, Model, Quantity, Status};
+pub use offers::{Experimental, Offer, Offers, Unusable, Way};
 
 /// Its names, the usual one first.
 pub const FILES: [&str; 2] = ["AGENT.yaml", "gaia-agent.yaml"];
@@ -162,6 +170,7 @@ impl AgentFile {
             skill: skill.skill.clone(),
             need: skill.need,
             version: None,
+            left_out: false,
             tools: Vec::new(),
         });
         Ok(Composition {
@@ -328,18 +337,17 @@ impl Reader<'_> {
             return Ok(ModelWish { default: Some(self.string(node)?), ..ModelWish::default() });
         }
         self.guess(node, &MODEL_KEYS);
-        let least = |key: &str, units: &[(char, u64)]| {
+        let least = |key: &str, read: fn(&str) -> Result<AtLeast, NoLimit>| {
             let Some(node) = node.get(key).filter(|node| !node.is_null(YAML)) else {
                 return Ok(None);
             };
             let text = node.text().ok_or_else(|| self.not(node, "a text"))?;
-            let least = AtLeast::parse(text, units);
-            least.map(Some).map_err(|error| self.wrong(node, error.to_string()))
+            read(text).map(Some).map_err(|error| self.wrong(node, error.to_string()))
         };
         Ok(ModelWish {
             default: node.get("default").map(|node| self.string(node)).transpose()?,
-            minimum: least("minimum", &least::PARAMETERS)?,
-            context: least("context", &least::TOKENS)?,
+            minimum: least("minimum", AtLeast::parameters)?,
+            context: least("context", AtLeast::tokens)?,
         })
     }
 

@@ -21,8 +21,15 @@ use crate::{
     place::{self, FileError, Text},
 };
 
+mod from_lock;
+
+pub use from_lock::{Files, Locks, from_lock, is_for_gaia};
+
 /// Its name.
 pub const FILE: &str = "skill-lock.json";
+
+/// The agent in whose folder it lies.
+pub const AGENT: &str = "gaia";
 
 /// The version of both formats.
 const FORMAT: u64 = 1;
@@ -220,6 +227,26 @@ impl GaiaLock {
         lock.write(path)?;
         drop(held);
         Ok(answer)
+    }
+
+    /// Whether it says nothing that a missing file would not say.
+    pub fn is_bare(&self) -> bool {
+        self.skills.is_empty() && self.unknown.is_empty()
+    }
+
+    /// Makes the same change here that leads from one lock to another; whatever that change does not
+    /// concern stays.
+    pub fn carry(&mut self, from: &Self, to: &Self) {
+        let names: BTreeSet<&String> = from.skills.keys().chain(to.skills.keys()).collect();
+        for name in names {
+            match (from.skills.get(name), to.skills.get(name)) {
+                (old, new) if old == new => {}
+                (_, Some(new)) => drop(self.skills.insert(name.clone(), new.clone())),
+                (_, None) => drop(self.skills.remove(name)),
+            }
+        }
+        // Both are written the same way, so the later one is the greater text.
+        self.generated_at = self.generated_at.take().max(to.generated_at.clone());
     }
 
     /// The text of the file.

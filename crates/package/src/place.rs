@@ -140,6 +140,25 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError>
     text.map(Some).map_err(|error| FileError::io(path, error))
 }
 
+/// How the names of files begin that are not finished yet, and how long they are.
+const UNFINISHED: &str = ".savoir-";
+const UNFINISHED_LENGTH: usize = UNFINISHED.len() + 6;
+
+/// Removes what programs left in a folder that died while they replaced a file. Nobody else may be
+/// at work.
+pub(crate) fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name.to_string_lossy().starts_with(UNFINISHED);
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if ours && name.len() == UNFINISHED_LENGTH && is_file {
+            // It takes room, and does no harm.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Replaces a file: whoever reads it sees the old text or the new one, never half of it.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), FileError> {
     // A link stays a link: its target is replaced.
@@ -147,7 +166,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), FileError> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let replace = || -> io::Result<()> {
         let mut builder = tempfile::Builder::new();
-        let mut file = builder.prefix(".savoir-").tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let mut file = builder.prefix(UNFINISHED).tempfile_in(folder.unwrap_or(Path::new(".")))?;
         file.write_all(text.as_bytes())?;
         file.as_file().set_permissions(mode_of(&target))?;
         file.as_file().sync_all()?;
@@ -178,6 +197,21 @@ mod tests {
         assert_eq!(shown(4), "x:2:1", "inside of a letter");
         assert_eq!(shown(7), "x:2:3");
         assert_eq!(shown(99), "x:3:2");
+    }
+
+    #[test]
+    fn what_is_not_finished_is_swept() {
+        let place = tempfile::tempdir().unwrap();
+        let mut builder = tempfile::Builder::new();
+        let left = builder.prefix(UNFINISHED).tempfile_in(place.path()).unwrap();
+        let left = left.into_temp_path().keep().unwrap();
+        for name in [".savoir-notes.md", ".savoir-", "abcdef"] {
+            fs::write(place.path().join(name), "").unwrap();
+        }
+        fs::create_dir(place.path().join(".savoir-folder")).unwrap();
+        sweep(place.path());
+        assert!(!left.exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4, "these are not ours");
     }
 
     #[test]

@@ -24,11 +24,14 @@ mod explain;
 mod offer;
 mod order;
 mod set;
+mod several;
 
 use self::{
     explain::Case,
     offer::{ONLY, Offer, Package, Shelf, Stop},
 };
+
+pub use self::several::Several;
 
 /// Why an index could not answer.
 pub type IndexError = Box<dyn Error + Send + Sync>;

@@ -13,6 +13,8 @@
 //!   a dead program left half done is put right by the next one ([`Shelf::recover`]).
 //! - [`Shelf::verify`] names every file that is not what the lock says.
 //!
+//! Where a skill is put into the agent `gaia`, the lock that GAIA reads is written, too.
+//!
 //! Folders that Savoir did not fill are never overwritten, nor are edits of people: new versions
 //! are merged into them.
 
@@ -21,6 +23,7 @@ mod combine;
 mod deploy;
 mod error;
 mod folders;
+mod gaia;
 mod held;
 mod index;
 mod journal;
@@ -45,8 +48,10 @@ use crate::{
 
 pub use deploy::{Deployed, deployed};
 pub use error::ShelfError;
+pub use gaia::Sheet;
 pub use journal::Texts;
 pub use plan::{Change, Edits, FileChange, Install, Occupied, Plan};
+pub(crate) use ready::tier as effective_tier;
 pub use ready::{Arrival, Question, Ready, ReadyError, Refusal, Why, locked_source, wanted};
 pub use stale::Stale;
 pub use sync::Fetch;
@@ -135,6 +140,7 @@ impl Shelf {
         Ok(Texts {
             manifest: place::read(&self.manifest_path(), MAX_MANIFEST_BYTES)?,
             lock: place::read(&self.lock_path(), MAX_LOCK_BYTES)?,
+            gaia: None,
         })
     }
 

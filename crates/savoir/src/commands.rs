@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod admin;
+mod agent;
 mod answer;
 mod approvals;
 mod approve;
@@ -77,6 +78,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(visible_alias = "validate")]
     Check(check::Args),
     Show(show::Args),
     Render(render::Args),
@@ -107,6 +109,7 @@ enum Command {
     Models(models::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
+    Agent(agent::Args),
     Serve(serve::Args),
     Admin(admin::Args),
     Doctor(doctor::Args),
@@ -158,6 +161,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Models(args) => models::run(&args),
         Command::Kb(args) => kb::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Admin(args) => admin::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -29,6 +29,8 @@ pub struct Part {
     pub need: Need,
     /// The version that it gets, once that is known.
     pub version: Option<Version>,
+    /// Whether it turned out that the agent does not get it.
+    pub left_out: bool,
     /// The tools that this brings, once they are known.
     pub tools: Vec<String>,
 }
@@ -39,6 +41,7 @@ impl Composition {
         for part in &mut self.parts {
             let chosen = resolution.chosen.get(&part.skill.name);
             part.version = chosen.map(|chosen| chosen.version.clone());
+            part.left_out = chosen.is_none();
         }
     }
 }
@@ -72,6 +75,9 @@ impl fmt::Display for Part {
         }
         if self.need == Need::Optional {
             f.write_str(", optional")?;
+        }
+        if self.left_out {
+            f.write_str(", left out")?;
         }
         Ok(())
     }

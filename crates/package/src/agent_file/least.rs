@@ -5,9 +5,11 @@ use std::fmt;
 use thiserror::Error;
 
 /// Units of parameters.
-pub(super) const PARAMETERS: [(char, u64); 2] = [('M', 1_000_000), ('B', 1_000_000_000)];
+const PARAMETERS: [(char, u64); 2] = [('M', 1_000_000), ('B', 1_000_000_000)];
 /// Units of tokens, of which the smaller reading counts: nobody is warned for the sake of 24.
-pub(super) const TOKENS: [(char, u64); 2] = [('K', 1_000), ('M', 1_000_000)];
+const TOKENS: [(char, u64); 2] = [('K', 1_000), ('M', 1_000_000)];
+/// Units of memory, of which again the smaller reading counts.
+const BYTES: [(char, u64); 2] = [('M', 1_000_000), ('G', 1_000_000_000)];
 
 /// A lower limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,19 +22,31 @@ pub struct AtLeast {
 
 /// The text is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}` is no lower limit such as >=7{unit}")]
-pub(super) struct NoLimit {
+#[error("`{text}` is no lower limit such as >={example}")]
+pub struct NoLimit {
     text: String,
-    unit: char,
+    example: &'static str,
 }
 
 impl AtLeast {
-    /// Reads `>=`, a number and a unit; `>=` may be missing, and the number may have a fraction.
-    pub(super) fn parse(text: &str, units: &[(char, u64)]) -> Result<Self, NoLimit> {
-        let amount = amount(text, units).ok_or_else(|| NoLimit {
-            text: text.to_owned(),
-            unit: units.last().map_or('B', |(unit, _)| *unit),
-        })?;
+    /// Reads a number of parameters, such as `>=7B`.
+    pub fn parameters(text: &str) -> Result<Self, NoLimit> {
+        Self::new(text, amount(text, &PARAMETERS), "7B")
+    }
+
+    /// Reads a number of tokens, such as `>=32K`.
+    pub fn tokens(text: &str) -> Result<Self, NoLimit> {
+        Self::new(text, amount(text, &TOKENS), "32K")
+    }
+
+    /// Reads an amount of memory, such as `>=8GB`.
+    pub fn bytes(text: &str) -> Result<Self, NoLimit> {
+        let without = text.trim_end().strip_suffix(['B', 'b']);
+        Self::new(text, without.and_then(|text| amount(text, &BYTES)), "8GB")
+    }
+
+    fn new(text: &str, amount: Option<u64>, example: &'static str) -> Result<Self, NoLimit> {
+        let amount = amount.ok_or_else(|| NoLimit { text: text.to_owned(), example })?;
         Ok(Self { amount, source: text.trim().to_owned() })
     }
 
@@ -42,6 +56,7 @@ impl AtLeast {
     }
 }
 
+/// Reads `>=`, a number and a unit; `>=` may be missing, and the number may have a fraction.
 fn amount(text: &str, units: &[(char, u64)]) -> Option<u64> {
     let text = text.trim();
     let text = text.strip_prefix(">=").unwrap_or(text).trim();
@@ -70,7 +85,7 @@ mod tests {
 
     #[test]
     fn limits() {
-        let parameters = |text| AtLeast::parse(text, &PARAMETERS).map(|least| least.amount).ok();
+        let parameters = |text| AtLeast::parameters(text).map(|least| least.amount).ok();
         assert_eq!(parameters(">=7B"), Some(7_000_000_000));
         assert_eq!(parameters(" >= 1.5 b "), Some(1_500_000_000));
         assert_eq!(parameters("350M"), Some(350_000_000));
@@ -79,12 +94,19 @@ mod tests {
         {
             assert_eq!(parameters(text), None, "{text}");
         }
-        let context = AtLeast::parse(">=32K", &TOKENS).unwrap();
+        let context = AtLeast::tokens(">=32K").unwrap();
         assert!(context.holds(32_768) && context.holds(32_000) && !context.holds(31_999));
         assert_eq!(context.to_string(), ">=32K");
         assert_eq!(
-            AtLeast::parse("much", &PARAMETERS).unwrap_err().to_string(),
+            AtLeast::parameters("much").unwrap_err().to_string(),
             "`much` is no lower limit such as >=7B"
         );
+        let bytes = |text| AtLeast::bytes(text).map(|least| least.amount).ok();
+        assert_eq!(bytes(">=0GB"), Some(0));
+        assert_eq!(bytes("1.5 GB"), Some(1_500_000_000));
+        assert_eq!(bytes(">=512mb"), Some(512_000_000));
+        for text in ["8", "8G", "GB", "B", ""] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
     }
 }

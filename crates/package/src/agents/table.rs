@@ -223,6 +223,13 @@ pub(super) const ALL: &[Agent] = &[
         ..agent("fx", "fx", &[".fx/skills"], &[home(".fx/skills")])
     },
     Agent {
+        dialect: Dialect::GAIA,
+        // Its keys lie among its skills, in a folder that is none.
+        depth: Depth::Nested,
+        signs: &[Sign::User(home(".gaia")), Sign::Project(".gaia"), Sign::Program("gaia")],
+        ..agent("gaia", "AMD GAIA", &[".gaia/skills"], &[home(".gaia/skills")])
+    },
+    Agent {
         also_reads: &[Foreign::User(SHARED)],
         signs: &[Sign::User(home(".gemini")), Sign::Project(".gemini"), Sign::Program("gemini")],
         ..agent("gemini-cli", "Gemini CLI", &[AGENTS, ".gemini/skills"], &[home(".gemini/skills")])

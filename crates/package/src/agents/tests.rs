@@ -16,7 +16,7 @@ fn words_name_one_agent_each() {
         assert!(agent.aliases.iter().all(|alias| words.insert(alias)), "{}", agent.id);
         assert!(!agent.title.is_empty() && !agent.project.is_empty(), "{}", agent.id);
     }
-    assert_eq!(Agent::ALL.len(), 84);
+    assert_eq!(Agent::ALL.len(), 85);
     assert_eq!(Agent::by_id("kimi-cli").unwrap().id, "kimi-code-cli");
     let unknown = Agent::by_id("notepad").unwrap_err();
     assert_eq!(unknown.to_string(), "`notepad` is no agent that is known");

@@ -124,6 +124,18 @@ fn folders_in_folders() {
     assert_eq!((origin.owner.as_deref(), origin.slug.as_str()), (Some("ada"), "notes"));
 }
 
+/// GAIA keeps its keys among its skills.
+#[test]
+fn what_gaia_keeps_beside_its_skills_is_no_skill() {
+    let machine = Machine::new();
+    machine.skill("home/.gaia/skills/notes");
+    machine.write("home/.gaia/skills/skill-lock.json", "{}");
+    machine.write("home/.gaia/skills/keys/ada.key", "secret");
+    let ledger = machine.open();
+    assert_eq!(names(&ledger), ["notes"]);
+    assert_eq!(ids(&only(&ledger, "notes").agents()), ["gaia"]);
+}
+
 #[test]
 fn one_name_twice() {
     let machine = Machine::new();

@@ -8,6 +8,7 @@ use std::{
 use super::{
     Change, Edits, Plan, Shelf, ShelfError, Texts,
     folders::Seen,
+    gaia,
     held::Held,
     journal::{Journal, Record, discard},
     plan::Step,
@@ -96,7 +97,7 @@ impl Shelf {
         }
         Ok(Plan {
             root: self.root.clone(),
-            before,
+            before: Texts { gaia: record.after.gaia, ..before },
             after: record.before,
             steps,
             keep: Vec::new(),
@@ -110,7 +111,9 @@ impl Shelf {
     /// A plan is only good for what it was made from.
     fn check_fresh(&self, plan: &Plan) -> Result<(), ShelfError> {
         let moved = || ShelfError::Moved(self.root.clone());
-        if self.texts()? != plan.before {
+        let Texts { manifest, lock, .. } = self.texts()?;
+        // The lock of GAIA may change at any time: see `gaia`.
+        if (&manifest, &lock) != (&plan.before.manifest, &plan.before.lock) {
             return Err(moved());
         }
         for step in &plan.steps {
@@ -197,6 +200,7 @@ fn put_right(record: &Record) -> Result<(), ShelfError> {
         let after = Texts { manifest: record.after.manifest.clone(), ..record.before.clone() };
         write_texts(&record.root, &after, &record.before)?;
     }
+    gaia::put_right(&record.before, &record.after)?;
     parents(places).for_each(sweep);
     unmake(&record.made);
     record.discard()
@@ -204,27 +208,35 @@ fn put_right(record: &Record) -> Result<(), ShelfError> {
 
 /// Writes what differs, the lock last: with it the change is made.
 fn write_texts(root: &Path, before: &Texts, after: &Texts) -> Result<(), ShelfError> {
-    let manifest = (manifest::FILE, &before.manifest, &after.manifest);
-    let lock = (lock::FILE, &before.lock, &after.lock);
-    for (name, before, after) in [manifest, lock] {
-        let path = root.join(name);
-        match after {
-            _ if before == after => {}
-            Some(text) => {
-                fs::create_dir_all(root).map_err(ShelfError::io(root))?;
-                place::write(&path, text)?;
-            }
-            None => match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(ShelfError::io(&path)(error));
-                }
-                _ => {}
-            },
-        }
-    }
+    write_text(&root.join(manifest::FILE), before.manifest.as_ref(), after.manifest.as_ref())?;
+    gaia::write(before, after)?;
+    write_text(&root.join(lock::FILE), before.lock.as_ref(), after.lock.as_ref())?;
     if before != after {
         let folder = fs::File::open(root).and_then(|folder| folder.sync_all());
         folder.map_err(ShelfError::io(root))?;
+    }
+    Ok(())
+}
+
+/// Makes a file what it is to be, unless it is already.
+pub(super) fn write_text(
+    path: &Path,
+    before: Option<&String>,
+    after: Option<&String>,
+) -> Result<(), ShelfError> {
+    match after {
+        _ if before == after => {}
+        Some(text) => {
+            let folder = path.parent().unwrap_or(path);
+            fs::create_dir_all(folder).map_err(ShelfError::io(folder))?;
+            place::write(path, text)?;
+        }
+        None => match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ShelfError::io(path)(error));
+            }
+            _ => {}
+        },
     }
     Ok(())
 }
@@ -247,7 +259,14 @@ fn unmake(made: &[PathBuf]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agents, File, Tree, manifest::Scope};
+    use crate::{Agents, File, Tree, manifest::Scope, shelf::Sheet};
+
+    /// What is written now, as [`Texts`] has it.
+    fn texts(shelf: &Shelf) -> Texts {
+        let path = shelf.root.join("skill-lock.json");
+        let text = fs::read_to_string(&path).ok();
+        Texts { gaia: Some(Sheet { path, text }), ..shelf.texts().unwrap() }
+    }
 
     fn tree(text: &str) -> Seen {
         let mut tree = Tree::default();
@@ -269,8 +288,18 @@ mod tests {
             Swap::make(&folder(name), &tree(text)).unwrap().finish();
         }
         let step = |name: &str, was: Seen, put: Seen| Step { folder: folder(name), was, put };
-        let texts = |text: &str| Texts { manifest: Some(text.into()), lock: Some(text.into()) };
-        write_texts(&shelf.root, &Texts::default(), &texts("old")).unwrap();
+        let gaia = |version: &str| {
+            let text = format!(r#"{{"version":1,"skills":{{"x":{{"version":"{version}"}}}}}}"#);
+            Sheet { path: shelf.root.join("skill-lock.json"), text: Some(text) }
+        };
+        let texts = |text: &str| Texts {
+            manifest: Some(text.into()),
+            lock: Some(text.into()),
+            gaia: Some(gaia(text)),
+        };
+        let empty = Sheet { text: None, ..gaia("") };
+        let nothing = Texts { gaia: Some(empty), ..Texts::default() };
+        write_texts(&shelf.root, &nothing, &texts("old")).unwrap();
         let plan = Plan {
             root: shelf.root.clone(),
             before: texts("old"),
@@ -315,8 +344,8 @@ mod tests {
             assert!(shelf.recover(&|| ()).unwrap());
             assert!(!shelf.recover(&|| ()).unwrap(), "once is enough");
             let made = steps == 5;
-            let texts = if made { &plan.after } else { &plan.before };
-            assert_eq!(shelf.texts().unwrap(), *texts, "{steps}");
+            let expected = if made { &plan.after } else { &plan.before };
+            assert_eq!(texts(&shelf), *expected, "{steps}");
             for step in &plan.steps {
                 let expected = if made { &step.put } else { &step.was };
                 assert!(Seen::at(&step.folder).unwrap() == *expected, "{steps}: {step:?}");
@@ -325,7 +354,7 @@ mod tests {
             assert_eq!(left, 2, "nothing lies beside them after {steps}");
             if made {
                 shelf.apply(&shelf.undo(Edits::Keep).unwrap(), &|| ()).unwrap();
-                assert_eq!(shelf.texts().unwrap(), plan.before);
+                assert_eq!(texts(&shelf), plan.before);
             }
             assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
         }
@@ -352,7 +381,7 @@ mod tests {
         plan.steps.push(Step { folder, was: Seen::Absent, put: tree("new") });
         let error = shelf.apply(&plan, &|| ()).unwrap_err();
         assert_eq!(error.code(), "io");
-        assert_eq!(shelf.texts().unwrap(), plan.before);
+        assert_eq!(texts(&shelf), plan.before);
         for step in &plan.steps[..3] {
             assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
         }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::{
     CardError, FileError, Mistake, StoreError, TreeError,
     agents::UnknownAgent,
+    gaia_lock::GaiaLockError,
     lock::{Growth, LockError, SourceProblem},
     manifest::Scope,
     resolve::{IndexError, ResolveError},
@@ -26,6 +27,9 @@ pub enum ShelfError {
     /// `savoir.toml` cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// `skill-lock.json` of GAIA cannot be read or written.
+    #[error(transparent)]
+    Gaia(#[from] GaiaLockError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -157,6 +161,7 @@ impl ShelfError {
         match self {
             Self::Lock(error) => error.code(),
             Self::File(error) => error.code(),
+            Self::Gaia(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Tree(error) => error.code(),
             Self::Resolve(error) => error.code(),
@@ -190,6 +195,7 @@ impl ShelfError {
                 error.hint().or_else(|| self.room())
             }
             Self::Resolve(error) => error.hints().first().map(String::as_str),
+            Self::Gaia(_) => Some("mend or remove that file, which GAIA reads"),
             Self::Occupied(_) => {
                 Some("move it away, or replace it with --force: savoir undo brings it back")
             }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ShelfError,
     folders::Seen,
+    gaia::Sheet,
     plan::{Plan, Step},
 };
 use crate::store::{decode, encode};
@@ -38,6 +39,9 @@ pub struct Texts {
     pub manifest: Option<String>,
     /// `savoir.lock`.
     pub lock: Option<String>,
+    /// `skill-lock.json`, if a change concerns GAIA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaia: Option<Sheet>,
 }
 
 /// What lay in a folder.

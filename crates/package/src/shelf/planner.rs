@@ -11,11 +11,12 @@ use super::{
     combine::combine,
     deployed,
     folders::{Seen, is_signed, same, same_signatures},
+    gaia,
     index::AtHand,
     plan::Step,
 };
 use crate::{
-    Card, Tree,
+    Card, Tree, gaia_lock,
     lock::{Lock, LockedSkill},
     manifest::{self, Manifest, Wanted},
     resolve::{Request, Resolution, resolve},
@@ -279,11 +280,14 @@ impl<'a> Planner<'a> {
         let growth = state.lock.growth(lock);
         let text = lock.to_string();
         let nothing = state.texts.lock.is_none() && lock.skills.is_empty();
+        let change = gaia::Locks { manifest: manifest.as_deref(), was: &state.lock, is: lock };
+        let files = |name: &str, locked: &LockedSkill| self.gaia_files(name, locked);
+        let (gaia, gaia_after) = self.shelf.gaia_lock(&change, files)?.unzip();
         let lock = if nothing { None } else { Some(text) };
-        let after = Texts { manifest, lock };
+        let after = Texts { manifest, lock, gaia: gaia_after };
         Ok(Plan {
             root: self.shelf.root.clone(),
-            before: state.texts,
+            before: Texts { gaia, ..state.texts },
             after,
             steps: self.steps,
             keep: self.keep,
@@ -353,6 +357,16 @@ impl<'a> Planner<'a> {
         let Some(tree) = self.shelf.store().get(integrity)? else { return Ok(None) };
         let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
         Ok(Some(Kept { tree, card }))
+    }
+
+    /// What the lock of GAIA says about the files of a skill, if they are kept.
+    fn gaia_files(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<Option<gaia_lock::Files>, ShelfError> {
+        let kept = self.kept(name, &locked.integrity)?;
+        kept.map(|kept| gaia::files(&kept.tree, &kept.card)).transpose()
     }
 
     /// What becomes of one folder.

@@ -176,7 +176,7 @@ impl Ready {
 }
 
 /// Never more than it claims, never more than is attested.
-pub(super) fn tier(card: &Card, attestation: &Attestation) -> Tier {
+pub(crate) fn tier(card: &Card, attestation: &Attestation) -> Tier {
     if card.dialect.running().attestable {
         trust::effective(card.claimed.unwrap_or_default(), attestation.tier)
     } else {

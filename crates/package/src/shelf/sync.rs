@@ -1,6 +1,6 @@
 //! Making the disk what the lock says.
 
-use super::{Edits, Occupied, Plan, Shelf, ShelfError, folders::Seen, planner::Planner};
+use super::{Edits, Occupied, Plan, Shelf, ShelfError, Texts, folders::Seen, planner::Planner};
 use crate::{Card, Tree, lock::LockedSkill, resolve::IndexError};
 
 /// Fetches a locked skill again.
@@ -35,7 +35,7 @@ impl Shelf {
         let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
         let mut plan = planner.finish(state, manifest, &lock)?;
         // However an older program wrote it: its content is the same.
-        plan.after = plan.before.clone();
+        plan.after = Texts { gaia: plan.after.gaia.take(), ..plan.before.clone() };
         Ok(plan)
     }
 

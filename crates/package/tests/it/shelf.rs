@@ -4,6 +4,7 @@ mod bench;
 mod change;
 mod dead;
 mod full;
+mod gaia;
 mod install;
 mod undo;
 mod verify;

@@ -36,7 +36,9 @@ Examples:
   savoir check --fix                     mend what is safe to mend
   savoir check --diff --unsafe           see what all fixes would change
   savoir check --target claude-ai x/     what claude.ai would refuse
-  savoir check --format sarif > out.sarif")]
+  savoir check --format sarif > out.sarif
+
+Alias: validate, as GAIA names it.")]
 pub(crate) struct Args {
     /// Skill folders, folders above them, or files
     #[arg(default_value = ".")]

@@ -12,7 +12,7 @@ use super::sync;
 use crate::{
     error::CommandError,
     shelf::{
-        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, arrived, duplicate, list,
+        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived, duplicate, list,
         told,
     },
 };
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     list: bool,
     #[command(flatten)]
     agents: ForAgents,
+    /// Put them where GAIA looks, too, and keep its skill-lock.json: the same as --agent gaia
+    #[arg(long, value_name = "LAYOUT", value_parser = ["gaia"])]
+    layout: Option<String>,
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
@@ -126,5 +129,9 @@ fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>
 fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {
     let state = door.shelf.state()?;
     let (occupied, edits) = (args.manner.occupied(), args.manner.edits());
-    Ok(Install { agents: door.agents(&args.agents, &state.manifest)?, occupied, edits })
+    let mut agents = door.agents(&args.agents, &state.manifest)?;
+    if let Some(layout) = &args.layout {
+        agents.push(agent(layout).map_err(CommandError::input)?);
+    }
+    Ok(Install { agents, occupied, edits })
 }

@@ -192,3 +192,19 @@ fn targets_add_what_a_host_refuses() {
     assert!(run.stdout.contains("target-rejects"), "{run}");
     assert_eq!(sandbox.run(&["check", "--target", "nowhere"]).code, 2);
 }
+
+/// GAIA calls it so.
+#[test]
+fn validate_is_the_same() {
+    let sandbox = Sandbox::with_examples();
+    sandbox.write("bad/SKILL.md", "---\nname: other\n---\n");
+    for args in [&["examples/hello-world"][..], &["bad"], &["nowhere"], &["bad", "--json"]] {
+        let check = sandbox.run(&[&["check"], args].concat());
+        let validate = sandbox.run(&[&["validate"], args].concat());
+        assert_eq!(validate.to_string(), check.to_string());
+    }
+    assert_eq!(sandbox.run(&["validate", "bad"]).code, 1);
+    let help = sandbox.run(&["check", "--help"]).stdout;
+    assert!(help.contains("Alias: validate"), "{help}");
+    assert!(sandbox.run(&["--help"]).stdout.contains("[alias: validate]"));
+}

@@ -75,7 +75,7 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
                 Some(&("list" | "status" | "info")) => {
                     sandbox.run_as("samples/machine/home", "samples/machine/project", &args)
                 }
-                Some(&("install" | "sync" | "update" | "remove" | "undo" | "adopt")) => {
+                Some(&("install" | "sync" | "update" | "remove" | "undo" | "adopt" | "agent")) => {
                     sandbox.run_as("samples/machine/home", "", &args)
                 }
                 Some(&"verify") if args.len() == 1 => {

@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod admin;
+#[cfg(unix)]
+mod agent;
 mod approval;
 mod bad_input;
 mod check;

@@ -193,6 +193,22 @@ fn a_skill_with_a_title_is_called_after_its_folder() {
 }
 
 #[test]
+fn gaia_finds_its_lock_beside_its_skills() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let install =
+        ["install", "../elsewhere/pdf", "--global", "--allow-experimental", "--layout", "gaia"];
+    machine.well(&install);
+    assert!(machine.has("home/.gaia/skills/pdf/SKILL.md"));
+    let lock: serde_json::Value =
+        serde_json::from_str(&machine.read("home/.gaia/skills/skill-lock.json")).expect("JSON");
+    assert_eq!(lock["skills"]["pdf"]["security_tier"], "experimental", "{lock:#}");
+    assert!(machine.has("home/.claude/skills/pdf/SKILL.md"), "others get it, too");
+    machine.well(&["undo", "--global"]);
+    assert!(!machine.has("home/.gaia/skills/skill-lock.json"));
+}
+
+#[test]
 fn skills_of_a_person_are_seen_everywhere() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");

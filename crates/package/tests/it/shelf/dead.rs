@@ -1,6 +1,7 @@
 //! A program dies in the middle, two hundred times: what it leaves is whole, or is mended.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     io::{BufRead as _, BufReader},
     process::{Command, Stdio},
@@ -10,6 +11,7 @@ use std::{
 
 use savoir_package::{
     Shelf, ShelfError,
+    gaia_lock::GaiaLock,
     shelf::{Arrival, Edits, Plan, Ready},
     trust::TrustStore,
 };
@@ -19,7 +21,8 @@ use super::bench::{Bench, asked, install, skill};
 const PLACE: &str = "SAVOIR_TEST_DEAD";
 const FIRST: &str = "SAVOIR_TEST_FIRST";
 const DEATHS: u64 = 200;
-const AGENTS: [&str; 3] = ["claude-code", "codex", "continue"];
+const AGENTS: [&str; 4] = ["claude-code", "codex", "continue", "gaia"];
+const GAIA: &str = ".gaia/skills/skill-lock.json";
 
 #[test]
 fn whoever_dies_leaves_nothing_broken() {
@@ -34,6 +37,7 @@ fn whoever_dies_leaves_nothing_broken() {
 /// Half of the deaths, on one of two benches; gives how many left something to mend.
 fn die(side: u64) -> u64 {
     let bench = Bench::new();
+    bench.write(GAIA, r#"{"version": 1, "skills": {"theirs": {"version": "3.1.0"}}}"#);
     let (mut mended, mut seed) = (0, 88_172_645_463_325_252 + side);
     for death in 0..DEATHS / 2 {
         seed ^= seed << 13;
@@ -46,6 +50,7 @@ fn die(side: u64) -> u64 {
             mend(&bench);
         }
         assert_eq!(bench.problems(), [""; 0], "after death {death}, which left {problems:?}");
+        assert_eq!(in_gaia(&bench), in_lock(&bench), "after death {death}");
     }
     mend(&bench);
     bench.install(vec![skill("a", "9.0.0", ""), skill("b", "9.0.0", "")], &AGENTS);
@@ -54,7 +59,21 @@ fn die(side: u64) -> u64 {
         let names = fs::read_dir(bench.path(folder)).unwrap();
         assert_eq!(names.count(), 2, "{folder} has only the skills");
     }
+    assert_eq!(fs::read_dir(bench.path(".gaia/skills")).unwrap().count(), 3, "and the lock");
+    assert_eq!(in_gaia(&bench), in_lock(&bench));
     mended
+}
+
+/// Names and versions in the lock of GAIA, of which one is not ours.
+fn in_gaia(bench: &Bench) -> BTreeMap<String, String> {
+    let lock = GaiaLock::read(&bench.path(GAIA)).unwrap();
+    lock.skills.into_iter().map(|(name, skill)| (name, skill.version)).collect()
+}
+
+fn in_lock(bench: &Bench) -> BTreeMap<String, String> {
+    let versions = bench.shelf().state().unwrap().lock.versions().into_iter();
+    let theirs = ("theirs".to_owned(), "3.1.0".to_owned());
+    versions.map(|(name, version)| (name, version.to_string())).chain([theirs]).collect()
 }
 
 /// Starts a program that changes the shelf, and kills it a moment after it began to.

@@ -1,0 +1,508 @@
+//! An agent that is put together.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use savoir_skill::permission::{Decision, Permission, Tier, decision};
+use semver::Version;
+use serde::Serialize;
+
+use super::{
+    AgentFile, AgentSkill, Composition, Constraint, Model, Offer, Offers, Quantity, SetError,
+    Status, Unusable, model::Judge,
+};
+use crate::{
+    Place,
+    resolve::{
+        Chosen, Demand, Need, Request, Requester, Resolution, ResolveError, Root, Several, resolve,
+    },
+    words,
+};
+
+/// What an agent is to be put together from.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// The agent.
+    pub agent: &'a AgentFile,
+    /// The set of skills, if not the default one.
+    pub set: Option<&'a str>,
+    /// The skills that are there.
+    pub offers: &'a Offers,
+    /// Where further ones could be fetched from. Of these only versions and needs are known.
+    pub others: &'a Several<'a>,
+    /// The model that it is to run on.
+    pub model: &'a Model,
+}
+
+/// An agent that is put together, as far as it goes.
+#[derive(Clone, Debug)]
+pub struct Assembly<'a> {
+    /// What the agent asks for, and what it gets.
+    pub composition: Composition,
+    /// Its skills in the order in which they can be installed.
+    pub members: Vec<Member<'a>>,
+    /// What they may do, all together.
+    pub grants: Vec<Grant>,
+    /// What they demand of the model.
+    pub constraints: Vec<Constraint>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Why a skill belongs to an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The agent cannot do without.
+    Required,
+    /// The agent can do without.
+    Optional,
+    /// Another skill needs it.
+    Dependency,
+}
+
+/// A skill of an agent.
+#[derive(Clone, Debug)]
+pub struct Member<'a> {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: Version,
+    /// How far it is trusted.
+    pub tier: Tier,
+    /// Why it is there.
+    pub role: Role,
+    /// Everyone who needs it.
+    pub demands: Vec<Demand>,
+    /// Its files; nothing if it would have to be fetched.
+    pub offer: Option<&'a Offer>,
+    /// The tools that it brings.
+    pub tools: Vec<ToolName>,
+}
+
+/// A tool of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolName {
+    /// Its name.
+    pub name: String,
+    /// The name that the model sees: with that of its skill, if another skill has such a tool.
+    pub shown: String,
+}
+
+/// Something that skills of an agent may do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grant {
+    /// What.
+    pub permission: Permission,
+    /// What their tier decides about it.
+    pub decision: Decision,
+    /// Which skills.
+    pub skills: Vec<String>,
+}
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Good to know.
+    Note,
+    /// The agent starts, and may not do all it should.
+    Warning,
+    /// The agent does not start, or does not work.
+    Error,
+}
+
+impl Level {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something about an agent that is worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub level: Level,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What it is.
+    pub message: String,
+    /// Where the agent's file says so.
+    pub place: Option<Place>,
+    /// What could be done.
+    pub hints: Vec<String>,
+}
+
+impl Finding {
+    fn new(level: Level, code: &'static str, message: String) -> Self {
+        Self { level, code, message, place: None, hints: Vec::new() }
+    }
+
+    fn at(mut self, skill: Option<&AgentSkill>) -> Self {
+        self.place = skill.map(|skill| skill.place.clone());
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+/// Puts an agent together. What is wrong is among the findings; what is left is put together still.
+pub fn assemble<'a>(wish: &Wish<'a>) -> Result<Assembly<'a>, SetError> {
+    let composition = wish.agent.composition(wish.set)?;
+    let roots = wish.agent.roots(wish.set)?;
+    let mut builder = Builder { wish, findings: Vec::new() };
+    builder.warnings();
+    let resolution = builder.resolve(&roots);
+    Ok(builder.build(composition, resolution))
+}
+
+struct Builder<'w, 'a> {
+    wish: &'w Wish<'a>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Builder<'_, 'a> {
+    /// What the reader of the file wondered about.
+    fn warnings(&mut self) {
+        for mistake in &self.wish.agent.warnings {
+            let mut found = Finding::new(Level::Warning, "unknown_key", mistake.message.clone());
+            found.place = Some(mistake.place.clone());
+            found.hints.extend(mistake.hint.clone());
+            self.findings.push(found);
+        }
+    }
+
+    /// Versions that go together. Required skills that cannot be had even alone are told one by one
+    /// and left out, so that the rest can still be looked at.
+    fn resolve(&mut self, roots: &[Root]) -> Resolution {
+        let index = Several::new(vec![self.wish.offers, self.wish.others]);
+        let ask = |roots: Vec<Root>| resolve(&index, &Request { roots, ..Request::default() });
+        let mut answer = ask(roots.to_vec());
+        if answer.is_err() {
+            let mut rest = Vec::new();
+            for root in roots {
+                match ask(vec![root.clone()]) {
+                    Err(why) if root.need == Need::Required => self.missing(root, &why),
+                    _ => rest.push(root.clone()),
+                }
+            }
+            if rest.len() < roots.len() {
+                answer = ask(rest);
+            }
+        }
+        match answer {
+            Ok(resolution) => {
+                self.skipped(&resolution);
+                resolution
+            }
+            Err(why) => {
+                self.conflict(&why);
+                Resolution::default()
+            }
+        }
+    }
+
+    /// A required skill that cannot be had.
+    fn missing(&mut self, root: &Root, why: &ResolveError) {
+        let found = Finding::new(Level::Error, why.code(), why.to_string());
+        self.without(root, why, found);
+    }
+
+    /// Required skills that can be had, and not together.
+    fn conflict(&mut self, why: &ResolveError) {
+        let text = why.to_string();
+        let found = Finding::new(Level::Error, why.code(), text.clone());
+        let place = self.skills().find(|skill| names(&text, &skill.skill.name));
+        self.findings.push(Self::explained(found, why).at(place));
+    }
+
+    fn skipped(&mut self, resolution: &Resolution) {
+        for skipped in &resolution.skipped {
+            let name = &skipped.root.skill.name;
+            let message = format!("`{name}` is optional and left out: {}", skipped.why);
+            let found = Finding::new(Level::Warning, skipped.why.code(), message);
+            self.without(&skipped.root, &skipped.why, found);
+        }
+    }
+
+    /// A skill that the agent does not get. Of one that is there and of no use, only that is told.
+    fn without(&mut self, root: &Root, why: &ResolveError, found: Finding) {
+        let (name, level, text) = (&root.skill.name, found.level, why.to_string());
+        let place = self.asked(name);
+        let is_unknown = matches!(why, ResolveError::Unknown(_));
+        if !is_unknown || self.wish.offers.unusable().all(|unusable| unusable.name != *name) {
+            self.findings.push(Self::explained(found, why).at(place));
+        }
+        for unusable in self.wish.offers.unusable().filter(|other| names(&text, &other.name)) {
+            self.findings.push(of_no_use(unusable, level).at(place));
+        }
+    }
+
+    fn explained(mut found: Finding, why: &ResolveError) -> Finding {
+        found.hints.extend(why.hints().iter().cloned());
+        match why {
+            ResolveError::Unknown(_) if found.hints.is_empty() => {
+                found.hint("install it, or name a folder that has it: --skills PATH")
+            }
+            ResolveError::Experimental(_) => {
+                found.hint("see what the agent would be with it: --allow-experimental")
+            }
+            _ => found,
+        }
+    }
+
+    /// The skills of the agent, with those of all its sets.
+    fn skills(&self) -> impl Iterator<Item = &'a AgentSkill> {
+        let agent = self.wish.agent;
+        agent.skills.iter().chain(agent.sets.values().flatten())
+    }
+
+    /// Where the agent's file asks for a skill: in the active set, if sets differ.
+    fn asked(&self, name: &str) -> Option<&'a AgentSkill> {
+        let agent = self.wish.agent;
+        let set = agent.active(self.wish.set).ok().flatten();
+        let set = set.and_then(|set| agent.sets.get(set)).map_or(&[][..], Vec::as_slice);
+        agent.skills.iter().chain(set).find(|skill| skill.skill.name == name)
+    }
+
+    fn build(mut self, mut composition: Composition, resolution: Resolution) -> Assembly<'a> {
+        composition.resolved(&resolution);
+        let Resolution { mut chosen, order, .. } = resolution;
+        let mut members: Vec<Member<'a>> = order
+            .into_iter()
+            .filter_map(|name| chosen.remove(&name).map(|chosen| self.member(name, chosen)))
+            .collect();
+        self.name_tools(&mut members);
+        for part in &mut composition.parts {
+            let member = members.iter().find(|member| member.name == part.skill.name);
+            let tools = member.into_iter().flat_map(|member| &member.tools);
+            part.tools = tools.map(|tool| tool.shown.clone()).collect();
+        }
+        for member in &members {
+            self.tell(member);
+        }
+        let constraints = self.constraints(&members);
+        let grants = grants(&members);
+        // What is worst comes first; otherwise the order stays.
+        self.findings.sort_by_key(|found| std::cmp::Reverse(found.level));
+        Assembly { composition, members, grants, constraints, findings: self.findings }
+    }
+
+    fn member(&self, name: String, chosen: Chosen) -> Member<'a> {
+        let offer = self.wish.offers.get(&name, &chosen.version);
+        let role = match self.asked(&name).map(|skill| skill.need) {
+            Some(Need::Required) => Role::Required,
+            Some(Need::Optional) => Role::Optional,
+            None => Role::Dependency,
+        };
+        let tools = offer.into_iter().flat_map(|offer| &offer.card.reading.skill.tools);
+        let tool = |name: &String| ToolName { name: name.clone(), shown: name.clone() };
+        let tools = tools.map(|declared| tool(&declared.name)).collect();
+        // An offer that a person chose passes for more than it is: see [`Offers`].
+        let tier = offer.map_or(chosen.tier, |offer| offer.tier);
+        let (version, demands) = (chosen.version, chosen.requested_by);
+        Member { name, version, tier, role, demands, offer, tools }
+    }
+
+    /// A name that two skills share is shown with that of the skill.
+    fn name_tools(&mut self, members: &mut [Member<'a>]) {
+        let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for member in members.iter() {
+            for tool in &member.tools {
+                owners.entry(tool.name.clone()).or_default().insert(member.name.clone());
+            }
+        }
+        owners.retain(|_, skills| skills.len() > 1);
+        for member in members {
+            let shared = |tool: &&mut ToolName| owners.contains_key(&tool.name);
+            for tool in member.tools.iter_mut().filter(shared) {
+                tool.shown = format!("{}/{}", member.name, tool.name);
+            }
+        }
+        for (tool, skills) in owners {
+            let shown: Vec<String> = skills.iter().map(|skill| format!("{skill}/{tool}")).collect();
+            let skills: Vec<String> = skills.iter().map(|skill| format!("`{skill}`")).collect();
+            let message = format!("{} bring a tool `{tool}`", words::and(&skills));
+            let found = Finding::new(Level::Warning, "tool_clash", message);
+            let hint = format!("the model sees them as {}", words::and(&shown));
+            self.findings.push(found.hint(hint));
+        }
+    }
+
+    /// What is worth telling of a skill that was chosen.
+    fn tell(&mut self, member: &Member<'a>) {
+        let Member { name, version, .. } = member;
+        let place = self.asked(name);
+        let Some(offer) = member.offer else {
+            let message = format!("`{name}` {version} is not on this machine");
+            let found = Finding::new(Level::Note, "not_fetched", message).at(place);
+            self.findings.push(found.hint(format!("savoir install {name}")));
+            return;
+        };
+        if offer.tier == Tier::Experimental {
+            let message = format!(
+                "`{name}` {version} is experimental: whoever installs the agent elsewhere must \
+                 allow it"
+            );
+            self.findings.push(Finding::new(Level::Note, "experimental", message).at(place));
+        }
+        for unusable in self.wish.offers.unusable().filter(|other| other.name == *name) {
+            self.findings.push(of_no_use(unusable, Level::Warning).at(place));
+        }
+        for other in self.wish.offers.hidden(name, version) {
+            let message = format!(
+                "{} has other files of `{name}` {version}: those in {} are taken",
+                other.place, offer.place
+            );
+            self.findings.push(Finding::new(Level::Warning, "two_of_one_version", message));
+        }
+    }
+
+    fn constraints(&mut self, members: &[Member<'a>]) -> Vec<Constraint> {
+        let Wish { agent, model, .. } = *self.wish;
+        let file = Path::new(&agent.file).file_name().unwrap_or_default().to_string_lossy();
+        let (constraints, unreadable) = (Vec::new(), Vec::new());
+        let mut judge = Judge { agent, file: &file, model, constraints, unreadable };
+        judge.agent();
+        for member in members {
+            if let Some(offer) = member.offer {
+                judge.skill(&member.name, &offer.card.reading.skill.requirements);
+            }
+        }
+        let Judge { constraints, unreadable, .. } = judge;
+        for (name, why) in unreadable {
+            let message = format!("`{name}` has a requirement that cannot be read: {why}");
+            let found = Finding::new(Level::Warning, "unreadable_requirement", message);
+            self.findings.push(found.at(self.asked(&name)));
+        }
+        for constraint in &constraints {
+            self.findings.extend(judged(constraint, &file).map(|found| {
+                found.at(constraint.skill.as_deref().and_then(|name| self.asked(name)))
+            }));
+        }
+        constraints
+    }
+}
+
+/// Whether a sentence is about a skill.
+fn names(sentence: &str, name: &str) -> bool {
+    sentence.contains(&format!("`{name}`"))
+}
+
+fn of_no_use(unusable: &Unusable, level: Level) -> Finding {
+    let Unusable { name, place, why } = unusable;
+    let message = format!("`{name}` in {place} cannot be used: {why}");
+    Finding::new(level, "unusable_skill", message)
+        .hint("mend it or remove it, or name another one: --skills PATH")
+}
+
+/// What is wrong with a demand, or not known about it.
+fn judged(constraint: &Constraint, file: &str) -> Option<Finding> {
+    let Constraint { skill, quantity, demand, status, against, low } = constraint;
+    let who = skill.as_ref().map_or_else(|| file.to_owned(), |name| format!("`{name}`"));
+    let wants = match quantity {
+        Quantity::Npu => format!("{who} needs an NPU"),
+        _ => format!("{who} needs {quantity} {demand}"),
+    };
+    let against = against.as_deref().unwrap_or_default();
+    match (status, low) {
+        (Status::Unmet, _) => {
+            let hint = match low {
+                Some(low) => format!("raise {low} in {file} to {demand}"),
+                None => "choose another model or machine, or other skills".to_owned(),
+            };
+            let message = format!("{wants}, and {against}");
+            Some(Finding::new(Level::Error, quantity.code(), message).hint(hint))
+        }
+        (Status::Met, Some(low)) => {
+            let message = format!("{wants}, and {file} asks for {low} only");
+            let hint = format!("raise {low} in {file} to {demand}: other models would not do");
+            Some(Finding::new(Level::Warning, "minimum_too_low", message).hint(hint))
+        }
+        (Status::Unknown, _) => {
+            let message = format!("{wants}, and it is not known whether that is met");
+            let found = Finding::new(Level::Note, "not_known", message);
+            Some(found.hint(format!("say it: {}", quantity.option())))
+        }
+        (Status::Met, None) => None,
+    }
+}
+
+impl Quantity {
+    /// A stable word for programs.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Parameters => "model_too_small",
+            Self::Context => "context_too_small",
+            Self::GpuMemory => "gpu_memory_too_small",
+            Self::Npu => "no_npu",
+        }
+    }
+
+    /// How a person says what there is.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Parameters => "--model NAME",
+            Self::Context => "--context TOKENS",
+            Self::GpuMemory => "--gpu-memory SIZE",
+            Self::Npu => "--npu yes",
+        }
+    }
+}
+
+/// What all skills may do together. One permission stands twice where tiers decide differently.
+fn grants(members: &[Member<'_>]) -> Vec<Grant> {
+    let mut grants: Vec<Grant> = Vec::new();
+    for member in members {
+        let permissions = member.offer.into_iter().flat_map(|offer| &offer.card.permissions);
+        for permission in permissions {
+            let decision = decision(member.tier, permission);
+            if decision == Decision::NotNeeded {
+                continue;
+            }
+            let known = grants
+                .iter_mut()
+                .find(|known| known.permission == *permission && known.decision == decision);
+            match known {
+                Some(known) if known.skills.contains(&member.name) => {}
+                Some(known) => known.skills.push(member.name.clone()),
+                None => {
+                    let (permission, skills) = (permission.clone(), vec![member.name.clone()]);
+                    grants.push(Grant { permission, decision, skills });
+                }
+            }
+        }
+    }
+    grants.sort_by_cached_key(|grant| grant.permission.to_string());
+    grants
+}
+
+impl Member<'_> {
+    /// The instructions that it brings, if it brings any and is on this machine.
+    pub fn instructions(&self) -> Option<&str> {
+        let body = self.offer.map(|offer| offer.card.reading.skill.body.trim());
+        body.filter(|body| !body.is_empty())
+    }
+
+    /// The skills that need it; none if only the agent does.
+    pub fn needed_by(&self) -> Vec<&str> {
+        let names = self.demands.iter().filter_map(|demand| match &demand.requester {
+            Requester::Skill { name, .. } => Some(name.as_str()),
+            Requester::Root(_) => None,
+        });
+        names.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The skills that an agent can be made of without fetching anything.
+
+use std::collections::BTreeMap;
+
+use savoir_skill::permission::Tier;
+use semver::Version;
+use serde::Serialize;
+
+use crate::{
+    Card, Tree,
+    resolve::{Candidate, Index, IndexError, Needs},
+    shelf::effective_tier,
+    trust::{self, TrustStore},
+};
+
+/// How a skill was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// A person named its folder.
+    Named,
+    /// It lies beside the agent's file.
+    Beside,
+    /// `savoir.lock` has it.
+    Locked,
+    /// It lies in the folder of an agent.
+    Installed,
+}
+
+impl Way {
+    /// Whether a person put it there or named it. What comes with an agent, nobody chose.
+    fn is_chosen(self) -> bool {
+        !matches!(self, Self::Beside)
+    }
+}
+
+/// A skill that an agent can be made of.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What its files say.
+    pub card: Card,
+    /// How far it is trusted.
+    pub tier: Tier,
+    /// The integrity of its files.
+    pub integrity: String,
+    /// Where it is, for people.
+    pub place: String,
+    /// How it was found.
+    pub way: Way,
+}
+
+impl Offer {
+    /// Looks at the files of a skill. The error is why they cannot be used.
+    pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
+        let card = Card::read(tree, called).map_err(|error| error.to_string())?;
+        let attested = trust::verify(tree, &card.name, card.written_version(), trust)
+            .map_err(|error| error.to_string())?;
+        let (tier, integrity) = (effective_tier(&card, &attested), tree.integrity());
+        Ok(Self { card, tier, integrity, place: String::new(), way: Way::Named })
+    }
+
+    /// Says where it was found.
+    #[must_use]
+    pub fn at(mut self, place: String, way: Way) -> Self {
+        self.place = place;
+        self.way = way;
+        self
+    }
+}
+
+/// A skill that is there, and of no use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// Its name, or that of its folder.
+    pub name: String,
+    /// Where it is, for people.
+    pub place: String,
+    /// Why it cannot be used.
+    pub why: String,
+}
+
+/// Which skills may be experimental.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Experimental {
+    /// Those that a person chose.
+    #[default]
+    Chosen,
+    /// All.
+    All,
+}
+
+/// The skills that an agent can be made of without fetching anything.
+#[derive(Clone, Debug, Default)]
+pub struct Offers {
+    by_name: BTreeMap<String, Vec<Offer>>,
+    /// Other files of a version that there is already.
+    hidden: Vec<Offer>,
+    unusable: Vec<Unusable>,
+    experimental: Experimental,
+}
+
+impl Offers {
+    /// No skills yet.
+    pub fn new(experimental: Experimental) -> Self {
+        Self { experimental, ..Self::default() }
+    }
+
+    /// Takes a skill in; of one version the first is the one that counts.
+    pub fn add(&mut self, offer: Offer) {
+        let known = self.by_name.entry(offer.card.name.clone()).or_default();
+        let same = known.iter().find(|known| known.card.version == offer.card.version);
+        match same.map(|same| same.integrity == offer.integrity) {
+            None => known.push(offer),
+            Some(false) => self.hidden.push(offer),
+            Some(true) => {}
+        }
+    }
+
+    /// Takes in that a skill is there and of no use.
+    pub fn refuse(&mut self, unusable: Unusable) {
+        if !self.unusable.contains(&unusable) {
+            self.unusable.push(unusable);
+        }
+    }
+
+    /// All versions of a skill.
+    pub fn named(&self, name: &str) -> &[Offer] {
+        self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// One version of a skill.
+    pub fn get(&self, name: &str, version: &Version) -> Option<&Offer> {
+        self.named(name).iter().find(|offer| offer.card.version == *version)
+    }
+
+    /// Other files of a version that are passed over.
+    pub(super) fn hidden<'a>(
+        &'a self,
+        name: &'a str,
+        version: &'a Version,
+    ) -> impl Iterator<Item = &'a Offer> {
+        let same = move |offer: &&Offer| offer.card.name == name && offer.card.version == *version;
+        self.hidden.iter().filter(same)
+    }
+
+    /// What is there and of no use.
+    pub(super) fn unusable(&self) -> impl Iterator<Item = &Unusable> {
+        self.unusable.iter()
+    }
+}
+
+impl Index for Offers {
+    fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
+        let candidates = self.named(name).iter().map(|offer| Candidate {
+            version: offer.card.version.clone(),
+            yanked: false,
+            // The rule is for what would be installed unasked, so that what a person chose passes.
+            tier: match self.experimental {
+                Experimental::Chosen if !offer.way.is_chosen() => offer.tier,
+                _ => offer.tier.max(Tier::Community),
+            },
+        });
+        Ok(candidates.collect())
+    }
+
+    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+        let offer = self.get(name, version).ok_or("no such version")?;
+        Ok(Needs::Skills(offer.card.needs.clone()))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.by_name.keys().cloned().collect()
+    }
+}

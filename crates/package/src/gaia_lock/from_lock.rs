@@ -1,0 +1,167 @@
+//! The lock of GAIA, made from that of Savoir.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use savoir_skill::permission::Tier;
+
+use super::{AGENT, GaiaLock, GaiaSignature, GaiaSkill, dependencies_hash};
+use crate::{
+    lock::{Lock, LockedSkill, LockedSource},
+    manifest::{Manifest, Wanted},
+};
+
+/// What only the files of a skill tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The integrity of its tree as GAIA gets it.
+    pub integrity: String,
+    /// The Node packages that it names.
+    pub node: BTreeSet<String>,
+    /// The Python packages that it names.
+    pub python: BTreeSet<String>,
+}
+
+/// A change of what is installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Locks<'a> {
+    /// What is asked for then.
+    pub manifest: &'a Manifest,
+    /// What was installed.
+    pub was: &'a Lock,
+    /// What is installed then.
+    pub is: &'a Lock,
+}
+
+/// Whether a skill is installed for GAIA.
+pub fn is_for_gaia(skill: &LockedSkill) -> bool {
+    skill.agents.iter().any(|agent| agent == AGENT)
+}
+
+/// The lock of GAIA after a change: entries of skills that Savoir put there follow its lock, all
+/// others stay, and so does what nobody here knows. `files` looks at the files of a skill; where
+/// they are not kept, what they tell stays as it was.
+///
+/// Packages are hashed as the skill names them, since nothing pins them before it first runs.
+pub fn from_lock<E>(
+    old: &GaiaLock,
+    locks: &Locks<'_>,
+    now: Timestamp,
+    mut files: impl FnMut(&str, &LockedSkill) -> Result<Option<Files>, E>,
+) -> Result<GaiaLock, E> {
+    let mut lock = old.clone();
+    for (name, _) in locks.was.skills.iter().filter(|(_, skill)| is_for_gaia(skill)) {
+        if !locks.is.skills.get(name).is_some_and(is_for_gaia) {
+            lock.skills.remove(name);
+        }
+    }
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    for (name, skill) in locks.is.skills.iter().filter(|(_, skill)| is_for_gaia(skill)) {
+        let files = files(name, skill)?;
+        let known = lock.skills.remove(name);
+        let entry = Entry { name, skill, files, locks, now: &now };
+        lock.skills.insert(name.clone(), entry.over(known));
+    }
+    if lock.skills != old.skills {
+        lock.generated_at = Some(now);
+    }
+    Ok(lock)
+}
+
+/// A skill that is to be in the lock.
+struct Entry<'a> {
+    name: &'a str,
+    skill: &'a LockedSkill,
+    files: Option<Files>,
+    locks: &'a Locks<'a>,
+    now: &'a str,
+}
+
+impl Entry<'_> {
+    fn over(self, known: Option<GaiaSkill>) -> GaiaSkill {
+        let Self { skill, .. } = self;
+        let known = known.unwrap_or_default();
+        let version = skill.version.to_string();
+        let integrity = match &self.files {
+            Some(files) => Some(files.integrity.clone()),
+            None => known.integrity.clone().or_else(|| Some(skill.integrity.clone())),
+        };
+        let same = known.version == version && known.integrity == integrity;
+        // What an installer wrote down about one version says nothing about another.
+        let known =
+            if same { known } else { GaiaSkill { unknown: known.unknown, ..GaiaSkill::default() } };
+        let hash = self.files.as_ref().map(|files| self.hash(files));
+        let mut entry = GaiaSkill {
+            version,
+            integrity,
+            installed_at: known.installed_at.or_else(|| Some(self.now.to_owned())),
+            dependencies_hash: hash.or(known.dependencies_hash),
+            requested: self.requested(),
+            source: Some(kind(&skill.source).to_owned()),
+            registry: registry(&skill.source),
+            claimed_tier: skill.claimed,
+            attested_tier: Some(skill.attested.unwrap_or(Tier::Experimental)),
+            signature: Some(signature(skill, known.signature)),
+            permissions: skill.permissions.clone(),
+            artifact_filename: known.artifact_filename,
+            artifact_sha256: known.artifact_sha256,
+            generated: known.generated,
+            unknown: known.unknown,
+            ..GaiaSkill::default()
+        };
+        entry.set_tier(skill.tier);
+        entry
+    }
+
+    fn hash(&self, files: &Files) -> String {
+        let versions = self.skill.dependencies.iter().filter_map(|need| {
+            let found = self.locks.is.skills.get(&need.name)?;
+            Some((need.name.clone(), found.version.to_string()))
+        });
+        let versions: BTreeMap<String, String> = versions.collect();
+        dependencies_hash(&files.node, &files.python, &versions)
+    }
+
+    /// The range that a person asked for; what other skills need was not asked for.
+    fn requested(&self) -> Option<String> {
+        match self.locks.manifest.skills.get(self.name)? {
+            Wanted::Version { range, .. } if range.is_any() => Some("*".to_owned()),
+            Wanted::Version { range, .. } => Some(range.to_string().trim().to_owned()),
+            Wanted::Path(_) | Wanted::Git { .. } | Wanted::Url { .. } => None,
+        }
+    }
+}
+
+fn kind(source: &LockedSource) -> &'static str {
+    match source {
+        LockedSource::Registry(_) => "registry",
+        LockedSource::Git { .. } => "git",
+        LockedSource::Path(_) => "path",
+        LockedSource::Url(_) => "url",
+        LockedSource::WellKnown(_) => "well-known",
+    }
+}
+
+fn registry(source: &LockedSource) -> Option<String> {
+    match source {
+        LockedSource::Registry(url) => Some(url.clone()),
+        _ => None,
+    }
+}
+
+/// The key is named as GAIA names keys, without the kind of the signature.
+fn signature(skill: &LockedSkill, known: Option<GaiaSignature>) -> GaiaSignature {
+    let key = skill.signature.as_deref();
+    let role = match skill.attested {
+        Some(Tier::Verified) => Some("amd"),
+        Some(Tier::Community) => Some("publisher"),
+        Some(Tier::Experimental) | None => None,
+    };
+    GaiaSignature {
+        signed: key.is_some(),
+        key_id: key.map(|key| key.strip_prefix("ed25519:").unwrap_or(key).to_owned()),
+        publisher: skill.signer.clone(),
+        role: role.map(str::to_owned),
+        unknown: known.map(|known| known.unknown).unwrap_or_default(),
+    }
+}

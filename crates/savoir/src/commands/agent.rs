@@ -1,0 +1,166 @@
+//! `savoir agent`.
+
+mod gather;
+mod page;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_package::{
+    FileError,
+    agent_file::{self, AgentFile, Assembly, AtLeast, Level, Model, SetError, Wish, assemble},
+    resolve::Several,
+};
+
+use self::gather::Gatherer;
+use crate::{error::CommandError, installed::Installed, output};
+
+/// Check an agent that is put together from skills
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(CheckArgs),
+}
+
+/// Say which skills an agent gets, what they may do, and what is missing
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir agent check                     the AGENT.yaml of this folder
+  savoir agent check AGENT.yaml --skills ../our-skills
+  savoir agent check --model llama3.1:8b --context 128K
+  savoir agent check --set small --json
+
+Skills are taken from the folders that --skills names, from the folder `skills` beside the file, from
+savoir.lock of the project and of the user, and from the folders of agents. Nothing is fetched or run.
+
+Exit codes: 0 the agent can start, 1 something is missing or does not fit, 2 the file cannot be read.")]
+struct CheckArgs {
+    /// The agent, or its folder
+    #[arg(value_name = "AGENT.yaml", default_value = ".")]
+    path: PathBuf,
+    /// Skill folders, or folders above them, to take skills from first
+    #[arg(long, value_name = "PATH")]
+    skills: Vec<PathBuf>,
+    /// The set of skills, if the file has several
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+    /// The model that it is to run on, or its size such as 8B [default: the one in the file]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The context of that model, such as 32768 or 128K
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    context: Option<u64>,
+    /// The memory of the graphics processor, such as 16GB
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    gpu_memory: Option<u64>,
+    /// Whether there is a neural processor
+    #[arg(long, value_name = "YES|NO")]
+    npu: Option<Answer>,
+    /// Take skills that come with the agent and that nobody vouches for
+    #[arg(long)]
+    allow_experimental: bool,
+    /// Warnings fail, too
+    #[arg(long)]
+    strict: bool,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Answer {
+    Yes,
+    No,
+}
+
+fn tokens(text: &str) -> Result<u64, String> {
+    if let Ok(tokens) = text.parse() {
+        return Ok(tokens);
+    }
+    let tokens = AtLeast::tokens(text).map(|least| least.amount);
+    tokens.map_err(|_| "write a number such as 32768, 32K or 1M".to_owned())
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let bytes = AtLeast::bytes(text).map(|least| least.amount);
+    bytes.map_err(|_| "write an amount such as 16GB or 512MB".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::Check(args) => check(args),
+    }
+}
+
+fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
+    let agent = read(&args.path)?;
+    let composition = agent.composition(args.set.as_deref()).map_err(|error| no_set(&error))?;
+    let installed = Installed::open(args.project.as_deref())?;
+    installed.warn();
+    let mut gatherer = Gatherer::new(&installed, args.allow_experimental)?;
+    gatherer.named(&args.skills)?;
+    gatherer.beside(Path::new(&agent.file));
+    let offers = gatherer.gather(composition.parts.into_iter().map(|part| part.skill.name));
+    let model = model(args, &agent);
+    // A registry would be the first of these.
+    let others = Several::default();
+    let set = args.set.as_deref();
+    let wish = Wish { agent: &agent, set, offers: &offers, others: &others, model: &model };
+    let assembly = assemble(&wish).map_err(|error| no_set(&error))?;
+    if args.json {
+        output::json(&page::json(&agent, &assembly, &model))?;
+    } else {
+        output::text(&output::harmless(&page::text(&agent, &assembly, &model)))?;
+    }
+    Ok(ExitCode::from(u8::from(fails(args, &assembly))))
+}
+
+fn fails(args: &CheckArgs, assembly: &Assembly<'_>) -> bool {
+    let least = if args.strict { Level::Warning } else { Level::Error };
+    assembly.findings.iter().any(|found| found.level >= least)
+}
+
+fn read(path: &Path) -> Result<AgentFile, CommandError> {
+    let file = if path.is_dir() { agent_file::find(path) } else { Some(path.to_owned()) };
+    let file = file.ok_or_else(|| {
+        CommandError::input(format!("{} has no {}", path.display(), agent_file::FILES[0]))
+            .hint("name the file of an agent, or its folder")
+    })?;
+    // `./` is noise in every place that is told.
+    let file = file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
+    let missing = || {
+        CommandError::input(format!("{} does not exist", file.display()))
+            .hint("name the file of an agent, or its folder")
+    };
+    AgentFile::read(&file).map_err(|error| unreadable(&error))?.ok_or_else(missing)
+}
+
+fn model(args: &CheckArgs, agent: &AgentFile) -> Model {
+    let name = args.model.as_deref().or(agent.model.default.as_deref());
+    Model {
+        context: args.context,
+        gpu_memory: args.gpu_memory,
+        npu: args.npu.map(|answer| answer == Answer::Yes),
+        ..name.map(Model::named).unwrap_or_default()
+    }
+}
+
+fn unreadable(error: &FileError) -> CommandError {
+    let failed = CommandError::input(error).named(error.code());
+    error.hint().into_iter().fold(failed, CommandError::hint)
+}
+
+fn no_set(error: &SetError) -> CommandError {
+    CommandError::input(error).hint("name one with --set NAME")
+}

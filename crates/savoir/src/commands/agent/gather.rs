@@ -1,0 +1,154 @@
+//! Finding the skills that an agent can be made of.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use savoir_engine::Home;
+use savoir_package::{
+    Store, Tree,
+    agent_file::{Experimental, Offer, Offers, Unusable, Way},
+    trust::TrustStore,
+};
+
+use crate::{
+    discover::{self, Candidate},
+    error::CommandError,
+    installed::{Installed, Locked},
+    trust::Keyring,
+};
+
+/// The folder beside an agent's file that has its skills.
+const BESIDE: &str = "skills";
+
+/// Looks for skills, the nearest places first.
+pub(super) struct Gatherer<'a> {
+    installed: &'a Installed,
+    trust: TrustStore,
+    store: Store,
+    offers: Offers,
+}
+
+impl<'a> Gatherer<'a> {
+    pub(super) fn new(
+        installed: &'a Installed,
+        allow_experimental: bool,
+    ) -> Result<Self, CommandError> {
+        let experimental =
+            if allow_experimental { Experimental::All } else { Experimental::Chosen };
+        Ok(Self {
+            installed,
+            trust: Keyring::of_user()?.trusted()?,
+            store: Store::new(Home::from_environment()?.data().join("store")),
+            offers: Offers::new(experimental),
+        })
+    }
+
+    /// Takes in the skills below paths that a person named. One that has none is an error.
+    pub(super) fn named(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
+        let mut wrong = None;
+        discover::walk(paths, &mut |candidate| {
+            match candidate {
+                Candidate::Skill { path, .. } => self.found(&path, Way::Named),
+                Candidate::Unreadable { path, problem } => wrong = Some((path, problem)),
+                Candidate::Empty { path } => {
+                    wrong = Some((path, "there is no SKILL.md below this folder".to_owned()));
+                }
+            }
+            wrong.is_none()
+        });
+        match wrong {
+            None => Ok(()),
+            Some((path, problem)) => {
+                Err(CommandError::input(format!("{}: {problem}", path.display()))
+                    .hint("--skills takes the folder of a skill, or one above it"))
+            }
+        }
+    }
+
+    /// Takes in the skills that lie beside the agent's file.
+    pub(super) fn beside(&mut self, file: &Path) {
+        let folder = file.parent().unwrap_or(Path::new("")).join(BESIDE);
+        if folder.is_dir() {
+            discover::walk(&[folder], &mut |candidate| {
+                if let Candidate::Skill { path, .. } = candidate {
+                    self.found(&path, Way::Beside);
+                }
+                true
+            });
+        }
+    }
+
+    /// Looks for these skills and for what they need on the whole machine. Only their own folders
+    /// are read: there may be ten thousand others.
+    pub(super) fn gather(mut self, names: impl Iterator<Item = String>) -> Offers {
+        let mut open: Vec<String> = names.collect();
+        let mut seen: BTreeSet<String> = open.iter().cloned().collect();
+        while let Some(name) = open.pop() {
+            self.locked(&name);
+            self.installed(&name);
+            for offer in self.offers.named(&name) {
+                let needs = offer.card.needs.iter().map(|need| &need.name);
+                open.extend(needs.filter(|need| seen.insert((*need).clone())).cloned());
+            }
+        }
+        self.offers
+    }
+
+    /// What Savoir's locks have: as it was fetched if it is kept, else as it was written.
+    fn locked(&mut self, name: &str) {
+        let installed = self.installed;
+        for locked in installed.locked.iter().filter(|locked| locked.name == name) {
+            let place = installed.shown(&locked.file).into_owned();
+            let tree = self.store.get(&locked.skill.integrity).ok().flatten();
+            match tree.or_else(|| written(locked)) {
+                Some(tree) => self.offer(&tree, name, &place, Way::Locked),
+                None => self.refuse(name, &place, "its files are not on this machine: savoir sync"),
+            }
+        }
+    }
+
+    /// What lies in the folders of agents.
+    fn installed(&mut self, name: &str) {
+        let installed = self.installed;
+        for entry in installed.ledger.named(name) {
+            let place = installed.shown(entry.path()).into_owned();
+            self.folder(entry.path(), &place, Way::Installed);
+        }
+    }
+
+    /// A skill by its file.
+    fn found(&mut self, path: &Path, way: Way) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        self.folder(folder, &folder.display().to_string(), way);
+    }
+
+    fn folder(&mut self, folder: &Path, place: &str, way: Way) {
+        // The name of `.` is that of the folder it stands for.
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let called = real.file_name().unwrap_or_default().to_string_lossy();
+        match Tree::read(folder) {
+            Ok(tree) => self.offer(&tree, &called, place, way),
+            Err(error) => self.refuse(&called, place, &error.to_string()),
+        }
+    }
+
+    fn offer(&mut self, tree: &Tree, called: &str, place: &str, way: Way) {
+        match Offer::of(tree, called, &self.trust) {
+            Ok(offer) => self.offers.add(offer.at(place.to_owned(), way)),
+            Err(why) => self.refuse(called, place, &why),
+        }
+    }
+
+    fn refuse(&mut self, name: &str, place: &str, why: &str) {
+        let (name, place, why) = (name.to_owned(), place.to_owned(), why.to_owned());
+        self.offers.refuse(Unusable { name, place, why });
+    }
+}
+
+/// A locked skill in the folder of an agent.
+fn written(locked: &Locked) -> Option<Tree> {
+    locked.written.iter().find_map(|written| Tree::read(&written.folder).ok())
+}

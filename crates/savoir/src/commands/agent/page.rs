@@ -1,0 +1,226 @@
+//! What is told of an agent.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use savoir_package::{
+    agent_file::{
+        AgentFile, Assembly, Constraint, Finding, Grant, Level, Member, Model, Quantity, Role,
+    },
+    resolve::{Asker, Demand, Requester},
+};
+use savoir_skill::permission::Decision;
+use serde_json::{Value, json};
+
+use crate::output::{self, plural};
+
+pub(super) fn json(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) -> Value {
+    let composition = &assembly.composition;
+    json!({
+        "agent": {
+            "file": agent.file,
+            "name": agent.name,
+            "version": composition.version.as_ref().map(ToString::to_string),
+            "description": agent.description,
+            "set": composition.set,
+        },
+        "skills": assembly.members.iter().map(member_json).collect::<Vec<_>>(),
+        "permissions": assembly.grants,
+        "model": {
+            "name": model.name,
+            "parameters": model.parameters,
+            "context": model.context,
+            "gpu_memory": model.gpu_memory,
+            "npu": model.npu,
+            "constraints": assembly.constraints,
+        },
+        "findings": assembly.findings.iter().map(finding_json).collect::<Vec<_>>(),
+    })
+}
+
+fn member_json(member: &Member<'_>) -> Value {
+    let demands: Vec<Value> = member.demands.iter().map(demand_json).collect();
+    let card = member.offer.map(|offer| &offer.card);
+    json!({
+        "name": member.name,
+        "version": member.version.to_string(),
+        "tier": member.tier,
+        "claimed_tier": card.and_then(|card| card.claimed),
+        "role": member.role,
+        "requested_by": demands,
+        "found": member.offer.map(|offer| offer.way),
+        "place": member.offer.map(|offer| &offer.place),
+        "integrity": member.offer.map(|offer| &offer.integrity),
+        "dialect": card.map(|card| card.dialect),
+        "description": card.map(|card| &card.description),
+        "tools": member.tools.iter().map(|tool| json!({
+            "name": tool.name,
+            "qualified_name": format!("{}/{}", member.name, tool.name),
+            "shown": tool.shown,
+        })).collect::<Vec<_>>(),
+        "permissions": card.map(|card| &card.permissions),
+        "instructions": member.instructions().map(|text| json!({
+            "lines": text.lines().count(),
+            "characters": text.chars().count(),
+        })),
+    })
+}
+
+fn demand_json(demand: &Demand) -> Value {
+    let range = demand.range.to_string();
+    match &demand.requester {
+        Requester::Skill { name, version } => {
+            json!({"skill": name, "version": version.to_string(), "range": range})
+        }
+        Requester::Root(Asker::AgentFile(file)) => json!({"file": file, "range": range}),
+        Requester::Root(asker) => json!({"by": asker.to_string(), "range": range}),
+    }
+}
+
+fn finding_json(found: &Finding) -> Value {
+    json!({
+        "level": found.level,
+        "code": found.code,
+        "message": found.message,
+        "place": found.place.as_ref().map(|place| json!({
+            "file": place.file,
+            "line": place.position.line,
+            "column": place.position.column,
+        })),
+        "hints": found.hints,
+    })
+}
+
+pub(super) fn text(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) -> String {
+    let mut page = assembly.composition.to_string();
+    if !assembly.members.is_empty() {
+        let _ = write!(page, "\nskills, in the order of installing them\n{}", skills(assembly));
+    }
+    if !assembly.grants.is_empty() {
+        let _ = write!(page, "\nwhat they may do\n{}", grants(&assembly.grants));
+    }
+    if !assembly.constraints.is_empty() {
+        let _ = write!(page, "\nwhat they need, {}\n", told(model));
+        page.push_str(&constraints(agent, &assembly.constraints));
+    }
+    if !assembly.findings.is_empty() {
+        page.push('\n');
+    }
+    for found in &assembly.findings {
+        page.push_str(&finding(agent, found));
+    }
+    let _ = writeln!(page, "\n{}", summary(assembly));
+    page
+}
+
+fn skills(assembly: &Assembly<'_>) -> String {
+    let rows: Vec<[Cow<'_, str>; 6]> = assembly
+        .members
+        .iter()
+        .map(|member| {
+            let place = member.offer.map_or("-", |offer| offer.place.as_str());
+            [
+                format!("  {}", output::cell(&member.name)).into(),
+                member.version.to_string().into(),
+                member.tier.as_str().into(),
+                why(member).into(),
+                output::cell(place),
+                output::cell(&brings(member)).into_owned().into(),
+            ]
+        })
+        .collect();
+    output::table(["  NAME", "VERSION", "TIER", "WHY", "PLACE", "BRINGS"], &rows)
+}
+
+fn why(member: &Member<'_>) -> String {
+    match member.role {
+        Role::Required => "required".to_owned(),
+        Role::Optional => "optional".to_owned(),
+        Role::Dependency => format!("for {}", member.needed_by().join(", ")),
+    }
+}
+
+/// Its tools, as the model sees them, and how much it has to read.
+fn brings(member: &Member<'_>) -> String {
+    let mut parts: Vec<String> = member.tools.iter().map(|tool| tool.shown.clone()).collect();
+    if let Some(text) = member.instructions() {
+        parts.push(format!("{} of instructions", plural(text.lines().count(), "line")));
+    }
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+fn grants(grants: &[Grant]) -> String {
+    let rows: Vec<[Cow<'_, str>; 3]> = grants
+        .iter()
+        .map(|grant| {
+            let permission = grant.permission.to_string();
+            [
+                format!("  {}", output::cell(&permission)).into(),
+                match grant.decision {
+                    Decision::Auto => "granted".into(),
+                    Decision::Prompt => "asks first".into(),
+                    Decision::Sandboxed => "sandboxed, with limits".into(),
+                    Decision::NotNeeded => "-".into(),
+                },
+                output::cell(&grant.skills.join(", ")).into_owned().into(),
+            ]
+        })
+        .collect();
+    output::table(["  PERMISSION", "DECISION", "SKILLS"], &rows)
+}
+
+/// What is known of the model, in a few words.
+fn told(model: &Model) -> String {
+    let name = model.name.as_deref().unwrap_or("a model that nobody named");
+    let size = match model.parameters {
+        Some(size) => format!(" with {} parameters", Quantity::Parameters.amount(size)),
+        None => " of unknown size".to_owned(),
+    };
+    let context = match model.context {
+        Some(tokens) => format!("a context of {}", Quantity::Context.amount(tokens)),
+        None => "an unknown context".to_owned(),
+    };
+    format!("held against {name}{size} and {context}")
+}
+
+fn constraints(agent: &AgentFile, constraints: &[Constraint]) -> String {
+    let rows: Vec<[Cow<'_, str>; 4]> = constraints
+        .iter()
+        .map(|constraint| {
+            let who = constraint.skill.as_deref().unwrap_or(&agent.name);
+            [
+                format!("  {}", constraint.status.as_str()).into(),
+                constraint.quantity.to_string().into(),
+                output::cell(&constraint.demand),
+                output::cell(who),
+            ]
+        })
+        .collect();
+    output::table(["  STATUS", "WHAT", "AT LEAST", "FOR"], &rows)
+}
+
+/// As the findings of `savoir check`: the place, how bad it is, what it is; then what to do.
+fn finding(agent: &AgentFile, found: &Finding) -> String {
+    let place = found.place.as_ref().map_or_else(|| agent.file.clone(), ToString::to_string);
+    let message = found.message.replace('\n', "\n  ");
+    let mut text = format!("{place}: {}[{}] {message}\n", found.level.as_str(), found.code);
+    for hint in &found.hints {
+        let _ = writeln!(text, "  help: {hint}");
+    }
+    text
+}
+
+fn summary(assembly: &Assembly<'_>) -> String {
+    let count =
+        |level: Level| assembly.findings.iter().filter(|found| found.level == level).count();
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    let verdict = if errors == 0 { "this agent can start" } else { "this agent cannot start" };
+    let counts = match (errors, warnings) {
+        (0, 0) => return verdict.to_owned(),
+        (0, warnings) => plural(warnings, "warning"),
+        (errors, 0) => plural(errors, "error"),
+        (errors, warnings) => {
+            format!("{}, {}", plural(errors, "error"), plural(warnings, "warning"))
+        }
+    };
+    format!("{verdict}: {counts}")
+}

@@ -1,0 +1,362 @@
+//! `savoir agent check`, on a machine that is made up.
+
+use std::fs;
+
+use savoir_package::Tree;
+use serde_json::{Value, json};
+
+use crate::support::{Sandbox, Transcript, copy, repository};
+
+/// A machine with a home and a project, in which the commands run.
+struct Machine(Sandbox);
+
+impl Machine {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        for folder in ["home", "project/.git"] {
+            fs::create_dir_all(sandbox.path(folder)).expect("a folder");
+        }
+        Self(sandbox)
+    }
+
+    /// With the agent of the documentation.
+    fn with_papers() -> Self {
+        let machine = Self::new();
+        copy(&repository().join("docs/samples/paper-agent"), &machine.0.path("project"));
+        machine
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        self.0.write(path, text);
+    }
+
+    fn run(&self, args: &[&str]) -> Transcript {
+        self.0.run_as("home", "project", args)
+    }
+
+    fn check(&self, args: &[&str]) -> Transcript {
+        self.run(&[&["agent", "check"], args].concat())
+    }
+
+    fn report(&self, args: &[&str]) -> Value {
+        self.check(&[args, &["--json"]].concat()).json()
+    }
+
+    fn agent(&self, skills: &str) {
+        self.write("project/AGENT.yaml", &format!("name: tester\nskills:\n{skills}"));
+    }
+
+    /// A skill of GAIA with a tool; `more` is further frontmatter.
+    fn skill(&self, folder: &str, version: &str, tool: &str, more: &str) {
+        let name = folder.rsplit('/').next().expect("a name");
+        self.write(
+            &format!("{folder}/SKILL.md"),
+            &format!(
+                "---\nname: {name}\nversion: {version}\ndescription: Does {name}. Use in tests.\n\
+                 author: ada\nlicense: MIT\npermissions:\n  - network:read:example.com\n{more}tools:\n  \
+                 - name: {tool}\n    description: Does it\n    parameters:\n      query: {{type: string, \
+                 required: true}}\nsecurity_tier: community\n---\n\n# {name}\n\nDo it.\n"
+            ),
+        );
+        self.write(
+            &format!("{folder}/tools.py"),
+            &format!(
+                "from gaia.agents.base.tools import tool\n\n\n@tool\ndef {tool}(query: str):\n    \
+                 \"\"\"Do it.\"\"\"\n    return {{}}\n"
+            ),
+        );
+    }
+}
+
+fn codes(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().expect("findings").iter();
+    findings.map(|found| format!("{} {}", found["level"], found["code"]).replace('"', "")).collect()
+}
+
+fn chosen(report: &Value) -> Vec<String> {
+    let skills = report["skills"].as_array().expect("skills").iter();
+    skills
+        .map(|skill| {
+            let text = |key: &str| skill[key].as_str().expect("a text").to_owned();
+            format!("{} {} {}", text("name"), text("version"), text("found"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_whole_page() {
+    let machine = Machine::with_papers();
+    let run = machine.check(&["--skills", "skills", "--context", "128K", "--gpu-memory", "16GB"]);
+    assert_eq!(run.code, 0, "{run}");
+    insta::assert_snapshot!(run);
+    let run = machine.check(&["AGENT.yaml", "--skills", "skills", "--context", "128K", "--json"]);
+    insta::assert_snapshot!(run);
+}
+
+#[test]
+fn what_comes_with_an_agent_must_be_vouched_for() {
+    let machine = Machine::with_papers();
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 1, "{run}");
+    insta::assert_snapshot!(run);
+    let run = machine.check(&["--allow-experimental"]);
+    assert_eq!(run.code, 0, "{run}");
+    // The same with a signature: nobody has to be asked.
+    assert_eq!(machine.run(&["keys", "new", "ada"]).code, 0);
+    for skill in ["skills/paper-search", "skills/text-tools"] {
+        let run = machine.run(&["sign", skill]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+    assert_eq!(codes(&machine.report(&[]))[0], "error experimental_dependency", "a stranger");
+    let key = machine.0.path("home/.config/savoir/keys/ada.pub");
+    let run = machine.run(&["keys", "trust", &key.display().to_string(), "--publisher", "ada"]);
+    assert_eq!(run.code, 0, "{run}");
+    let report = machine.report(&["--context", "64K", "--gpu-memory", "8GB"]);
+    assert_eq!(chosen(&report), ["text-tools 1.0.3 beside", "paper-search 1.2.0 beside"]);
+    assert_eq!(report["skills"][0]["tier"], "community");
+    assert_eq!(report["permissions"][0]["decision"], "auto");
+    assert_eq!(codes(&report), ["warning unknown_skill"]);
+    // A file that is not what was signed.
+    machine.write("project/skills/text-tools/tools.py", "import os\n");
+    let report = machine.report(&[]);
+    let codes = codes(&report);
+    assert_eq!(codes[..2], ["error unknown_skill", "error unusable_skill"], "{report}");
+    let message = report["findings"][1]["message"].as_str().expect("a text");
+    assert!(message.starts_with("`text-tools` in skills/text-tools cannot be used: "), "{message}");
+    assert_eq!(report["skills"], json!([]));
+}
+
+#[test]
+fn everything_that_is_missing_is_told_at_once() {
+    let machine = Machine::new();
+    machine.skill("project/.claude/skills/there", "1.4.0", "look", "");
+    machine.agent(
+        "  - nowhere\n  - {name: there, version: ^2}\n  - thre\n  - name: extra\n    required: false\n  \
+         - {name: also-there, required: false}\n",
+    );
+    machine.skill("project/.claude/skills/also-there", "0.1.0", "see", "");
+    machine.write("project/.claude/skills/nowhere/SKILL.md", "---\nname: [\n---\n");
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 1, "{run}");
+    insta::assert_snapshot!(run);
+}
+
+#[test]
+fn skills_come_from_everywhere() {
+    let machine = Machine::new();
+    machine.agent("  - a\n  - b\n  - c\n  - d\n  - {name: e, version: <2}\n");
+    machine.skill("named/a", "1.0.0", "do_a", "");
+    machine.skill("project/.claude/skills/a", "0.9.0", "do_a", "");
+    machine.skill("home/.gaia/skills/b", "1.0.0", "do_b", "");
+    machine.skill("home/.claude/skills/c", "1.0.0", "do_c", "");
+    machine.skill("project/.claude/skills/c", "1.1.0", "do_c", "");
+    machine.skill("project/.claude/skills/e", "1.5.0", "do_e", "");
+    machine.skill("home/.claude/skills/e", "2.0.0", "do_e", "");
+    machine.skill("project/.agents/skills/d", "1.0.0", "do_d", "");
+    let tree = Tree::read(&machine.0.path("project/.agents/skills/d")).expect("a skill");
+    machine.write(
+        "project/savoir.lock",
+        &format!(
+            "version = 1\norder = [\"d\"]\n\n[[skill]]\nname = \"d\"\nversion = \"1.0.0\"\nsource = \
+             \"path+./d\"\nintegrity = \"{}\"\ntier = \"experimental\"\nagents = [\"codex\"]\n",
+            tree.integrity()
+        ),
+    );
+    let report = machine.report(&["--skills", "../named"]);
+    let expected = [
+        "a 1.0.0 named",
+        "b 1.0.0 installed",
+        "c 1.1.0 installed",
+        "d 1.0.0 locked",
+        "e 1.5.0 installed",
+    ];
+    assert_eq!(chosen(&report), expected, "{report}");
+    let places = report["skills"].as_array().expect("skills").iter();
+    let places: Vec<&str> = places.map(|skill| skill["place"].as_str().expect("a place")).collect();
+    let expected =
+        ["../named/a", "~/.gaia/skills/b", ".claude/skills/c", "savoir.lock", ".claude/skills/e"];
+    assert_eq!(places, expected);
+    // What the lock has and the disk has not.
+    fs::remove_dir_all(machine.0.path("project/.agents")).expect("a folder");
+    let report = machine.report(&["--skills", "../named"]);
+    assert_eq!(codes(&report)[0], "error unusable_skill");
+    let message = report["findings"][0]["message"].as_str().expect("a text");
+    assert!(message.contains("savoir sync"), "{message}");
+}
+
+#[test]
+fn two_skills_of_one_version_are_told() {
+    let machine = Machine::new();
+    machine.agent("  - a\n");
+    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", "");
+    machine.skill("home/.gaia/skills/a", "1.0.0", "do_other", "");
+    let report = machine.report(&[]);
+    assert!(codes(&report).contains(&"warning two_of_one_version".to_owned()), "{report}");
+    machine.write("home/.gaia/skills/a/SKILL.md", "---\nname: [\n---\n");
+    assert_eq!(codes(&machine.report(&[]))[0], "warning unusable_skill", "it is passed over");
+    fs::remove_dir_all(machine.0.path("home/.gaia/skills/a")).expect("a folder");
+    machine.skill("home/.gaia/skills/a", "1.0.0", "do_a", "");
+    assert_eq!(codes(&machine.report(&[])), ["note experimental"], "the same files are no news");
+}
+
+#[test]
+fn ranges_that_do_not_go_together() {
+    let machine = Machine::new();
+    machine.agent("  - a\n  - b\n  - {name: c, required: false}\n");
+    let needs = |range: &str| {
+        format!("requirements:\n  skills:\n    - {{name: base, version: \"{range}\"}}\n")
+    };
+    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", &needs("^1"));
+    machine.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs("^2"));
+    machine.skill("project/.claude/skills/c", "1.0.0", "do_c", "");
+    machine.skill("project/.claude/skills/base", "1.0.0", "do_base", "");
+    machine.skill("home/.claude/skills/base", "2.0.0", "do_base", "");
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 1, "{run}");
+    insta::assert_snapshot!(run);
+    machine.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs(">=1"));
+    assert_eq!(machine.check(&[]).code, 0);
+    machine.skill("project/.claude/skills/base", "1.0.0", "x", &needs("*").replace("base", "a"));
+    let report = machine.report(&[]);
+    assert_eq!(codes(&report)[0], "error dependency_cycle", "{report}");
+}
+
+#[test]
+fn tools_of_one_name_are_told_apart() {
+    let machine = Machine::new();
+    machine.agent("  - near\n  - far\n");
+    machine.skill("project/.claude/skills/near", "1.0.0", "search", "");
+    machine.skill("project/.claude/skills/far", "1.0.0", "search", "");
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("└── near/search"), "{run}");
+    assert!(run.stdout.contains("the model sees them as far/search and near/search"), "{run}");
+    assert_eq!(machine.check(&["--strict"]).code, 1);
+    let report = machine.report(&[]);
+    let tool = json!({"name": "search", "qualified_name": "far/search", "shown": "far/search"});
+    assert_eq!(report["skills"][0]["tools"], json!([tool]));
+    assert_eq!(report["permissions"][0]["skills"], json!(["far", "near"]), "one union");
+}
+
+#[test]
+fn a_model_must_be_large_enough() {
+    let machine = Machine::new();
+    let needs = "requirements:\n  model: \">=13B\"\n  context: \">=8K\"\n  hardware:\n    npu: \
+                 required\n    gpu_vram: \">=8GB\"\n";
+    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", needs);
+    let model = |text: &str| {
+        machine.write("project/AGENT.yaml", &format!("name: tester\nskills: [a]\n{text}"));
+    };
+    let told = |args: &[&str]| -> Vec<String> {
+        let codes = codes(&machine.report(args)).into_iter();
+        codes.filter(|code| code != "note experimental").collect()
+    };
+    let unknown = ["note not_known"; 4];
+    model("");
+    assert_eq!(told(&[]), unknown, "nothing is stated, so nothing is fine");
+    assert_eq!(machine.check(&["--strict"]).code, 0, "and nothing is wrong");
+    let known = ["--model", "x-13b", "--context", "8K", "--gpu-memory", "8GB", "--npu", "yes"];
+    assert_eq!(told(&known), [""; 0]);
+    let small = ["--model", "x-7b", "--context", "4096", "--gpu-memory", "6GB", "--npu", "no"];
+    let expected = [
+        "error model_too_small",
+        "error context_too_small",
+        "error gpu_memory_too_small",
+        "error no_npu",
+    ];
+    assert_eq!(told(&small), expected);
+    assert_eq!(machine.check(&small).code, 1);
+    model("model: {minimum: \">=7B\", context: \">=32K\"}\n");
+    let expected = [
+        "error model_too_small",
+        "note not_known",
+        "note not_known",
+        "note not_known",
+        "note not_known",
+    ];
+    assert_eq!(told(&[]), expected, "7B are admitted, and will not do");
+    assert_eq!(told(&known)[..2], ["error context_too_small", "warning minimum_too_low"]);
+    model("model: Qwen3.5-35B\n");
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("Qwen3.5-35B with 35B parameters and an unknown context"), "{run}");
+    let run = machine.check(&["--model", "mystery"]);
+    assert!(run.stdout.contains("mystery of unknown size"), "{run}");
+    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", "requirements:\n  model: lots\n");
+    assert!(!told(&[]).is_empty());
+}
+
+#[test]
+fn sets_of_skills() {
+    let machine = Machine::new();
+    machine.write(
+        "project/gaia-agent.yaml",
+        "name: tester\nskills: [base]\nskill_sets:\n  small: [a]\n  large: [a, b]\n",
+    );
+    for name in ["base", "a", "b"] {
+        machine.skill(&format!("project/.claude/skills/{name}"), "1.0.0", name, "");
+    }
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("choose `large` or `small`"), "{run}");
+    assert_eq!(chosen(&machine.report(&["--set", "small"])).len(), 2);
+    let report = machine.report(&["gaia-agent.yaml", "--set", "large"]);
+    assert_eq!((chosen(&report).len(), &report["agent"]["set"]), (3, &json!("large")));
+    assert_eq!(machine.check(&["--set", "huge"]).code, 2);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let machine = Machine::new();
+    for (text, place) in [
+        ("name: x\nskills:\n  - {name: a, version: \">=x\"}\n", "AGENT.yaml:3:24: "),
+        ("name: x\nskills: [a, a]\n", "AGENT.yaml:2:13: "),
+        ("name: x\nskills: {a: b}\n", "AGENT.yaml:2:9: "),
+        ("name: x\nversion: 1.0\n", "AGENT.yaml:2:10: "),
+        ("name: x\nmodel:\n  minimum: huge\n", "AGENT.yaml:3:12: "),
+        ("name: [\n", "AGENT.yaml:"),
+        ("", "AGENT.yaml:1:1: "),
+        ("skills: []\n", "AGENT.yaml:1:1: "),
+    ] {
+        machine.write("project/AGENT.yaml", text);
+        let run = machine.check(&[]);
+        assert_eq!(run.code, 2, "{text}: {run}");
+        assert!(run.stderr.contains(place), "{text}: {run}");
+        assert!(run.stdout.is_empty(), "{run}");
+    }
+    machine.0.write("project/AGENT.yaml", b"\xff\xfe\x00name");
+    assert_eq!(machine.check(&[]).code, 2);
+    machine.0.write("project/AGENT.yaml", vec![b'#'; 20 << 20]);
+    let run = machine.check(&[]);
+    assert_eq!((run.code, run.stderr.contains("bytes")), (2, true), "{run}");
+    machine.agent("  - a\n");
+    for args in [
+        &["nowhere.yaml"][..],
+        &["../home"],
+        &["--skills", "nowhere"],
+        &["--skills", "../home"],
+        &["--context", "much"],
+        &["--gpu-memory", "8"],
+        &["--project", "nowhere"],
+    ] {
+        let run = machine.check(args);
+        assert_eq!(run.code, 2, "{args:?}: {run}");
+        assert!(run.stderr.contains("error: "), "{args:?}: {run}");
+    }
+}
+
+#[test]
+fn an_agent_without_skills_and_one_with_strange_words() {
+    let machine = Machine::new();
+    machine.write("project/AGENT.yaml", "name: lonely\nskils: [a]\n");
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("AGENT.yaml:2:1: warning[unknown_key]"), "{run}");
+    machine.write(
+        "project/AGENT.yaml",
+        "name: \"\\e[31mred\"\ndescription: x\nskills: []\nmodel: \"\\e]0;x\\a 7B\"\n",
+    );
+    let run = machine.check(&[]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!run.stdout.contains('\u{1b}'), "{run}");
+}
