@@ -196,6 +196,10 @@ pub struct Request {
     /// What its dialect grants without a word, here. It follows from the skill and the place, so an
     /// answer does not depend on it.
     pub unasked: Vec<Permission>,
+    /// Programs that it may run because its dialect says so, not a permission: those of its tools,
+    /// and in some dialects those that it requires. They are shown as [`programs`](Self::programs);
+    /// the tier decides about them as about `shell:execute`.
+    pub implied: Vec<Permission>,
     /// Python packages that are installed for it, outside its folder.
     pub packages: Vec<String>,
     /// What it asks of the machine and of the model that calls it, as written.
@@ -206,10 +210,21 @@ pub struct Request {
     pub digest: String,
     /// How it came here.
     pub trust: Trust,
-    /// Who vouches for it.
+    /// How far it is trusted.
     pub tier: Tier,
+    /// Who signed it, in words; nothing if nobody did.
+    pub signed: Option<String>,
+    /// Files that a run can see and the signature does not cover.
+    pub uncovered: Vec<String>,
     /// Whether it says that it changes nothing.
     pub read_only: bool,
     /// Whether it wants to be asked about each time.
     pub always_ask: bool,
+}
+
+impl Request {
+    /// Everything that the tier decides about: declared or not, it is granted.
+    pub(crate) fn granted(&self) -> impl Iterator<Item = &Permission> {
+        self.permissions.iter().chain(&self.unasked).chain(&self.implied)
+    }
 }

@@ -8,6 +8,7 @@ use crate::{
     call::CallError,
     grant::{ProgramError, Refusal},
     requirements::RequirementError,
+    subject::SubjectError,
 };
 
 /// What kind of failure it is, which decides the exit code.
@@ -76,12 +77,39 @@ impl From<Refusal> for RunError {
     }
 }
 
+impl From<SubjectError> for RunError {
+    fn from(error: SubjectError) -> Self {
+        use savoir_package::TreeError;
+
+        let new = |fault| Self::new(fault, error.code(), &error);
+        match &error {
+            SubjectError::Unreadable { .. }
+            | SubjectError::History { .. }
+            | SubjectError::TooLarge { .. }
+            | SubjectError::Unfit { error: TreeError::Io { .. }, .. } => new(Fault::Call),
+            SubjectError::Changed { .. } => {
+                new(Fault::Refused).way_out("try again: the rules hold for what it is then")
+            }
+            // As `savoir verify` has it: nobody can say whether the signature holds.
+            SubjectError::Unfit { .. } => new(Fault::Failed).way_out(
+                "a skill has files with plain paths, and no links that lead out of its folder; \
+                 without its signature it is experimental",
+            ),
+            SubjectError::Signature { error, .. } if error.is_undecided() => new(Fault::Failed),
+            SubjectError::Signature { path, .. } => new(Fault::Refused)
+                .way_out(format!("savoir verify {} shows what differs", path.display())),
+        }
+    }
+}
+
 impl From<ProgramError> for RunError {
     fn from(error: ProgramError) -> Self {
         let way_out = match &error {
             ProgramError::NotFound(name) => format!("install {name}, or correct the command"),
             ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
-            ProgramError::Outside(_) => "a relative program must lie in the skill's folder".into(),
+            ProgramError::Outside(_) | ProgramError::History(_) => {
+                "a relative program must be a file of the skill's folder".into()
+            }
             ProgramError::Unreadable { .. } => "make it readable".into(),
         };
         Self::failed(error.code(), &error).way_out(way_out)

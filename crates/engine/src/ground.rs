@@ -19,7 +19,8 @@ pub struct Ground {
     pub home: PathBuf,
     /// The user's environment, of which a run gets a small part.
     pub variables: Vec<(String, String)>,
-    /// Folders of Savoir itself: approvals, records, environments. No run may change them.
+    /// Folders of Savoir itself: approvals, records, environments, trusted keys. No run may change
+    /// them.
     pub kept: Vec<PathBuf>,
 }
 
@@ -50,7 +51,16 @@ impl Ground {
     #[must_use]
     pub fn keeping(mut self, home: &Home) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        self.kept = vec![real(home.data()), real(home.cache())];
+        self.kept.extend([real(home.data()), real(home.cache())]);
+        self
+    }
+
+    /// With another folder of Savoir, such as that of the settings: whoever changes the list of
+    /// trusted keys decides what runs without a question.
+    #[must_use]
+    pub fn keeping_folder(mut self, folder: &Path) -> Self {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        self.kept.push(folder.canonicalize().unwrap_or(folder));
         self
     }
 

@@ -2,6 +2,7 @@
 
 use savoir_sandbox::{Closure, Kind};
 use savoir_skill::{
+    Skill,
     permission::{Domain, Level, Permission},
     skill::{Requirements, Runner, Tool},
 };
@@ -32,12 +33,15 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         programs: programs(subject, extra),
         permissions: skill.permissions.clone(),
         unasked: unasked(subject, ground),
+        implied: implied(skill),
         packages: skill.requirements.python_packages.clone(),
         needs: needs(&skill.requirements),
         extra: extra.clone(),
         digest: subject.digest.clone(),
         trust: subject.trust,
         tier: subject.tier,
+        signed: subject.vouching.signed(),
+        uncovered: subject.vouching.uncovered.clone(),
         read_only: skill.policy.read_only.unwrap_or(false),
         always_ask: skill.policy.always_ask.unwrap_or(false),
     }
@@ -55,6 +59,27 @@ fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
     let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
     let required = required.filter(|one| !declared(one));
     grant::unasked(skill, ground).into_iter().chain(required).collect()
+}
+
+/// Programs of the machine that it runs without declaring so. Its own files are no such programs:
+/// whoever vouches for it vouches for them.
+fn implied(skill: &Skill) -> Vec<Permission> {
+    let of_tools = skill.tools.iter().filter_map(|tool| match &tool.runner {
+        Runner::Command(command) => Some(&command.program),
+        Runner::Python { .. } | Runner::Handler { .. } => None,
+    });
+    let required = skill.requirements.programs.iter();
+    let required = required.filter(|_| skill.dialect.running().requirements_grant);
+    let mut names: Vec<&String> = of_tools.chain(required).collect();
+    names.retain(|name| !name.contains('/'));
+    names.sort();
+    names.dedup();
+    let shell = |name: &String| Permission {
+        domain: Domain::Shell,
+        level: Level::Execute,
+        scope: Some(name.clone()),
+    };
+    names.into_iter().map(shell).collect()
 }
 
 /// What the skill asks of the machine and of the model that calls it.

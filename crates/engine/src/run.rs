@@ -1,6 +1,7 @@
 //! Running a tool: [`plan`] works out everything that a run will do, without doing any of it;
 //! [`Plan::run`] does it in the sandbox and gives the envelope and the record; [`refusal_record`] is
-//! what is left of a call that the rules do not allow.
+//! what is left of a call that the rules do not allow, and [`unsound_record`] of one whose skill is not
+//! what was signed.
 
 mod action;
 mod denied;
@@ -13,6 +14,7 @@ use std::{
 
 use savoir_sandbox::{Access, Counted, Limits, Outcome, PathGrant, Policy, Watch};
 use savoir_skill::{
+    Skill,
     dialect::{About, Place},
     permission::Tier,
     skill::Tool,
@@ -314,6 +316,7 @@ impl Plan {
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
+                subject.refuse_changed()?;
                 action::run_command(self.policy, &program, &arguments, input.as_bytes(), hear)
             }
             Action::Python(call) => {
@@ -378,12 +381,29 @@ fn begin(subject: &Subject) -> Record {
 
 /// The record of a call for which the rules do not even allow a plan.
 pub fn refusal_record(subject: &Subject, tool: Option<&str>, error: &RunError) -> Record {
+    refused(begin(subject), tool, error)
+}
+
+/// The record of a call of a skill that is not what was signed: there is no [`Subject`] then.
+pub fn unsound_record(skill: &Skill, path: &Path, tool: Option<&str>, error: &RunError) -> Record {
+    let begun = Record {
+        skill: skill.name.clone(),
+        version: skill.version.clone(),
+        path: path.to_owned(),
+        dialect: skill.dialect.id().to_owned(),
+        permissions: skill.permissions.clone(),
+        ..Record::begin()
+    };
+    refused(begun, tool, error)
+}
+
+fn refused(begun: Record, tool: Option<&str>, error: &RunError) -> Record {
     let (code, message) = (error.code.to_string(), error.message.clone());
     let (verdict, reason) = ("refused".to_owned(), message.clone());
     Record {
         tool: tool.map(str::to_owned),
         decision: DecisionRecord { verdict, reason, approved_by: None },
         error: Some(ErrorRecord { code, message }),
-        ..begin(subject)
+        ..begun
     }
 }

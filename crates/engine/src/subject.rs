@@ -1,21 +1,34 @@
-//! [`Subject`]: a skill on disk, with what is known about where it came from.
+//! [`Subject`]: a skill on disk, with what is known about where it came from and who vouches for it.
+//!
+//! What is verified is what runs: SKILL.md as it was read, the files that signatures cover and the
+//! digest that an approval is kept for are the same bytes, or there is no subject; and a run looks
+//! at the digest once more before it starts.
+
+mod content;
+#[cfg(test)]
+mod tests;
+mod vouching;
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
+use savoir_package::{
+    Tree, TreeError,
+    trust::{self, SignatureError, TrustStore},
+};
 use savoir_skill::{
     Reading, Skill,
-    permission::{Tier, effective},
+    permission::Tier,
     python::{self, TOOLS_FILE},
     skill::Runner,
 };
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::{approval::Trust, limits, words::hex};
+use self::content::{Content, Held};
+pub use self::vouching::Vouching;
+use crate::{approval::Trust, error::RunError};
 
 /// Folders in which version control keeps its history. In the root of a skill they do not count, and
 /// a run does not see them.
@@ -34,8 +47,10 @@ pub struct Subject {
     pub digest: String,
     /// How it came here.
     pub trust: Trust,
-    /// Who vouches for it.
+    /// How far it is trusted.
     pub tier: Tier,
+    /// Who vouches for it, and for what of it.
+    pub vouching: Vouching,
     /// Whether its Python tools are what it declares, before any of them runs.
     pub source: Result<(), SourceError>,
 }
@@ -65,15 +80,55 @@ pub enum SubjectError {
         /// What there is too much of.
         what: String,
     },
+    /// It is not the same any more as it was a moment ago.
+    #[error("{} changed while it was read", path.display())]
+    Changed {
+        /// What changed.
+        path: PathBuf,
+    },
+    /// It is signed, and its files cannot be those of a skill.
+    #[error("{}: {error}", path.display())]
+    Unfit {
+        /// The skill's folder.
+        path: PathBuf,
+        /// Why not.
+        error: TreeError,
+    },
+    /// It is signed, and the signature is wrong.
+    #[error("`{name}`: {error}")]
+    Signature {
+        /// The skill.
+        name: String,
+        /// Its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: Box<SignatureError>,
+    },
+}
+
+impl SubjectError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } | Self::History { .. } | Self::TooLarge { .. } => {
+                "skill-unreadable"
+            }
+            Self::Changed { .. } => "skill-changed",
+            Self::Unfit { error, .. } => error.code(),
+            Self::Signature { error, .. } => error.code(),
+        }
+    }
 }
 
 impl Subject {
-    /// A skill whose file was read. The folder around the file belongs to it if there is one.
+    /// A skill whose file was read. The folder around the file belongs to it if there is one. Its
+    /// signatures count as far as their keys are trusted; a wrong one is an error.
     pub fn new(
         reading: &Reading,
         file: &Path,
         folder: Option<&Path>,
         trust: Trust,
+        store: &TrustStore,
     ) -> Result<Self, SubjectError> {
         let skill = reading.skill.clone();
         let unreadable = |source| SubjectError::Unreadable { path: file.to_owned(), source };
@@ -84,23 +139,53 @@ impl Subject {
         if folder.as_deref().is_some_and(in_history) {
             return Err(SubjectError::History { path: file });
         }
-        let digest = digest(folder.as_deref().unwrap_or(&file))?;
-        // Nobody has signed it yet: a claim alone is worth nothing.
-        let attested = Tier::Experimental;
-        let claimed = skill.policy.tier.unwrap_or_default();
-        let tier = if skill.dialect.running().attestable {
-            effective(claimed, attested)
-        } else {
-            Tier::Experimental
-        };
+        let tree = folder.as_deref().and_then(signed_files).transpose()?;
+        let text = reading.document.source().text().as_bytes();
+        let held = Held { file: &file, text, signed: tree.as_ref() };
+        let root = folder.as_deref().unwrap_or(&file);
+        let Content { digest, uncovered } = content::read(root, &held)?;
+        let vouching = vouching(&skill, root, tree.as_ref(), uncovered, store)?;
+        let tier = vouching.tier(&skill);
         let source = hold_source(reading, folder.as_deref());
-        Ok(Self { skill, file, folder, digest, trust, tier, source })
+        Ok(Self { skill, file, folder, digest, trust, tier, vouching, source })
+    }
+
+    /// Refuses what is not the same any more: whoever agreed, or signed, did so for other bytes.
+    pub(crate) fn refuse_changed(&self) -> Result<(), RunError> {
+        match content::digest(self.path()) {
+            Ok(digest) if digest == self.digest => Ok(()),
+            Ok(_) => Err(SubjectError::Changed { path: self.path().to_owned() }.into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The folder, or the file of a skill without one.
     pub fn path(&self) -> &Path {
         self.folder.as_deref().unwrap_or(&self.file)
     }
+}
+
+/// All files of a skill that is signed, read once.
+fn signed_files(folder: &Path) -> Option<Result<Tree, SubjectError>> {
+    let unfit = |error| SubjectError::Unfit { path: folder.to_owned(), error };
+    trust::is_signed(folder).then(|| Tree::read(folder).map_err(unfit))
+}
+
+/// What the signatures among the files say.
+fn vouching(
+    skill: &Skill,
+    folder: &Path,
+    tree: Option<&Tree>,
+    uncovered: Vec<String>,
+    store: &TrustStore,
+) -> Result<Vouching, SubjectError> {
+    let Some(tree) = tree else { return Ok(Vouching::default()) };
+    let version = skill.version.as_deref().unwrap_or_default();
+    let attestation = trust::verify(tree, &skill.name, version, store).map_err(|error| {
+        let (name, path) = (skill.name.clone(), folder.to_owned());
+        SubjectError::Signature { name, path, error: Box::new(error) }
+    })?;
+    Ok(Vouching { attestation, uncovered })
 }
 
 /// Why the Python tools of a skill are not what it declares.
@@ -144,136 +229,4 @@ fn place(text: &str, offset: usize) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
     format!("{line}:{column}")
-}
-
-/// SHA-256 over paths, kinds and contents of everything that a run can see, whether `check` looks
-/// at it or not. Only the history of version control is left out, which a run does not see.
-fn digest(path: &Path) -> Result<String, SubjectError> {
-    let mut hash = Hash { sha256: Sha256::new(), root: path, files: 0, bytes: 0 };
-    if path.is_dir() {
-        hash.folder(path, b"", 0)?;
-    } else {
-        hash.file(path, b"")?;
-    }
-    Ok(hex(&hash.sha256.finalize()))
-}
-
-struct Hash<'a> {
-    sha256: Sha256,
-    root: &'a Path,
-    files: usize,
-    bytes: u64,
-}
-
-impl Hash<'_> {
-    fn folder(&mut self, folder: &Path, prefix: &[u8], depth: usize) -> Result<(), SubjectError> {
-        if depth > limits::SKILL_DEPTH {
-            return Err(self.too_large(format!("{} folders in one another", limits::SKILL_DEPTH)));
-        }
-        let unreadable = |source| SubjectError::Unreadable { path: folder.to_owned(), source };
-        let entries = fs::read_dir(folder).map_err(unreadable)?;
-        let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let (path, name) = (entry.path(), entry.file_name());
-            let kind = entry.file_type().map_err(unreadable)?;
-            let relative = [prefix, name.as_encoded_bytes()].concat();
-            if kind.is_dir() {
-                if depth == 0 && HISTORY.iter().any(|history| name == *history) {
-                    continue;
-                }
-                self.folder(&path, &[&relative, b"/".as_slice()].concat(), depth + 1)?;
-            } else if kind.is_symlink() {
-                let target = fs::read_link(&path).map_err(unreadable)?;
-                self.add("link", &relative, target.as_os_str().as_encoded_bytes())?;
-            } else if kind.is_file() {
-                self.file(&path, &relative)?;
-            } else {
-                self.add("other", &relative, b"")?;
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, path: &Path, relative: &[u8]) -> Result<(), SubjectError> {
-        let unreadable = |source| SubjectError::Unreadable { path: path.to_owned(), source };
-        let metadata = fs::metadata(path).map_err(unreadable)?;
-        if self.bytes + metadata.len() > limits::SKILL_BYTES {
-            return Err(self.too_large(format!("{} MiB", limits::SKILL_BYTES >> 20)));
-        }
-        let bytes = fs::read(path).map_err(unreadable)?;
-        let kind = if metadata.permissions().mode() & 0o111 == 0 { "file" } else { "program" };
-        self.add(kind, relative, &bytes)
-    }
-
-    fn add(&mut self, kind: &str, path: &[u8], bytes: &[u8]) -> Result<(), SubjectError> {
-        self.files += 1;
-        self.bytes += bytes.len() as u64;
-        if self.files > limits::SKILL_FILES {
-            return Err(self.too_large(format!("{} files", limits::SKILL_FILES)));
-        }
-        // Lengths before contents, so that no file can look like two.
-        let head = format!("{kind} {} {} ", path.len(), bytes.len());
-        for part in [head.as_bytes(), path, bytes] {
-            self.sha256.update(part);
-        }
-        Ok(())
-    }
-
-    fn too_large(&self, what: String) -> SubjectError {
-        SubjectError::TooLarge { path: self.root.to_owned(), what }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_byte_and_name_counts() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path();
-        fs::write(root.join("SKILL.md"), "text").unwrap();
-        let mut seen = vec![digest(root).unwrap()];
-        let mut changed = |what: &str| {
-            let now = digest(root).unwrap();
-            assert!(!seen.contains(&now), "{what}");
-            seen.push(now);
-        };
-        fs::write(root.join("SKILL.md"), "texT").unwrap();
-        changed("a byte");
-        fs::create_dir_all(root.join("node_modules/x")).unwrap();
-        fs::write(root.join("node_modules/x/index.js"), "").unwrap();
-        changed("a new file, also where check does not look");
-        fs::rename(root.join("node_modules/x/index.js"), root.join("node_modules/x/main.js"))
-            .unwrap();
-        changed("a name");
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
-        changed("a link");
-        fs::create_dir(root.join("__pycache__")).unwrap();
-        fs::write(root.join("__pycache__/x.pyc"), "").unwrap();
-        changed("bytecode, which Python would run");
-        fs::set_permissions(root.join("SKILL.md"), fs::Permissions::from_mode(0o755)).unwrap();
-        changed("what can be executed");
-        fs::create_dir(root.join(".git")).unwrap();
-        fs::write(root.join(".git/index"), "").unwrap();
-        assert_eq!(seen.last(), Some(&digest(root).unwrap()));
-        fs::create_dir_all(root.join("node_modules/x/.git")).unwrap();
-        fs::write(root.join("node_modules/x/.git/run.py"), "").unwrap();
-        assert_ne!(seen.last(), Some(&digest(root).unwrap()), "only the root's own history");
-    }
-
-    #[test]
-    fn a_skill_is_not_in_its_history() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path();
-        fs::create_dir(root.join(".git")).unwrap();
-        fs::write(root.join(".git/real.md"), "text").unwrap();
-        std::os::unix::fs::symlink(".git/real.md", root.join("SKILL.md")).unwrap();
-        let source = savoir_skill::Source::from_bytes(b"text".to_vec()).unwrap();
-        let reading = savoir_skill::read(source, None);
-        let found = Subject::new(&reading, &root.join("SKILL.md"), Some(root), Trust::User);
-        assert!(matches!(found, Err(SubjectError::History { .. })), "{found:?}");
-    }
 }

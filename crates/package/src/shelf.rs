@@ -51,7 +51,6 @@ pub use error::ShelfError;
 pub use gaia::Sheet;
 pub use journal::Texts;
 pub use plan::{Change, Edits, FileChange, Install, Occupied, Plan};
-pub(crate) use ready::tier as effective_tier;
 pub use ready::{Arrival, Question, Ready, ReadyError, Refusal, Why, locked_source, wanted};
 pub use stale::Stale;
 pub use sync::Fetch;

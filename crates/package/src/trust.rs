@@ -5,7 +5,9 @@
 //!   brings and says what they attest: an [`Attestation`] with its [`Tier`].
 //! - [`ssh`] and [`oms`] add the signatures of other programs to it; those of OpenPGP are read.
 //!
-//! A tier is computed, never read: what a skill says of itself is a claim, and [`effective`] never
+//! - [`tier()`] is the tier that counts: the same when a skill is installed, verified and run.
+//!
+//! A tier is computed, never read: what a skill says of itself is a claim, and [`tier()`] never
 //! gives it more than its signatures attest. No signature is no error. A wrong one always is: it
 //! says that somebody changed the skill.
 
@@ -16,6 +18,7 @@ mod openpgp;
 mod public;
 mod signature;
 mod store;
+mod tier;
 
 #[cfg(test)]
 mod testing;
@@ -29,6 +32,7 @@ pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, Further, SignatureError, SignatureKind, Signer, Unchecked,
-    countersign, differences, file_name, sign, signed_bytes, unsigned, verify,
+    countersign, differences, file_name, is_signed, sign, signed_bytes, unsigned, verify,
 };
 pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};
+pub use tier::tier;

@@ -1,8 +1,9 @@
 //! The keys of the person who runs the program, whom that person believes, and skills as signatures
-//! see them.
+//! see them, also when they run.
 
 use std::path::{Path, PathBuf};
 
+use savoir_engine::{Home, RunError, approval::Trust, ground::Ground, subject::Subject};
 use savoir_package::{
     Tree, TreeError,
     trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore},
@@ -48,6 +49,36 @@ impl Keyring {
     pub(crate) fn trusted(&self) -> Result<TrustStore, CommandError> {
         Ok(TrustStore::read(&self.list())?)
     }
+}
+
+/// The keys that count when a skill runs. Who has no home trusts nobody; a list that cannot be read
+/// is an error, since it may revoke a key.
+pub(crate) fn believed() -> Result<TrustStore, CommandError> {
+    match config::user_folder() {
+        Some(folder) => Keyring { folder }.trusted(),
+        None => Ok(TrustStore::default()),
+    }
+}
+
+/// A skill that was loaded, with who vouches for it.
+pub(crate) fn subject(
+    loaded: &Loaded,
+    how: Trust,
+    store: &TrustStore,
+) -> Result<Subject, RunError> {
+    let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
+    Ok(Subject::new(&loaded.reading, &loaded.path, folder, how, store)?)
+}
+
+/// Where a skill runs. What decides about the next run is out of its reach: answers and keys.
+pub(crate) fn ground(home: &Home) -> Result<Ground, CommandError> {
+    let ground = Ground::here()
+        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
+        .keeping(home);
+    Ok(match config::user_folder() {
+        Some(folder) => ground.keeping_folder(&folder),
+        None => ground,
+    })
 }
 
 /// A skill with all its files, which is what a signature is about.

@@ -1,6 +1,6 @@
 //! The rules: run, ask or refuse.
 
-use savoir_skill::permission::{Decision, Tier, contradictions, decision};
+use savoir_skill::permission::{Decision, Permission, Tier, contradictions, decision};
 use serde::Serialize;
 
 use super::{Added, Approval, Fingerprint, Request, Trust, changes::changes, shown};
@@ -42,6 +42,9 @@ pub enum Verdict {
 /// | bundled and read-only | runs | runs |
 /// | community, no right that the tier asks about | runs | runs |
 /// | everything else | runs | asks |
+///
+/// What the tier asks about is in [`decision`]. A signature that does not cover every file that a
+/// run can see counts for nothing, so such a skill is never more than experimental.
 pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     if let Some(refusal) = refusal(request) {
         return refusal;
@@ -74,24 +77,47 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
         return ask(Vec::new(), Vec::new());
     }
     match (request.tier, request.trust) {
-        (Tier::Verified, _) => run("its tier is verified"),
+        (Tier::Verified, _) => run(format!("its tier is verified{}", by(request))),
         (_, Trust::Bundled) if request.read_only => run("it is bundled and only reads"),
-        (Tier::Community, _) => {
-            let mut asked = request.permissions.iter();
-            let asked = asked.find(|entry| decision(Tier::Community, entry) == Decision::Prompt);
-            match asked {
-                None => run("its tier is community, and it wants nothing that needs a question"),
-                Some(entry) => ask(
-                    vec![format!("its tier is community, which asks about {}", entry_text(entry))],
-                    Vec::new(),
-                ),
+        (Tier::Community, _) => match asked_about(request) {
+            None => {
+                let by = by(request);
+                run(format!(
+                    "its tier is community{by}, and it wants nothing that needs a question"
+                ))
             }
-        }
-        (Tier::Experimental, _) => ask(Vec::new(), Vec::new()),
+            Some(entry) => {
+                let entry = entry_text(entry);
+                ask(vec![format!("its tier is community, which asks about {entry}")], Vec::new())
+            }
+        },
+        (Tier::Experimental, _) => ask(uncovered(request).into_iter().collect(), Vec::new()),
     }
 }
 
-fn entry_text(entry: &savoir_skill::permission::Permission) -> String {
+/// The first right that a tier does not grant without a question, be it declared or not.
+fn asked_about(request: &Request) -> Option<&Permission> {
+    request.granted().find(|entry| decision(request.tier, entry) == Decision::Prompt)
+}
+
+/// Who vouches for it, after the tier.
+fn by(request: &Request) -> String {
+    let signed = request.signed.as_deref();
+    signed.map(|signed| format!(", signed {}", shown(signed))).unwrap_or_default()
+}
+
+/// Why a signature that holds does not count.
+fn uncovered(request: &Request) -> Option<String> {
+    let (first, others) = request.uncovered.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = shown(first);
+    Some(format!("its signature does not cover {first}{more}, which a run would see; remove it"))
+}
+
+fn entry_text(entry: &Permission) -> String {
     shown(&entry.to_string())
 }
 

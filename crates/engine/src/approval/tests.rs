@@ -3,6 +3,7 @@
 mod decide;
 mod fingerprint;
 mod kept;
+mod tiers;
 mod words;
 
 use super::*;
@@ -33,12 +34,15 @@ pub(super) fn request() -> Request {
         programs: vec![program("git")],
         permissions: permissions(&["shell:execute:git", "filesystem:read:~/data/**"]),
         unasked: Vec::new(),
+        implied: Vec::new(),
         packages: Vec::new(),
         needs: Vec::new(),
         extra: Widening::default(),
         digest: "cd".repeat(32),
         trust: Trust::User,
         tier: Tier::Experimental,
+        signed: None,
+        uncovered: Vec::new(),
         read_only: false,
         always_ask: false,
     }

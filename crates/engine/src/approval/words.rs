@@ -67,6 +67,8 @@ pub fn words(request: &Request) -> Vec<Line> {
             shown(&request.dialect)
         ),
     );
+    page.fact("signed", request.signed.as_deref().map(shown).unwrap_or_default());
+    page.list("not signed", request.uncovered.iter().map(|path| (Role::Grave, shown(path))));
     if let Some(tool) = &request.tool {
         page.fact("tool", shown(tool));
     }

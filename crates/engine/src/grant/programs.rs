@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::Refusal;
 use crate::{
     approval::{Program, Widening},
+    subject::HISTORY,
     words::hex,
 };
 
@@ -30,6 +31,9 @@ pub enum ProgramError {
     /// It leads out of the skill's folder.
     #[error("program '{0}' is not inside the skill's folder")]
     Outside(String),
+    /// It is where nobody looks before agreeing.
+    #[error("program '{0}' is in the history of version control, which is no part of the skill")]
+    History(String),
     /// It cannot be read.
     #[error("{} cannot be read: {reason}", path.display())]
     Unreadable {
@@ -46,7 +50,7 @@ impl ProgramError {
         match self {
             Self::NotFound(_) => "program-not-found",
             Self::NotExecutable(_) => "program-not-executable",
-            Self::Outside(_) => "program-outside-skill",
+            Self::Outside(_) | Self::History(_) => "program-outside-skill",
             Self::Unreadable { .. } => "program-unreadable",
         }
     }
@@ -109,6 +113,9 @@ fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError>
     let real = path.canonicalize().map_err(|_| ProgramError::NotFound(name.to_owned()))?;
     if !real.starts_with(folder) {
         return Err(outside());
+    }
+    if HISTORY.iter().any(|history| real.starts_with(folder.join(history))) {
+        return Err(ProgramError::History(name.to_owned()));
     }
     let metadata = fs::metadata(&real).map_err(|_| ProgramError::NotFound(name.to_owned()))?;
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {

@@ -82,6 +82,8 @@ impl PythonTools {
         policy.limits.wall = None;
         let limit = policy.limits.output;
         let arguments = arguments(subject, &program, functions);
+        // Packages may have taken minutes to install.
+        subject.refuse_changed()?;
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
         let killer = process.killer().map_err(|error| failed(&error))?;
         let guard = process.killer().map_err(|error| failed(&error))?;

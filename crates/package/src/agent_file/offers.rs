@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::{
     Card, Tree,
     resolve::{Candidate, Index, IndexError, Needs},
-    shelf::effective_tier,
     trust::{self, TrustStore},
 };
 
@@ -53,9 +52,9 @@ impl Offer {
     /// Looks at the files of a skill. The error is why they cannot be used.
     pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
         let card = Card::read(tree, called).map_err(|error| error.to_string())?;
-        let attested = trust::verify(tree, &card.name, card.written_version(), trust)
+        let attested = trust::verify(tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| error.to_string())?;
-        let (tier, integrity) = (effective_tier(&card, &attested), tree.integrity());
+        let (tier, integrity) = (trust::tier(card.dialect, card.claimed, attested.tier), tree.integrity());
         Ok(Self { card, tier, integrity, place: String::new(), way: Way::Named })
     }
 

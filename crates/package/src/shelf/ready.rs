@@ -115,7 +115,7 @@ impl Ready {
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
         let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
-        let tier = tier(&card, &attestation);
+        let tier = trust::tier(card.dialect, card.claimed, attestation.tier);
         let report = scan::scan(&tree);
         Ok(Self { tree, card, source, why, attestation, tier, report })
     }
@@ -172,15 +172,6 @@ impl Ready {
         locked.tools.clone_from(&card.tools);
         locked.dependencies.clone_from(&card.needs);
         locked
-    }
-}
-
-/// Never more than it claims, never more than is attested.
-pub(crate) fn tier(card: &Card, attestation: &Attestation) -> Tier {
-    if card.dialect.running().attestable {
-        trust::effective(card.claimed.unwrap_or_default(), attestation.tier)
-    } else {
-        Tier::Experimental
     }
 }
 

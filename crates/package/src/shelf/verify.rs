@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, fmt, path::PathBuf};
 use super::{
     Shelf, ShelfError, Target, deployed,
     folders::{Seen, same_signatures},
-    ready::tier,
 };
 use crate::{
     Card, Store, Tree,
@@ -139,7 +138,7 @@ impl Check<'_> {
         match trust::verify(&tree, card.written_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(None, Fault::Signature(error.to_string())),
             Ok(attestation) => {
-                let now = tier(&card, &attestation);
+                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
                 if now < self.locked.tier {
                     self.tell(None, Fault::Tier { locked: self.locked.tier, now });
                 }
@@ -202,7 +201,7 @@ impl Check<'_> {
         match trust::verify(there, card.written_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
             Ok(attestation) => {
-                let now = tier(card, &attestation);
+                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
                 if now < self.locked.tier {
                     self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });
                 }

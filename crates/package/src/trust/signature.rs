@@ -1,6 +1,6 @@
 //! `signature.json`: what was signed, by whom, and whether that holds.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::digest::sha256_hex;
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Tree,
     limits::MAX_SIGNATURES,
-    tree::{canonical_json, push_ascii},
+    tree::{SIGNATURE_FILES, canonical_json, push_ascii},
 };
 
 mod error;
@@ -204,6 +204,11 @@ pub fn countersign(record: &[u8], further: Further) -> Result<Vec<u8>, Signature
 /// Which file of a skill holds its record, if it has one. No [`Tree`] can have both spellings.
 pub fn file_name(tree: &Tree) -> Option<&'static str> {
     RECORDS.into_iter().find(|name| tree.get(name).is_some())
+}
+
+/// Whether a skill's folder has anything that [`verify`] would look at.
+pub fn is_signed(folder: &Path) -> bool {
+    SIGNATURE_FILES.iter().any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 /// Checks every signature of a skill, and says what they attest.

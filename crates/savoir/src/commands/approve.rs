@@ -10,9 +10,7 @@ use savoir_engine::{
     approval::{
         Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, shown, user_name,
     },
-    ground::Ground,
     inspect,
-    subject::Subject,
 };
 use serde_json::json;
 
@@ -21,6 +19,7 @@ use crate::{
     error::CommandError,
     load, output,
     target::{self, Target},
+    trust,
     widening::{WideningArgs, shell_word},
 };
 
@@ -54,12 +53,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let path = find(&args.skill, &home, &approvals)?;
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
-    let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    let subject = Subject::new(&loaded.reading, &loaded.path, folder, Trust::User)
-        .map_err(CommandError::input)?;
-    let ground = Ground::here()
-        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
-        .keeping(&home);
+    let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
+    let ground = trust::ground(&home)?;
     let request = inspect(&subject, &ground, &args.widening.widening()?);
     let fingerprint = Fingerprint::of(&request);
     let kept = approvals.get(&request.path)?;

@@ -12,7 +12,7 @@ use savoir_engine::{
     envelope::{Envelope, Stream},
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Heard, Plan, plan, refusal_record},
+    run::{Call, Finished, Given, Heard, Plan, plan, refusal_record, unsound_record},
     subject::Subject,
 };
 use savoir_skill::Reading;
@@ -26,10 +26,11 @@ use crate::{
     },
     error::CommandError,
     events::{self, Form},
-    load,
+    load::{self, Loaded},
     mode::Mode,
     output,
     target::{self, Target},
+    trust,
     widening::WideningArgs,
 };
 
@@ -122,12 +123,16 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
     load::require_usable(&loaded).map_err(|error| early("skill-invalid", error))?;
     let trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
-    let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    let subject = Subject::new(&loaded.reading, &loaded.path, folder, trust)
-        .map_err(|error| early("skill-unreadable", CommandError::input(error)))?;
-    let ground = Ground::here()
-        .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
-        .keeping(&home);
+    let subject = match trust::subject(&loaded, trust, &trust::believed()?) {
+        Ok(subject) => subject,
+        Err(error) => {
+            if error.fault == Fault::Refused {
+                keep(&home, &mut unsound(&loaded, tool.as_deref(), &error));
+            }
+            return Err(error.into());
+        }
+    };
+    let ground = trust::ground(&home)?;
     let approvals = Approvals::new(&home);
     let given = args.widening.widening()?;
     let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
@@ -135,6 +140,20 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let tool = tool.or_else(|| only_tool(&subject));
     let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
     if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
+}
+
+/// What is left of a run whose skill is not what was signed.
+fn unsound(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
+    let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
+    let path = folder.unwrap_or(&loaded.path);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    unsound_record(&loaded.reading.skill, &path, tool, error)
+}
+
+fn keep(home: &Home, record: &mut Record) {
+    if let Err(error) = Records::new(home).add(record) {
+        output::note(&format!("the run is not in the records: {error}"));
+    }
 }
 
 fn only_tool(subject: &Subject) -> Option<String> {
@@ -461,9 +480,7 @@ impl Door<'_> {
     }
 
     fn keep(&self, record: &mut Record) {
-        if let Err(error) = Records::new(self.home).add(record) {
-            output::note(&format!("the run is not in the records: {error}"));
-        }
+        keep(self.home, record);
     }
 
     /// Prints what a run came to; for people, what it printed was passed on already.

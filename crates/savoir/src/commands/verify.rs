@@ -9,10 +9,9 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use savoir_engine::approval::shown;
+use savoir_engine::approval::{Trust, shown};
 use savoir_package::trust::{
-    self, Attestation, Difference, OpenPgpError, SignatureError, Signer, Tier, TrustStore,
-    effective,
+    self, Attestation, Difference, SignatureError, Signer, Tier, TrustStore,
 };
 use savoir_skill::Skill;
 use serde_json::{Map, Value, json};
@@ -21,14 +20,14 @@ use crate::{
     error::CommandError,
     load, output,
     shelf::Whose,
-    trust::{Keyring, Whole, kind_and_key},
+    trust::{Keyring, Whole, kind_and_key, subject},
 };
 
 /// See who vouches for a skill, and whether every file is what was signed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The tier is what the skill claims, and never more than trusted signatures attest. A skill without
-any signature is not wrong: it is experimental.
+The tier is what trusted signatures attest, and never more than the skill claims, if its dialect has a
+word for that. A skill without any signature is not wrong: it is experimental.
 
 Examples:
   savoir verify                          everything that savoir.lock names, file by file
@@ -98,6 +97,8 @@ struct Examined {
     whole: Whole,
     outcome: Result<Attestation, SignatureError>,
     differences: Vec<Difference>,
+    /// Files that a run would see and no signature covers.
+    uncovered: Vec<String>,
 }
 
 impl Examined {
@@ -110,7 +111,8 @@ impl Examined {
             Ok(_) => Vec::new(),
             Err(_) => trust::differences(&whole.tree).unwrap_or_default(),
         };
-        Ok(Self { whole, outcome, differences })
+        let uncovered = uncovered(&whole, &outcome, store);
+        Ok(Self { whole, outcome, differences, uncovered })
     }
 
     fn skill(&self) -> &Skill {
@@ -135,7 +137,7 @@ impl Examined {
                 CommandError::refused(format!("{folder} is not what was signed: {count}"))
                     .hint("get the skill again; or, if it is yours, sign it anew with: savoir sign")
             }
-            error if is_undecided(error) => CommandError::findings(format!("{folder}: {error}")),
+            error if error.is_undecided() => CommandError::findings(format!("{folder}: {error}")),
             SignatureError::Version { place, found, .. } if self.whole.version().is_none() => {
                 CommandError::refused(format!(
                     "{folder}: {place} signs version {found}, but the skill has none"
@@ -147,15 +149,14 @@ impl Examined {
         Some(failed.named(error.code()))
     }
 
-    /// The tier that counts.
+    /// The tier that counts, here and when it runs.
     fn tier(&self) -> Tier {
+        if !self.uncovered.is_empty() {
+            return Tier::Experimental;
+        }
         let attested = self.outcome.as_ref().map_or(Tier::Experimental, |outcome| outcome.tier);
         let skill = self.skill();
-        if skill.dialect.running().attestable {
-            effective(skill.policy.tier.unwrap_or_default(), attested)
-        } else {
-            Tier::Experimental
-        }
+        trust::tier(skill.dialect, skill.policy.tier, attested)
     }
 
     fn print(&self, out: &mut impl Write, store: &TrustStore) -> io::Result<()> {
@@ -171,11 +172,14 @@ impl Examined {
                 writeln!(out, "{:14} {style}{state}{style:#}", "signature")?;
                 self.print_signers(out, attestation, store)?;
             }
-            Err(error) if is_undecided(error) => field(out, "signature", "cannot be checked")?,
+            Err(error) if error.is_undecided() => field(out, "signature", "cannot be checked")?,
             Err(_) => writeln!(out, "{:14} {red}wrong{red:#}", "signature")?,
         }
         for difference in &self.differences {
             field(out, difference.as_str(), difference.path())?;
+        }
+        for path in &self.uncovered {
+            field(out, "not covered", path)?;
         }
         if self.outcome.is_ok() {
             field(out, "tier", self.tier().as_str())?;
@@ -207,10 +211,16 @@ impl Examined {
     }
 }
 
-/// Whether it is the program that checks it which is missing.
-fn is_undecided(error: &SignatureError) -> bool {
-    let SignatureError::OpenPgp { error, .. } = error else { return false };
-    matches!(error, OpenPgpError::NoProgram | OpenPgpError::Io { .. })
+/// What lies in the folder of a signed skill, can be seen when it runs, and is no part of it.
+fn uncovered(
+    whole: &Whole,
+    outcome: &Result<Attestation, SignatureError>,
+    store: &TrustStore,
+) -> Vec<String> {
+    let is_signed = outcome.as_ref().is_ok_and(|attestation| attestation.signed.is_some());
+    // What cannot run for another reason is not seen by any run.
+    let found = is_signed.then(|| subject(&whole.loaded, Trust::User, store).ok()).flatten();
+    found.map(|subject| subject.vouching.uncovered).unwrap_or_default()
 }
 
 /// A signer in one line.
@@ -251,6 +261,7 @@ fn as_json(path: &Path, examined: Option<&Examined>, failed: Option<&CommandErro
             ("claimed_tier", json!(skill.policy.tier)),
             ("tier", json!(examined.tier())),
             ("differences", differences.collect()),
+            ("not_covered", json!(examined.uncovered)),
             ("files", json!(examined.whole.tree.digests().len())),
             ("integrity", json!(examined.whole.tree.integrity())),
         ] {

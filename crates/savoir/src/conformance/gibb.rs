@@ -9,6 +9,7 @@ use savoir_engine::{
     run::{self, Finished, Given},
     subject::Subject,
 };
+use savoir_package::trust::TrustStore;
 use savoir_skill::{
     Dialect,
     command::{self, CommandTemplate, Token},
@@ -70,7 +71,8 @@ fn exec(execution: &Execution) -> Answer {
     fs::create_dir(root.join("demo")).map_err(|error| unusable(&error))?;
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
     let reading = report::reading(&text, Dialect::GIBBERISH)?;
-    let subject = Subject::new(&reading, &file, file.parent(), Trust::Bundled)
+    let store = TrustStore::default();
+    let subject = Subject::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
     let mut ground = Ground::at(root, &root.join("home"));
     let names = execution.parent_env_names.iter().flatten();

@@ -16,6 +16,7 @@ mod python;
 mod records;
 mod refusals;
 mod server;
+mod tiers;
 
 use std::{
     env,

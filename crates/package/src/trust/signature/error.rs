@@ -186,6 +186,14 @@ impl SignatureError {
     }
 }
 
+impl SignatureError {
+    /// Whether it is the program that checks signatures which failed: nothing is known then.
+    pub fn is_undecided(&self) -> bool {
+        let Self::OpenPgp { error, .. } = self else { return false };
+        matches!(error, OpenPgpError::NoProgram | OpenPgpError::Io { .. })
+    }
+}
+
 /// How the files that are there differ from those that were signed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Difference {

@@ -12,6 +12,7 @@ use savoir_engine::{
     run::{Action, Answer, Call, Given, PythonTools, plan},
     subject::Subject,
 };
+use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
 use serde_json::json;
 
@@ -134,8 +135,9 @@ fn a_tool_that_never_returns() {
     let file = stage.path("skills/probe/SKILL.md");
     let source = Source::from_bytes(fs::read(&file).expect("a file")).expect("text");
     let reading = read(source, Some(&folder));
+    let store = TrustStore::default();
     let subject =
-        Subject::new(&reading, &file, Some(folder.root()), Trust::User).expect("a subject");
+        Subject::new(&reading, &file, Some(folder.root()), Trust::User, &store).expect("a subject");
     let ground = Ground::at(&stage.path("work"), &stage.path("home"));
     let loops = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n";
     let given = json!({"code": loops}).as_object().cloned().expect("an object");

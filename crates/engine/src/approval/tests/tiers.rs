@@ -1,0 +1,108 @@
+//! The table of permissions and tiers.
+
+use super::*;
+
+/// `auto` runs without a question, `ask` does not.
+fn outcome(request: &Request) -> &'static str {
+    match decide(request, None) {
+        Verdict::Run { .. } => "auto",
+        Verdict::Ask { warnings, .. } if warnings.is_empty() => "ask",
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reasons(request: &Request) -> Vec<String> {
+    match decide(request, None) {
+        Verdict::Ask { reasons, .. } => reasons,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A permission; what becomes of it where a skill is verified, community and experimental.
+const TABLE: [(&str, &str, &str, &str); 14] = [
+    ("filesystem:read:./data/**", "auto", "auto", "ask"),
+    ("filesystem:read", "auto", "auto", "ask"),
+    ("filesystem:write:./out/**", "auto", "ask", "ask"),
+    ("network:read:api.example.com", "auto", "auto", "ask"),
+    ("network:write:api.example.com", "auto", "auto", "ask"),
+    ("shell:execute:git", "auto", "ask", "ask"),
+    ("desktop:control", "auto", "ask", "ask"),
+    ("mcp:connect:files", "auto", "auto", "ask"),
+    ("database:read:./a.sqlite", "auto", "auto", "ask"),
+    ("database:write:./a.sqlite", "auto", "ask", "ask"),
+    ("env:read:TOKEN", "auto", "ask", "ask"),
+    ("network:none", "auto", "auto", "ask"),
+    ("shell:none", "auto", "auto", "ask"),
+    ("env:none", "auto", "auto", "ask"),
+];
+
+#[test]
+fn every_row_of_every_tier() {
+    for (permission, verified, community, experimental) in TABLE {
+        for (tier, expected) in [
+            (Tier::Verified, verified),
+            (Tier::Community, community),
+            (Tier::Experimental, experimental),
+        ] {
+            let one = permissions(&[permission]);
+            let none = Vec::new;
+            // Granted is granted, whether the skill declares it or its dialect implies it.
+            for (declared, unasked, implied) in [
+                (one.clone(), none(), none()),
+                (none(), one.clone(), none()),
+                (none(), none(), one.clone()),
+            ] {
+                let request = Request { permissions: declared, tier, ..request() };
+                let request = Request { unasked, implied, ..request };
+                assert_eq!(outcome(&request), expected, "{tier} {permission}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_right_that_is_asked_about_is_enough() {
+    let entries = ["network:read:example.com", "filesystem:write:./out/**", "mcp:connect:x"];
+    let request = Request { permissions: permissions(&entries), ..request() };
+    let community = Request { tier: Tier::Community, ..request };
+    assert_eq!(
+        reasons(&community),
+        [
+            "its tier is community, which asks about filesystem:write:./out/**",
+            "it has not been approved yet"
+        ]
+    );
+    let verified = Request { tier: Tier::Verified, ..community };
+    assert_eq!(outcome(&verified), "auto");
+}
+
+#[test]
+fn a_run_without_a_question_says_who_vouches() {
+    let signed = Some("by Ada (amd), key 21fe".to_owned());
+    let request = Request { tier: Tier::Verified, signed, ..request() };
+    let reason = "its tier is verified, signed by Ada (amd), key 21fe".to_owned();
+    assert_eq!(decide(&request, None), Verdict::Run { reason });
+    let permissions = permissions(&["network:read:example.com"]);
+    let request = Request { tier: Tier::Community, permissions, ..request };
+    let reason = "its tier is community, signed by Ada (amd), key 21fe, and it wants nothing that \
+                  needs a question"
+        .to_owned();
+    assert_eq!(decide(&request, None), Verdict::Run { reason });
+}
+
+#[test]
+fn what_no_signature_covers_is_told() {
+    let uncovered = vec!["node_modules/x/index.js".to_owned(), "__pycache__/y.pyc".to_owned()];
+    let request = Request { signed: Some("by Ada".to_owned()), uncovered, ..request() };
+    assert_eq!(
+        reasons(&request),
+        [
+            "its signature does not cover node_modules/x/index.js and 1 more, which a run would see; remove it",
+            "it has not been approved yet"
+        ]
+    );
+    let page = plain(&words(&request), 80);
+    assert!(page.contains("\nsigned       by Ada\n"), "{page}");
+    assert!(page.contains("\nnot signed   node_modules/x/index.js\n"), "{page}");
+    assert!(page.contains("\n             __pycache__/y.pyc\n"), "{page}");
+}
