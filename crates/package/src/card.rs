@@ -1,19 +1,21 @@
 //! What a skill's files say about it.
 
+mod wishes;
+
 use std::{fs, io};
 
 use savoir_skill::{
     Dialect, Folder, Reading, Source, SourceError,
-    digest::sha256_hex,
     folder::{self, is_skill_file},
     permission::{Permission, Tier},
-    read, read_as,
+    read,
     version::{SkillRef, parse_version},
 };
 use semver::Version;
 use tempfile::TempDir;
 use thiserror::Error;
 
+use self::wishes::wishes;
 use crate::{Tree, manifest::check_name};
 
 /// The only file beside SKILL.md that is read to understand it.
@@ -109,7 +111,7 @@ impl Card {
             description: skill.description.clone(),
             claimed: skill.policy.tier,
             permissions: skill.permissions.clone(),
-            tools: tools(&reading),
+            tools: wishes(&reading, tree),
             needs: needs?,
             reading,
         })
@@ -178,28 +180,4 @@ fn version(text: Option<&str>) -> Version {
 fn need(text: &str) -> Result<SkillRef, CardError> {
     SkillRef::parse(text)
         .map_err(|why| CardError::Need { text: text.to_owned(), why: why.to_string() })
-}
-
-/// What it brings and uses, by what it says in its own dialect and by what other hosts obey: it may
-/// be given to any of them.
-fn tools(reading: &Reading) -> Vec<String> {
-    let skill = &reading.skill;
-    let own = skill.tools.iter().map(|tool| tool.name.clone());
-    let granted = skill.policy.allowed_tools.iter().flatten().map(ToString::to_string);
-    let mut tools: Vec<String> =
-        own.chain(skill.requirements.host_tools.iter().cloned()).chain(granted).collect();
-    let document = &reading.document;
-    if skill.policy.allowed_tools.is_none() && document.field("allowed-tools").is_some() {
-        let source = document.source().clone();
-        let policy = read_as(source, Dialect::CLAUDE_CODE, None).skill.policy;
-        tools.extend(policy.allowed_tools.iter().flatten().map(ToString::to_string));
-    }
-    // Commands that the host runs by itself: other ones are something else.
-    if let Some(lines) = document.entry_lines("hooks") {
-        let text = &document.source().text()[lines.start..lines.end];
-        tools.push(format!("hooks:{}", &sha256_hex(text.as_bytes())[..12]));
-    }
-    tools.sort_unstable();
-    tools.dedup();
-    tools
 }

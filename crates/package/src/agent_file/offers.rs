@@ -54,7 +54,8 @@ impl Offer {
         let card = Card::read(tree, called).map_err(|error| error.to_string())?;
         let attested = trust::verify(tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| error.to_string())?;
-        let (tier, integrity) = (trust::tier(card.dialect, card.claimed, attested.tier), tree.integrity());
+        let (tier, integrity) =
+            (trust::tier(card.dialect, card.claimed, attested.tier), tree.integrity());
         Ok(Self { card, tier, integrity, place: String::new(), way: Way::Named })
     }
 

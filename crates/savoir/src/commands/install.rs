@@ -12,8 +12,8 @@ use super::sync;
 use crate::{
     error::CommandError,
     shelf::{
-        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived, duplicate, list,
-        told,
+        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived, duplicate,
+        list, told,
     },
 };
 

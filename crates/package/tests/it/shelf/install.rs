@@ -95,9 +95,36 @@ fn tools_count_in_whatever_dialect_they_are_granted() {
     };
     assert_eq!(card("").tools, [""; 0]);
     assert_eq!(card("allowed-tools: Read Bash\n").tools, ["Bash", "Read"]);
-    let one = card("hooks:\n  Stop:\n    - command: a\n").tools;
-    let other = card("hooks:\n  Stop:\n    - command: b\n").tools;
-    assert!(one.len() == 1 && one[0].starts_with("hooks:") && one != other, "{one:?}");
+    assert_eq!(card("requires: {}\n").tools, [""; 0]);
+    let alike = |one: &str, other: &str, start: &str| {
+        let (one, other) = (card(one).tools, card(other).tools);
+        assert!(one.len() == 1 && one[0].starts_with(start), "{one:?}");
+        one == other
+    };
+    let hook = |command: &str| format!("hooks:\n  Stop:\n    - command: {command}\n");
+    assert!(!alike(&hook("a"), &hook("b"), "hooks:"));
+    assert!(alike(&hook("a"), "hooks: {Stop: [{command: \"a\"}]}\n", "hooks:"), "it is the same");
+    let alias =
+        |command: &str| format!("extra: &h {{Stop: [{{command: {command}}}]}}\nhooks: *h\n");
+    assert!(!alike(&alias("a"), &alias("b"), "hooks:"));
+    assert!(!alike("mcpServers: {a: {url: x}}\n", "mcpServers: {a: {url: y}}\n", "mcpServers:"));
+}
+
+#[test]
+fn what_stands_beside_a_skill_counts_too() {
+    let tools = |beside: &str| {
+        let tree = with(&skill("pdf", "1.0.0", "Read."), "agents/openai.yaml", beside);
+        Card::read(&tree, "pdf").unwrap().tools
+    };
+    let server = |url: &str| {
+        tools(&format!(
+            "dependencies:\n  tools:\n    - type: mcp\n      value: x\n      url: {url}\n"
+        ))
+    };
+    assert_eq!(tools("interface:\n  display_name: PDF\n"), [""; 0]);
+    let one = server("https://a.example");
+    assert!(one.iter().any(|word| word.starts_with("dependencies:")), "{one:?}");
+    assert_ne!(one, server("https://b.example"));
 }
 
 #[test]
