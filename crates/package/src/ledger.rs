@@ -21,6 +21,7 @@ mod npx;
 mod order;
 mod origin;
 mod search;
+mod traces;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -40,6 +41,7 @@ pub use adoption::{Adoption, Source};
 pub use clash::{Clash, Outcome};
 pub use entry::{Details, Drift, Entry, EntryError, Place, Unsure};
 pub use origin::{ClawHub, Gh, Npx, Origin};
+pub(crate) use traces::Traces;
 
 /// Where to look.
 #[derive(Clone, Debug)]

@@ -63,6 +63,12 @@ pub const MAX_REPOSITORY_BYTES: u64 = 256 * 1024 * 1024;
 /// Most bytes that git may print where the answer is a list: a hundred thousand paths or refs.
 pub const MAX_GIT_LIST_BYTES: usize = 32 * 1024 * 1024;
 
+/// Most commits that are looked through for the one from which another tool took a skill. Busy
+/// collections have some hundreds in a year.
+pub const MAX_PAST_COMMITS: usize = 500;
+/// Most hosts and repositories that are asked at once whether they have something newer.
+pub const MAX_ASKED_AT_ONCE: usize = 8;
+
 /// Most skills that one source offers. The largest collections have some hundreds.
 pub const MAX_OFFERS: usize = 1_000;
 /// Most entries of folders that are looked at to find skills.

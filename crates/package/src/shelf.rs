@@ -1,8 +1,10 @@
 //! The skills that are installed: those of a project, or those of a person.
 //!
-//! `savoir.lock` is the truth, and there is no other record of what is installed: every skill that
-//! it names lies in the folder of each agent that it names, in the dialect of that agent. What must
-//! lie there can be computed at any time, from the [`Store`] and the agent.
+//! `savoir.lock` is the truth, and there is no other record of what is to be installed: every skill
+//! that it names lies in the folder of each agent that it names, in the dialect of that agent. What
+//! must lie there can be computed at any time, from the [`Store`] and the agent. Beside it, the
+//! user's data only tell which folders Savoir itself filled, so that what the lock does not name any
+//! more can be removed.
 //!
 //! - A [`Ready`] is a skill that arrived and was checked. It asks nobody: it lists the
 //!   [`Question`]s that a door must ask.
@@ -12,27 +14,35 @@
 //!   Whatever it replaces is in the journal before, so that it can be taken back, and so that what
 //!   a dead program left half done is put right by the next one ([`Shelf::recover`]).
 //! - [`Shelf::verify`] names every file that is not what the lock says.
+//! - [`Shelf::found`] looks at skills that others put into the folders of agents, and
+//!   [`Shelf::adopt`] plans to take them under the lock as they lie there.
+//! - [`updates`] says for which skills there is something newer.
 //!
 //! Where a skill is put into the agent `gaia`, the lock that GAIA reads is written, too.
 //!
 //! Folders that Savoir did not fill are never overwritten, nor are edits of people: new versions
 //! are merged into them.
 
+mod adopt;
 mod apply;
 mod combine;
 mod deploy;
 mod error;
 mod folders;
 mod gaia;
+mod heads;
 mod held;
 mod index;
+mod installed;
 mod journal;
+mod links;
 mod plan;
 mod planner;
 mod ready;
 mod stale;
 mod swap;
 mod sync;
+pub mod updates;
 mod verify;
 mod withdraw;
 
@@ -46,10 +56,12 @@ use crate::{
     place,
 };
 
+pub use adopt::{Found, Skip};
 pub use deploy::{Deployed, deployed};
 pub use error::ShelfError;
 pub use gaia::Sheet;
 pub use journal::Texts;
+pub use links::Outside;
 pub use plan::{Change, Edits, FileChange, Install, Occupied, Plan};
 pub use ready::{Arrival, Question, Ready, ReadyError, Refusal, Why, locked_source, wanted};
 pub use stale::Stale;
@@ -63,6 +75,7 @@ pub struct Shelf {
     scope: Scope,
     agents: Agents,
     data: PathBuf,
+    outside: Outside,
 }
 
 /// What a shelf holds at a moment.
@@ -89,7 +102,7 @@ impl Shelf {
     /// which this user's store and journal are, which all shelves share.
     pub fn new(root: &Path, scope: Scope, agents: Agents, data: PathBuf) -> Self {
         // Records of the journal must still mean the same place tomorrow.
-        Self { root: real(root), scope, agents, data }
+        Self { root: real(root), scope, agents, data, outside: Outside::default() }
     }
 
     /// The folder of `savoir.toml` and `savoir.lock`.
@@ -136,6 +149,8 @@ impl Shelf {
     }
 
     pub(crate) fn texts(&self) -> Result<Texts, ShelfError> {
+        self.inside(&self.manifest_path())?;
+        self.inside(&self.lock_path())?;
         Ok(Texts {
             manifest: place::read(&self.manifest_path(), MAX_MANIFEST_BYTES)?,
             lock: place::read(&self.lock_path(), MAX_LOCK_BYTES)?,
@@ -160,21 +175,10 @@ impl Shelf {
         folder.ok_or(ShelfError::NoFolder { agent: agent.title, scope: self.scope })
     }
 
-    /// Where a skill lies for these agents. Agents that share a folder share the skill in it.
+    /// Where a skill lies for these agents. Agents that share a folder share the skill in it,
+    /// and so do those in whose folder a link leads to it.
     pub(crate) fn targets(&self, name: &str, ids: &[String]) -> Result<Vec<Target>, ShelfError> {
-        let mut targets: Vec<Target> = Vec::new();
-        let mut ids: Vec<&String> = ids.iter().collect();
-        ids.sort();
-        for id in ids {
-            let agent = Agent::by_id(id)?;
-            let parent = self.agent_folder(agent)?;
-            // One may be a link to the other.
-            let folder = real(&parent).join(name);
-            if targets.iter().all(|known| known.folder != folder) {
-                targets.push(Target { folder, agent });
-            }
-        }
-        Ok(targets)
+        Ok(self.places(name, ids)?.0)
     }
 }
 

@@ -47,6 +47,7 @@ use crate::manifest::check_name;
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};
 pub use fetcher::{Fetcher, Progress, Settings, Watcher};
+pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub use place::{GitPlace, Place, Reference};
 

@@ -136,7 +136,7 @@ fn kind(source: &LockedSource) -> &'static str {
     match source {
         LockedSource::Registry(_) => "registry",
         LockedSource::Git { .. } => "git",
-        LockedSource::Path(_) => "path",
+        LockedSource::Path(_) | LockedSource::Adopted { .. } => "path",
         LockedSource::Url(_) => "url",
         LockedSource::WellKnown(_) => "well-known",
     }

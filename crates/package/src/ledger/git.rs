@@ -27,6 +27,16 @@ struct Blob<'a> {
     digest: Digest,
 }
 
+/// Every name that git could give to some files, sorted by path, wherever their modes came from.
+pub(super) fn trees(items: &[&Item]) -> Vec<String> {
+    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
+    let names = [Modes::Kept, Modes::Guessed, Modes::Plain].map(|modes| {
+        let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
+        root(items, &modes, &digests)
+    });
+    names.to_vec()
+}
+
 /// Whether a hash is that of the tree that git would make of some files, sorted by path, wherever
 /// their modes came from.
 pub(super) fn is_tree(hash: &str, items: &[&Item]) -> bool {
@@ -154,6 +164,7 @@ mod tests {
         assert_ne!(tree(&items, Modes::Plain), expected);
         assert!(is_tree(&expected, &items) && is_tree(&tree(&items, Modes::Plain), &items));
         assert!(!is_tree(&expected, &items[1..]));
+        assert!(trees(&items).contains(&expected));
         let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
         assert_eq!(tree(&[], Modes::Kept), empty);
     }

@@ -26,6 +26,32 @@ pub enum LockedSource {
     Url(String),
     /// `well-known+URL`, of a site that lists its skills.
     WellKnown(String),
+    /// `adopted+relative`, and `#origin` if it is known: it was found in an agent's folder, and
+    /// that folder is the only place from which it can be had exactly like this.
+    Adopted {
+        /// The folder, from that of the lock.
+        path: String,
+        /// Where another tool had it from, such as `clawhub:pdf@1.2.0`.
+        from: Option<String>,
+    },
+}
+
+impl LockedSource {
+    /// Whether an adopted skill is from where Savoir cannot fetch anything yet.
+    pub fn is_out_of_reach(&self) -> bool {
+        let Self::Adopted { from: Some(from), .. } = self else { return false };
+        ["clawhub:", "npm:"].iter().any(|kind| from.starts_with(kind))
+    }
+
+    /// Who had an adopted skill from where, for people.
+    pub fn adopted_from(&self) -> Option<String> {
+        let Self::Adopted { from: Some(from), .. } = self else { return None };
+        Some(match from.split_once(':') {
+            Some(("clawhub", skill)) => format!("ClawHub (`{skill}`)"),
+            Some(("npm", package)) => format!("npm (`{package}`)"),
+            _ => format!("`{from}`"),
+        })
+    }
 }
 
 impl fmt::Display for LockedSource {
@@ -37,6 +63,8 @@ impl fmt::Display for LockedSource {
             Self::Path(path) => write!(f, "path+{path}"),
             Self::Url(url) => write!(f, "url+{url}"),
             Self::WellKnown(url) => write!(f, "well-known+{url}"),
+            Self::Adopted { path, from: None } => write!(f, "adopted+{path}"),
+            Self::Adopted { path, from: Some(from) } => write!(f, "adopted+{path}#{from}"),
         }
     }
 }
@@ -76,6 +104,11 @@ impl FromStr for LockedSource {
             "path" => Ok(Self::Path(owned)),
             "url" => Ok(Self::Url(owned)),
             "well-known" => Ok(Self::WellKnown(owned)),
+            "adopted" => {
+                let (path, from) = rest.split_once('#').unwrap_or((rest, ""));
+                let from = Some(from.to_owned()).filter(|from| !from.is_empty());
+                Ok(Self::Adopted { path: path.to_owned(), from })
+            }
             "git" => git(rest),
             _ => Err(unknown()),
         }
@@ -115,9 +148,25 @@ mod tests {
             "path+../shared/notes".to_owned(),
             "url+https://example.com/a+b.zip".to_owned(),
             "well-known+https://example.com".to_owned(),
+            "adopted+./.claude/skills/notes".to_owned(),
+            "adopted+./skills/pdf#clawhub:pdf@1.2.0".to_owned(),
+            "adopted+./skills/pdf#git+https://example.com/s.git#pdf".to_owned(),
         ] {
             assert_eq!(text.parse::<LockedSource>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn who_had_it_from_where() {
+        let from = |text: &str| text.parse::<LockedSource>().unwrap().adopted_from();
+        assert_eq!(from("adopted+./x#clawhub:pdf@1.2.0").unwrap(), "ClawHub (`pdf@1.2.0`)");
+        assert_eq!(from("adopted+./x#npm:@a/b").unwrap(), "npm (`@a/b`)");
+        assert_eq!(from("adopted+./x#https://x.example").unwrap(), "`https://x.example`");
+        assert_eq!(from("adopted+./x"), None);
+        assert_eq!(from("path+./x"), None);
+        let far = |text: &str| text.parse::<LockedSource>().unwrap().is_out_of_reach();
+        assert!(far("adopted+./x#clawhub:pdf") && far("adopted+./x#npm:pdf"));
+        assert!(!far("adopted+./x#git+https://x.example") && !far("adopted+./clawhub:x"));
     }
 
     #[test]
@@ -127,7 +176,7 @@ mod tests {
         assert!(matches!(problem("ftp+x"), SourceProblem::Kind(_)));
         assert!(matches!(problem("path+"), SourceProblem::Kind(_)));
         assert!(matches!(problem("path+a\nb"), SourceProblem::Kind(_)));
-        for text in ["path+/srv/a", "path+~/a", "path+C:/a", "git+/srv/a#x"] {
+        for text in ["path+/srv/a", "path+~/a", "path+C:/a", "git+/srv/a#x", "adopted+/a"] {
             assert!(matches!(problem(text), SourceProblem::Absolute(_)), "{text}");
         }
         assert!(matches!(problem("git+https://x"), SourceProblem::Commit(_)));

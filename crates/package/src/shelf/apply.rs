@@ -36,9 +36,14 @@ impl Shelf {
         parents(plan.folders()).for_each(sweep);
         let journal = Journal::new(&self.data);
         let record = journal.open(plan)?;
+        self.disown(plan).map_err(|error| give_up(&record, error))?;
         let swaps = self.change(plan).map_err(|error| give_up(&record, error))?;
         swaps.into_iter().for_each(Swap::finish);
         unmake(&plan.unmake);
+        if let Err(error) = self.own(plan) {
+            // The change is made; only removing it some day is left to its owner.
+            tracing::warn!("what was installed is not written down: {error}");
+        }
         let closed = match &plan.undoes {
             Some(undone) => discard(undone).and_then(|()| record.discard()),
             None => record.close().and_then(|()| journal.prune(&self.root)),

@@ -71,6 +71,32 @@ pub enum ShelfError {
         /// Whose skills.
         scope: Scope,
     },
+    /// A folder of a project leads out of it.
+    #[error("{} leads to {}, which is no part of the project", path.display(), to.display())]
+    Outside {
+        /// The folder or the file.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+    /// `savoir.toml` asks for a skill by a name that the skill does not have.
+    #[error("`{key}` in savoir.toml is a skill that calls itself `{name}`")]
+    Renamed {
+        /// The name in `savoir.toml`.
+        key: String,
+        /// What it calls itself.
+        name: String,
+    },
+    /// An adopted skill is gone, and nobody else has it.
+    #[error("`{name}` was adopted{} where it lay, in {path}, and is not there any more", had_from(.from.as_deref()))]
+    Adopted {
+        /// Which skill.
+        name: String,
+        /// The folder in which it lay.
+        path: String,
+        /// Where another tool had it from.
+        from: Option<String>,
+    },
     /// Nobody said which agents a skill is for.
     #[error("no agent is named for `{0}`, and none was found")]
     NoAgents(String),
@@ -170,6 +196,9 @@ impl ShelfError {
             Self::Source(_) => "source",
             Self::Convert { .. } => "not_convertible",
             Self::NoFolder { .. } => "no_folder",
+            Self::Outside { .. } => "outside",
+            Self::Renamed { .. } => "renamed",
+            Self::Adopted { .. } => "adopted_gone",
             Self::NoAgents(_) => "no_agents",
             Self::NotInstalled(_) => "not_installed",
             Self::Occupied(_) => "occupied",
@@ -202,6 +231,13 @@ impl ShelfError {
             Self::Edited(_) => Some("use --force to lose these edits"),
             Self::Unkeepable { .. } => Some("move it away"),
             Self::NotKept { .. } => Some("run savoir sync, which fetches them again"),
+            Self::Outside { .. } => {
+                Some("make it a folder of the project, or use --follow-links if you made the link")
+            }
+            Self::Renamed { .. } => Some("write the name that the skill calls itself"),
+            Self::Adopted { .. } => Some(
+                "put the folder back, install the skill from elsewhere, or remove it with savoir remove",
+            ),
             Self::Growth(_) => Some("accept each by its name, or stay with the old version"),
             Self::Moved(_) => Some("try again"),
             Self::Unfinished(_) => Some("run savoir sync, which puts it right"),
@@ -239,6 +275,10 @@ impl From<Mistake> for ShelfError {
     fn from(mistake: Mistake) -> Self {
         Self::File(mistake.into())
     }
+}
+
+fn had_from(origin: Option<&str>) -> String {
+    origin.map(|origin| format!(" from {origin}")).unwrap_or_default()
 }
 
 fn listed(paths: &[PathBuf]) -> String {

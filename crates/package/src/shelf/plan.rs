@@ -9,10 +9,10 @@ use std::{
 use savoir_skill::convert::FieldReport;
 use semver::Version;
 
-use super::{Texts, folders::Seen};
+use super::{Skip, Texts, folders::Seen};
 use crate::{
     Agent, Tree,
-    lock::{Growth, Wish},
+    lock::{Growth, LockedSource, Wish},
 };
 
 /// What becomes of a folder that Savoir did not fill.
@@ -92,6 +92,26 @@ pub enum Change {
     Mended(PathBuf),
     /// A folder that Savoir did not fill is replaced.
     Replaced(PathBuf),
+    /// A folder is removed that Savoir filled with a skill for which nothing asks any more.
+    Orphan(PathBuf),
+    /// A skill that others put there is taken under the lock as it lies there.
+    Adopted {
+        /// Which one.
+        name: String,
+        /// Its version.
+        version: Version,
+        /// The agents that have it.
+        agents: Vec<String>,
+        /// Where it comes from.
+        source: LockedSource,
+    },
+    /// A skill that others put there is not taken under the lock.
+    Skipped {
+        /// Its folder.
+        folder: PathBuf,
+        /// Why not.
+        why: Skip,
+    },
     /// A folder goes back to what it was.
     Restored(PathBuf),
     /// A folder was edited and stays as it is.
@@ -149,6 +169,23 @@ impl fmt::Display for Change {
             }
             Self::Mended(folder) => write!(f, "{} is put right", folder.display()),
             Self::Replaced(folder) => write!(f, "{} is replaced", folder.display()),
+            Self::Orphan(folder) => {
+                write!(f, "{} is removed, since nothing asks for it any more", folder.display())
+            }
+            Self::Adopted { name, version, agents, source } => {
+                write!(f, "`{name}` {version} is adopted in {}", agents.join(", "))?;
+                if let Some(from) = source.adopted_from() {
+                    write!(f, "; it came from {from}")?;
+                }
+                f.write_str(if source.is_out_of_reach() {
+                    ", where savoir cannot fetch it yet"
+                } else {
+                    ""
+                })
+            }
+            Self::Skipped { folder, why } => {
+                write!(f, "{} is not adopted: {why}", folder.display())
+            }
             Self::Restored(folder) => write!(f, "{} goes back to what it was", folder.display()),
             Self::Left(folder) => write!(f, "{} was edited and stays as it is", folder.display()),
             Self::Merged { folder, file } => {

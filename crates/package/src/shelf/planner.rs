@@ -32,6 +32,7 @@ impl Shelf {
         let mut text = state.texts.manifest.clone();
         for ready in ready {
             if let Why::Asked(wanted) = &ready.why {
+                state.check_name(&ready.card.name, wanted)?;
                 text = self.with_skill(&state.manifest, text, &ready.card.name, wanted)?;
             }
         }
@@ -88,7 +89,7 @@ impl Shelf {
     }
 
     /// `savoir.toml` with a skill; as it is, if it says so already.
-    fn with_skill(
+    pub(super) fn with_skill(
         &self,
         manifest: &Manifest,
         text: Option<String>,
@@ -187,24 +188,27 @@ struct Spot<'a> {
 
 /// A plan in the making.
 pub(super) struct Planner<'a> {
-    shelf: &'a Shelf,
+    pub(super) shelf: &'a Shelf,
     occupied: Occupied,
-    edits: Edits,
+    pub(super) edits: Edits,
     /// What is not in the store yet, by integrity.
     fresh: BTreeMap<String, Kept>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     keep: Vec<Tree>,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     in_the_way: Vec<PathBuf>,
     /// Skills whose folders are looked at even if the lock says the same as before.
     pub(super) watched: BTreeSet<String>,
+    /// Skills whose folders stay as they are, whatever the lock says.
+    pub(super) adopted: BTreeSet<String>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(shelf: &'a Shelf, occupied: Occupied, edits: Edits) -> Self {
         let (fresh, steps, keep) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (changes, in_the_way, watched) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { shelf, occupied, edits, fresh, steps, keep, changes, in_the_way, watched }
+        let adopted = BTreeSet::new();
+        Self { shelf, occupied, edits, fresh, steps, keep, changes, in_the_way, watched, adopted }
     }
 
     /// The lock that is to be.
@@ -269,7 +273,8 @@ impl<'a> Planner<'a> {
         for name in names {
             let (old, new) = (state.lock.skills.get(name), lock.skills.get(name));
             // What is not concerned is for `sync` to put right.
-            if self.watched.contains(name) || !old.zip(new).is_some_and(is_same) {
+            let concerned = self.watched.contains(name) || !old.zip(new).is_some_and(is_same);
+            if concerned && !self.adopted.contains(name) {
                 self.tell(name, old, new);
                 self.skill(name, old, new)?;
             }
@@ -346,6 +351,9 @@ impl<'a> Planner<'a> {
         for target in was.iter().filter(|was| is.iter().all(|is| is.folder != was.folder)) {
             let base = old.map(|old| base(old, old_kept.as_ref(), target)).transpose()?;
             self.settle(Spot { name, old, new, base, put: None, target })?;
+        }
+        if let Some(old) = old.filter(|_| new.is_none()) {
+            self.clear_links(name, &old.agents)?;
         }
         Ok(())
     }
@@ -463,7 +471,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Changes a folder, if what lies there can be put back.
-    fn step(&mut self, folder: &Path, was: Seen, put: Seen) -> Result<(), ShelfError> {
+    pub(super) fn step(&mut self, folder: &Path, was: Seen, put: Seen) -> Result<(), ShelfError> {
         if let Some(why) = was.strangeness() {
             let (path, why) = (folder.to_owned(), why.to_owned());
             return Err(ShelfError::Unkeepable { path, why });

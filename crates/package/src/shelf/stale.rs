@@ -8,7 +8,7 @@ use std::{
 use savoir_skill::version::VersionRange;
 use semver::Version;
 
-use super::State;
+use super::{ShelfError, State};
 use crate::{
     lock::{Lock, LockedSource},
     manifest::Wanted,
@@ -23,6 +23,13 @@ pub enum Stale {
         name: String,
         /// Where it is to come from.
         wanted: Wanted,
+    },
+    /// A skill is asked for by a name that it does not have.
+    Name {
+        /// The name in `savoir.toml`.
+        key: String,
+        /// What it calls itself, and what it is locked as.
+        name: String,
     },
     /// The locked version will not do.
     Range {
@@ -60,6 +67,12 @@ impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { name, .. } => write!(f, "`{name}` is not in the lock"),
+            Self::Name { key, name } => {
+                write!(
+                    f,
+                    "`{key}` in `savoir.toml` is a skill that calls itself `{name}`; write `{name}`"
+                )
+            }
             Self::Range { name, range, locked } => {
                 write!(f, "`{name}` is locked at {locked}, and `savoir.toml` asks for {range}")
             }
@@ -86,7 +99,10 @@ impl State {
         }
         stale.extend(unmet(&self.lock));
         let needed = self.needed();
-        let unneeded = self.lock.skills.keys().filter(|name| !needed.contains(name.as_str()));
+        let named: BTreeSet<String> = stale.iter().filter_map(misnamed).collect();
+        let unneeded = self.lock.skills.keys();
+        let unneeded = unneeded
+            .filter(|name| !needed.contains(name.as_str()) && !named.contains(name.as_str()));
         stale.extend(unneeded.map(|name| Stale::Unneeded { name: name.clone() }));
         stale
     }
@@ -94,7 +110,10 @@ impl State {
     fn root(&self, name: &str, wanted: &Wanted) -> Option<Stale> {
         let (name, wanted) = (name.to_owned(), wanted.clone());
         let Some(locked) = self.lock.skills.get(&name) else {
-            return Some(Stale::Missing { name, wanted });
+            return Some(match self.known_as(&wanted) {
+                Some(own) => Stale::Name { key: name, name: own },
+                None => Stale::Missing { name, wanted },
+            });
         };
         if !comes_from(&wanted, &locked.source) {
             return Some(Stale::Source { name, wanted, locked: locked.source.clone() });
@@ -104,6 +123,33 @@ impl State {
                 Some(Stale::Range { name, range, locked: locked.version.clone() })
             }
             _ => None,
+        }
+    }
+
+    /// The name under which a skill is locked for which nobody asks by that name.
+    fn known_as(&self, wanted: &Wanted) -> Option<String> {
+        let mut others =
+            self.lock.skills.iter().filter(|(name, _)| !self.manifest.skills.contains_key(*name));
+        let only = |source: &LockedSource| !matches!(source, LockedSource::Registry(_));
+        let same = others.find(|(_, skill)| {
+            only(&skill.source) && !is_list(&skill.source) && comes_from(wanted, &skill.source)
+        });
+        same.map(|(name, _)| name.clone())
+    }
+
+    /// Refuses a skill that was fetched for a name in `savoir.toml` and calls itself otherwise.
+    pub(super) fn check_name(&self, name: &str, wanted: &Wanted) -> Result<(), ShelfError> {
+        if self.manifest.skills.contains_key(name) || matches!(wanted, Wanted::Version { .. }) {
+            return Ok(());
+        }
+        let missing = self
+            .manifest
+            .skills
+            .iter()
+            .find(|(key, other)| *other == wanted && !self.lock.skills.contains_key(*key));
+        match missing {
+            Some((key, _)) => Err(ShelfError::Renamed { key: key.clone(), name: name.to_owned() }),
+            None => Ok(()),
         }
     }
 
@@ -122,6 +168,22 @@ impl State {
     }
 }
 
+fn misnamed(stale: &Stale) -> Option<String> {
+    match stale {
+        Stale::Name { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a source has many skills, so that two of them come from the same address.
+fn is_list(source: &LockedSource) -> bool {
+    match source {
+        LockedSource::WellKnown(_) => true,
+        LockedSource::Url(url) => url.matches(':').count() > 2,
+        _ => false,
+    }
+}
+
 fn unmet(lock: &Lock) -> Vec<Stale> {
     let versions: BTreeMap<String, Version> = lock.versions();
     let needs = lock
@@ -134,6 +196,12 @@ fn unmet(lock: &Lock) -> Vec<Stale> {
     unmet.map(|(name, need)| Stale::Need { name, need: need.to_string() }).collect()
 }
 
+/// What a lock says of a skill that another tool had from a repository, at an unknown commit.
+pub(super) fn adopted_git(url: &str, path: Option<&str>) -> String {
+    let path = path.map(|path| format!("#{path}"));
+    format!("git+{url}{}", path.unwrap_or_default())
+}
+
 /// Whether a skill came from where it is to come from. References move, so that they do not count.
 fn comes_from(wanted: &Wanted, source: &LockedSource) -> bool {
     let bare = |address: &str| address.split(['?', '#']).next().unwrap_or_default().to_owned();
@@ -144,6 +212,12 @@ fn comes_from(wanted: &Wanted, source: &LockedSource) -> bool {
         }
         (Wanted::Path(one), LockedSource::Path(other)) => {
             one.trim_start_matches("./") == bare(other).trim_start_matches("./")
+        }
+        (Wanted::Path(one), LockedSource::Adopted { path: other, .. }) => {
+            one.trim_start_matches("./") == other.trim_start_matches("./")
+        }
+        (Wanted::Git { url, path, .. }, LockedSource::Adopted { from: Some(from), .. }) => {
+            *from == adopted_git(url, path.as_deref())
         }
         (Wanted::Git { url, path, .. }, LockedSource::Git { url: other, path: inside, .. }) => {
             bare(url) == bare(other) && path == inside

@@ -1,7 +1,11 @@
 //! Making the disk what the lock says.
 
 use super::{Edits, Occupied, Plan, Shelf, ShelfError, Texts, folders::Seen, planner::Planner};
-use crate::{Card, Tree, lock::LockedSkill, resolve::IndexError};
+use crate::{
+    Card, Tree,
+    lock::{LockedSkill, LockedSource},
+    resolve::IndexError,
+};
 
 /// Fetches a locked skill again.
 pub type Fetch<'a> = dyn FnMut(&str, &LockedSkill) -> Result<Tree, IndexError> + 'a;
@@ -29,6 +33,7 @@ impl Shelf {
         }
         let mut planner = Planner::new(self, Occupied::Refuse, edits);
         planner.watched = state.lock.skills.keys().cloned().collect();
+        planner.orphans(&state)?;
         for (integrity, tree, card) in found {
             planner.take(&integrity, tree, card)?;
         }
@@ -53,6 +58,10 @@ impl Shelf {
 }
 
 fn fetched(name: &str, locked: &LockedSkill, fetch: &mut Fetch<'_>) -> Result<Tree, ShelfError> {
+    if let LockedSource::Adopted { path, .. } = &locked.source {
+        let (name, path) = (name.to_owned(), path.clone());
+        return Err(ShelfError::Adopted { name, path, from: locked.source.adopted_from() });
+    }
     let tree = fetch(name, locked);
     let tree = tree.map_err(|error| ShelfError::Fetch { name: name.to_owned(), error })?;
     let found = tree.integrity();

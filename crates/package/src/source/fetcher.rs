@@ -1,6 +1,7 @@
 //! Lists the skills of sources and fetches them.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,7 +12,8 @@ use tempfile::NamedTempFile;
 use url::Url;
 
 use super::{
-    Digest, Offer, Place, Source, SourceError, artifact, git,
+    Asked, Commit, Digest, GitPlace, GitUrl, Head, Offer, Place, Source, SourceError, artifact,
+    git,
     http::{Http, Loaded, Reach, shown},
     layout::last_part,
     local,
@@ -149,6 +151,34 @@ impl Fetcher {
             Place::Git(place) => git::locked_tree(&self.settings, place).await,
             place => self.fetch_place(place).await,
         }
+    }
+
+    /// Where names of a repository lead now, for many skills with one question to its server.
+    pub(crate) async fn heads(
+        &self,
+        url: &GitUrl,
+        asked: &[Asked],
+    ) -> Result<Vec<Result<Head, SourceError>>, SourceError> {
+        git::heads(&self.settings, url, asked).await
+    }
+
+    /// The files of many skills of one repository, fetched at once.
+    pub(crate) async fn trees(
+        &self,
+        url: &GitUrl,
+        places: &[GitPlace],
+    ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
+        git::trees(&self.settings, url, places).await
+    }
+
+    /// The newest commit, from that of a place backwards, in which its path was one of these
+    /// objects.
+    pub(crate) async fn past(
+        &self,
+        place: &GitPlace,
+        objects: &BTreeSet<String>,
+    ) -> Result<Option<Commit>, SourceError> {
+        git::past(&self.settings, place, objects).await
     }
 
     async fn fetch_place(&self, place: &Place) -> Result<Tree, SourceError> {

@@ -7,15 +7,19 @@
 
 mod address;
 mod failure;
+mod heads;
+mod history;
 mod objects;
 mod program;
 mod references;
 mod repository;
 mod skill;
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 pub use address::GitUrl;
+pub(crate) use heads::{Asked, Head};
+pub(super) use {heads::heads, history::past};
 
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{GitPlace, GitSource, Offer, Place, Reference, Settings, SourceError, TagNow};
@@ -73,6 +77,35 @@ pub(super) async fn offers(
 pub(super) async fn tree(settings: &Settings, place: &GitPlace) -> Result<Tree, SourceError> {
     let repository = Repository::open(settings, &place.url).await?;
     read(&repository, place).await
+}
+
+/// The files of many skills of one repository, fetched at once. What is wrong with one of them does
+/// not matter to the others.
+pub(super) async fn trees(
+    settings: &Settings,
+    url: &GitUrl,
+    places: &[GitPlace],
+) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
+    let repository = Repository::open(settings, url).await?;
+    let mut listings: HashMap<&Commit, Listing<'_>> = HashMap::new();
+    for place in places {
+        if !listings.contains_key(&place.commit) {
+            repository.fetch_commit(&place.commit).await?;
+            listings.insert(&place.commit, Listing::read(&repository, &place.commit).await?);
+        }
+    }
+    for (commit, listing) in &listings {
+        let paths = places.iter().filter(|place| place.commit == **commit);
+        listing.fetch(paths.map(|place| place.path.as_str())).await?;
+    }
+    let mut trees = Vec::with_capacity(places.len());
+    for place in places {
+        trees.push(match listings.get(&place.commit) {
+            Some(listing) => listing.tree(&place.path).await,
+            None => read(&repository, place).await,
+        });
+    }
+    Ok(trees)
 }
 
 /// The same for a lock: a tag must still be where it was. Without a network, what was fetched

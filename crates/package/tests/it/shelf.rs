@@ -1,10 +1,14 @@
 //! Skills are installed, updated, removed and taken back, in folders of a test.
 
+mod adopt;
 mod bench;
 mod change;
 mod dead;
 mod full;
 mod gaia;
 mod install;
+mod links;
+mod orphans;
 mod undo;
+mod updates;
 mod verify;

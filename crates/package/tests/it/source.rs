@@ -3,7 +3,7 @@
 mod git;
 mod hostile;
 mod local;
-mod repository;
+pub(crate) mod repository;
 mod site;
 mod web;
 

@@ -1,5 +1,7 @@
 //! The real tools: what `npx skills` and `clawhub` install, the ledger finds.
 
+mod adopt;
+
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -71,13 +73,12 @@ impl Machine {
     fn publish(&self) {
         let source = self.path("source");
         for arguments in [
-            vec!["init", "--quiet", "--initial-branch=main"],
-            vec!["add", "--all"],
-            vec!["-c", "user.name=x", "-c", "user.email=x@y", "commit", "--quiet", "-m", "x"],
+            &["init", "--quiet", "--initial-branch=main"][..],
+            &["config", "uploadpack.allowFilter", "true"],
         ] {
-            let done = Command::new("git").current_dir(&source).args(&arguments).status();
-            assert!(done.unwrap().success(), "{arguments:?}");
+            self.git(arguments);
         }
+        self.commit();
         let rule = format!(
             "[url \"file://{}\"]\n\tinsteadOf = https://gitlab.com/ada/papers.git\n",
             source.display()
@@ -85,7 +86,22 @@ impl Machine {
         fs::write(self.path("home/.gitconfig"), rule).unwrap();
     }
 
-    fn run(&self, tool: &str, arguments: &[&str]) {
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        let output = git.current_dir(self.path("source")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Commits what is in the repository, and gives the commit.
+    fn commit(&self) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["-c", "user.name=x", "-c", "user.email=x@y", "commit", "--quiet", "-m", "x"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Runs a tool, and gives what it prints.
+    fn run(&self, tool: &str, arguments: &[&str]) -> String {
         let mut command = Command::new("node");
         command.arg(self.tools.join(tool)).args(arguments).current_dir(self.path("project"));
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
@@ -100,6 +116,7 @@ impl Machine {
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{tool} {arguments:?}: {text}{errors}");
+        text.into_owned()
     }
 
     fn open(&self) -> Ledger {

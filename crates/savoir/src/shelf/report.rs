@@ -83,6 +83,17 @@ fn change(change: &Change) -> Value {
         Change::StillNeeded { name, by } => {
             json!({ "change": "still_needed", "name": name, "by": by })
         }
+        Change::Orphan(folder) => json!({ "change": "orphan", "folder": folder }),
+        Change::Adopted { name, version, agents, source } => json!({
+            "change": "adopted",
+            "name": name,
+            "version": version.to_string(),
+            "agents": agents,
+            "source": source.to_string(),
+        }),
+        Change::Skipped { folder, why } => {
+            json!({ "change": "skipped", "folder": folder, "code": why.code() })
+        }
         Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
         Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
         Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),

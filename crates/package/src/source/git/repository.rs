@@ -23,7 +23,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What every fetch leaves alone.
-const FETCH: [&str; 8] = [
+pub(super) const FETCH: [&str; 8] = [
     "fetch",
     "--quiet",
     "--filter=blob:none",

@@ -114,6 +114,24 @@ impl<'a> Listing<'a> {
         })
     }
 
+    /// Fetches the files of many skills at once, so that none of them has to be fetched alone.
+    pub(super) async fn fetch(
+        &self,
+        skills: impl Iterator<Item = &str>,
+    ) -> Result<(), SourceError> {
+        let skills: BTreeSet<&str> = skills.collect();
+        let is_above = |path: &str| {
+            let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+            skills.contains("")
+                || skills.contains(path)
+                || above.into_iter().any(|folder| skills.contains(folder))
+        };
+        let files = self.entries.iter().filter(|entry| entry.kind != Kind::Submodule);
+        let digests =
+            files.filter(|entry| is_above(&entry.path)).map(|entry| entry.digest.as_str());
+        objects::sizes(self.repository, &digests.collect()).await.map(drop)
+    }
+
     /// The files of a skill. Whatever else the repository has does not matter.
     pub(super) async fn tree(&self, skill: &str) -> Result<Tree, SourceError> {
         if let Some(entry) = self.prose(skill) {

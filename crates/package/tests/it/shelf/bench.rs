@@ -179,6 +179,12 @@ pub(crate) fn gaia(name: &str, version: &str, permissions: &[&str], needs: &[&st
     tree
 }
 
+/// Writes a skill where nothing is, as a person does.
+pub(crate) fn put(folder: &Path, tree: &Tree) {
+    fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    tree.write(folder).unwrap();
+}
+
 fn add(tree: &mut Tree, path: &str, bytes: Vec<u8>) {
     let executable = path.starts_with("scripts/");
     tree.add(path.to_owned(), File { bytes, executable }).unwrap();

@@ -10,56 +10,56 @@ use std::{
 use tempfile::TempDir;
 
 /// A repository with a folder to work in. What was committed is at its address at once.
-pub(super) struct Repository {
+pub(crate) struct Repository {
     place: TempDir,
 }
 
 impl Repository {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repository = Self { place: tempfile::tempdir().unwrap() };
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
         repository.git(&["config", "uploadpack.allowFilter", "true"]);
         repository
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.place.path()
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("file://{}", self.path().display())
     }
 
-    pub(super) fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.path(), arguments)
     }
 
-    pub(super) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    pub(super) fn link(&self, path: &str, target: &str) {
+    pub(crate) fn link(&self, path: &str, target: &str) {
         symlink(target, self.path().join(path)).unwrap();
     }
 
     /// Commits all that is there and gives the commit.
-    pub(super) fn commit(&self) -> String {
+    pub(crate) fn commit(&self) -> String {
         self.git(&["add", "--all", "--force"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message=x"]);
         self.git(&["rev-parse", "HEAD"])
     }
 
     /// Commits a tree that git itself would not make, on the branch `main`.
-    pub(super) fn commit_raw(&self, entries: &[(&str, &[u8], &str)]) {
+    pub(crate) fn commit_raw(&self, entries: &[(&str, &[u8], &str)]) {
         let tree = self.raw_tree(entries);
         let commit = self.git(&["commit-tree", &tree, "-m", "x"]);
         self.git(&["update-ref", "refs/heads/main", &commit]);
     }
 
     /// A tree of modes, names and digests.
-    pub(super) fn raw_tree(&self, entries: &[(&str, &[u8], &str)]) -> String {
+    pub(crate) fn raw_tree(&self, entries: &[(&str, &[u8], &str)]) -> String {
         let mut bytes = Vec::new();
         for (mode, name, digest) in entries {
             bytes.extend([mode.as_bytes(), b" ", name, b"\0"].concat());
@@ -73,7 +73,7 @@ impl Repository {
     }
 }
 
-pub(super) fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(folder)
@@ -89,13 +89,13 @@ pub(super) fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// The repositories of a cache.
-pub(super) fn cached(cache: &Path) -> Vec<PathBuf> {
+pub(crate) fn cached(cache: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(cache.join("cache/git")).unwrap();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
 /// The kinds of all objects of the only repository of a cache, sorted.
-pub(super) fn objects(cache: &Path) -> Vec<String> {
+pub(crate) fn objects(cache: &Path) -> Vec<String> {
     let repositories = cached(cache);
     assert_eq!(repositories.len(), 1);
     let format = ["--batch-all-objects", "--batch-check=%(objecttype)"];

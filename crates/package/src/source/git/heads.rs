@@ -1,0 +1,110 @@
+//! Where names of a repository lead now, for many skills with one question to its server.
+
+use std::collections::HashSet;
+
+use super::{Commit, GitUrl, References, Repository};
+use crate::source::{GitPlace, GitSource, Reference, Settings, SourceError};
+
+/// What is asked about one skill.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// A tag, a branch or a commit; the default branch if there is none.
+    pub(crate) reference: Option<String>,
+    /// The folder of the skill; empty at the root.
+    pub(crate) path: String,
+    /// The commit that is known already.
+    pub(crate) known: Option<Commit>,
+}
+
+/// Where a name leads now.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// The skill in the newest commit.
+    pub(crate) place: GitPlace,
+    /// What git calls that which lies at the path there; nothing if nothing does.
+    pub(crate) object: Option<String>,
+    /// The same in the commit that was known; nothing if the cache does not have it any more.
+    pub(crate) known: Option<String>,
+}
+
+/// Asks about many skills at once. What is wrong with one does not matter to the others.
+pub(in crate::source) async fn heads(
+    settings: &Settings,
+    url: &GitUrl,
+    asked: &[Asked],
+) -> Result<Vec<Result<Head, SourceError>>, SourceError> {
+    let repository = Repository::open(settings, url).await?;
+    let is_commit = |asked: &Asked| asked.reference.as_deref().and_then(Commit::parse).is_some();
+    let references = if asked.iter().all(is_commit) {
+        References::default()
+    } else {
+        References::ask(&repository).await?
+    };
+    let mut fetched = HashSet::new();
+    let mut places = Vec::with_capacity(asked.len());
+    for one in asked {
+        let place = match place(url, &references, one) {
+            Ok(place) if fetched.contains(&place.commit) => Ok(place),
+            Ok(place) => repository.fetch_commit(&place.commit).await.map(|()| place),
+            Err(error) => Err(error),
+        };
+        fetched.extend(place.as_ref().ok().map(|place| place.commit.clone()));
+        places.push(place);
+    }
+    let names: Vec<Option<String>> = places.iter().zip(asked).flat_map(names).collect();
+    let mut objects = objects(&repository, &names).await?.into_iter();
+    let heads = places.into_iter().map(|place| {
+        let (object, known) = (objects.next().flatten(), objects.next().flatten());
+        place.map(|place| Head { place, object, known })
+    });
+    Ok(heads.collect())
+}
+
+fn place(url: &GitUrl, references: &References, asked: &Asked) -> Result<GitPlace, SourceError> {
+    let (reference, path) = (asked.reference.clone(), asked.path.clone());
+    if let Some(commit) = reference.as_deref().and_then(Commit::parse) {
+        let reference = Some(Reference::Commit(commit.clone()));
+        return Ok(GitPlace { url: url.clone(), reference, commit, path });
+    }
+    let path = Some(path).filter(|path| !path.is_empty());
+    let source = GitSource { url: url.clone(), reference, path };
+    let (commit, reference, path) = references.resolve(&source)?;
+    let path = path.unwrap_or_default();
+    Ok(GitPlace { url: url.clone(), reference, commit, path })
+}
+
+/// What to look up for one skill: its path now, and then.
+fn names((place, asked): (&Result<GitPlace, SourceError>, &Asked)) -> [Option<String>; 2] {
+    let Ok(place) = place else { return [None, None] };
+    let known = asked.known.as_ref().and_then(|known| name(known, &place.path));
+    [name(&place.commit, &place.path), known]
+}
+
+/// What git understands as a path of a commit, unless it cannot stand in a line.
+pub(super) fn name(commit: &Commit, path: &str) -> Option<String> {
+    let plain = !path.contains(char::is_control);
+    plain.then(|| {
+        if path.is_empty() { format!("{commit}^{{tree}}") } else { format!("{commit}:{path}") }
+    })
+}
+
+/// The digests of what these names mean, where the cache has it.
+pub(super) async fn objects(
+    repository: &Repository<'_>,
+    names: &[Option<String>],
+) -> Result<Vec<Option<String>>, SourceError> {
+    let lines: String = names.iter().flatten().flat_map(|name| [name, "\n"]).collect();
+    if lines.is_empty() {
+        return Ok(vec![None; names.len()]);
+    }
+    let answer = repository.call(&["cat-file", "--batch-check"], lines.as_bytes()).await?;
+    let answer = String::from_utf8_lossy(&answer);
+    let mut answers = answer.lines();
+    let digest = |line: &str| {
+        let mut words = line.split(' ');
+        let (digest, kind) = (words.next()?, words.next()?);
+        matches!(kind, "tree" | "blob").then(|| digest.to_owned())
+    };
+    let found = |name: &Option<String>| name.as_ref().and_then(|_| answers.next()).and_then(digest);
+    Ok(names.iter().map(found).collect())
+}

@@ -1,0 +1,325 @@
+//! Whether there is something newer.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use savoir_package::{
+    Tree,
+    manifest::{Revision, Wanted},
+    shelf::{
+        Arrival, Ready, Why, locked_source,
+        updates::{self, Availability, newest, remember, remembered},
+        wanted,
+    },
+    source::{Digest, Fetcher, Offer, Place, Progress, Settings, Source},
+};
+use serde_json::json;
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
+
+use super::{
+    adopt::fetcher,
+    bench::{Bench, install, put, skill},
+};
+use crate::source::repository::Repository;
+
+pub(super) async fn look(bench: &Bench, fetcher: &Fetcher) -> BTreeMap<String, Availability> {
+    let shelf = bench.shelf();
+    updates::look(fetcher, shelf.root(), &shelf.state().unwrap()).await
+}
+
+/// Installs every skill of a source.
+async fn add(bench: &Bench, fetcher: &Fetcher, text: &str) -> Vec<Offer> {
+    let offers = fetcher.offers(&Source::parse(text, &bench.path("")).unwrap()).await.unwrap();
+    let mut ready = Vec::new();
+    for offer in &offers {
+        let shelf = bench.shelf();
+        let arrival = Arrival {
+            tree: fetcher.fetch(offer).await.unwrap(),
+            called: offer.name.clone(),
+            source: locked_source(&offer.place, shelf.root()).unwrap(),
+            why: Why::Asked(wanted(&offer.place, shelf.root())),
+        };
+        ready.push(Ready::check(arrival, &bench.trust()).unwrap());
+    }
+    bench.apply(&bench.shelf().install(&ready, &install(&["codex"])).unwrap());
+    offers
+}
+
+fn write(repository: &Repository, folder: &str, tree: &Tree) {
+    for (path, file) in tree.files() {
+        repository.write(&format!("{folder}/{path}"), &file.bytes);
+    }
+}
+
+fn newer(found: &BTreeMap<String, Availability>) -> Vec<(&str, Option<String>)> {
+    let newer = found.iter().filter_map(|(name, found)| match found {
+        Availability::Newer { version, .. } => {
+            Some((name.as_str(), version.as_ref().map(ToString::to_string)))
+        }
+        _ => None,
+    });
+    newer.collect()
+}
+
+fn unknown<'a>(found: &'a BTreeMap<String, Availability>, name: &str) -> &'a str {
+    match &found[name] {
+        Availability::Unknown(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_what_changed_is_newer_and_each_repository_is_asked_once() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    for name in ["a", "b", "c"] {
+        write(&repository, &format!("skills/{name}"), &skill(name, "1.0.0", name));
+    }
+    repository.commit();
+    let asked = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&asked);
+    let mut settings = Settings::new(bench.data().join("cache"));
+    settings.watcher = Some(Arc::new(move |progress| {
+        if let Progress::Asking { .. } = progress {
+            *counted.lock().unwrap() += 1;
+        }
+    }));
+    let fetcher = Fetcher::new(settings);
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    assert_eq!(newer(&look(&bench, &fetcher).await), []);
+
+    repository.write("README.md", "nothing of a skill");
+    repository.commit();
+    *asked.lock().unwrap() = 0;
+    let found = look(&bench, &fetcher).await;
+    assert!(found.values().all(|found| *found == Availability::Current), "{found:?}");
+    assert_eq!(*asked.lock().unwrap(), 1);
+
+    write(&repository, "skills/b", &skill("b", "1.1.0", "b"));
+    let commit = repository.commit();
+    let found = look(&bench, &fetcher).await;
+    assert_eq!(newer(&found), [("b", Some("1.1.0".into()))]);
+    let Availability::Newer { place: Place::Git(place), .. } = &found["b"] else { panic!() };
+    assert_eq!((place.commit.as_str(), place.path.as_str()), (commit.as_str(), "skills/b"));
+
+    // What a cache has lost is compared by its files.
+    fs::remove_dir_all(bench.data().join("cache")).unwrap();
+    assert_eq!(newer(&look(&bench, &fetcher).await).len(), 1);
+}
+
+#[tokio::test]
+async fn tags_move_and_commits_do_not() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    write(&repository, "a", &skill("a", "1.0.0", ""));
+    write(&repository, "b", &skill("b", "1.0.0", ""));
+    let first = repository.commit();
+    repository.git(&["tag", "v1"]);
+    let fetcher = fetcher(&bench);
+    let url = repository.url();
+    for (name, at) in [("a", Revision::Tag("v1".into())), ("b", Revision::Rev(first))] {
+        let path = Some(name.to_owned());
+        let asked = Wanted::Git { url: url.clone(), at, path };
+        let offer = newest(&fetcher, &bench.path(""), name, &asked).await.unwrap();
+        let arrival = Arrival {
+            tree: fetcher.fetch(&offer).await.unwrap(),
+            called: name.to_owned(),
+            source: locked_source(&offer.place, &bench.path("")).unwrap(),
+            why: Why::Asked(asked),
+        };
+        let ready = [Ready::check(arrival, &bench.trust()).unwrap()];
+        bench.apply(&bench.shelf().install(&ready, &install(&["codex"])).unwrap());
+    }
+    for name in ["a", "b"] {
+        write(&repository, name, &skill(name, "2.0.0", ""));
+    }
+    repository.commit();
+    assert_eq!(newer(&look(&bench, &fetcher).await), []);
+    repository.git(&["tag", "--force", "v1"]);
+    assert_eq!(newer(&look(&bench, &fetcher).await), [("a", Some("2.0.0".into()))]);
+    repository.git(&["tag", "--delete", "v1"]);
+    let found = look(&bench, &fetcher).await;
+    assert!(unknown(&found, "a").contains("v1"), "{found:?}");
+    assert_eq!(found["b"], Availability::Current);
+}
+
+#[tokio::test]
+async fn one_host_that_is_down_hides_no_other() {
+    let (bench, repository, gone) = (Bench::new(), Repository::new(), Repository::new());
+    write(&repository, "here", &skill("here", "1.0.0", ""));
+    write(&gone, "there", &skill("there", "1.0.0", ""));
+    repository.commit();
+    gone.commit();
+    let fetcher = fetcher(&bench);
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    add(&bench, &fetcher, &format!("git+{}", gone.url())).await;
+    drop(gone);
+    write(&repository, "here", &skill("here", "1.1.0", ""));
+    repository.commit();
+    let found = look(&bench, &fetcher).await;
+    assert_eq!(newer(&found), [("here", Some("1.1.0".into()))]);
+    assert!(!unknown(&found, "there").is_empty());
+}
+
+#[tokio::test]
+async fn folders_files_and_sites() {
+    let (bench, server) = (Bench::new(), MockServer::start().await);
+    let fetcher = fetcher(&bench);
+    put(&bench.path("mine/local"), &skill("local", "1.0.0", ""));
+    add(&bench, &fetcher, "./mine/local").await;
+    let text = |version: &str| {
+        let tree = skill("file", version, "");
+        tree.get("SKILL.md").unwrap().bytes.clone()
+    };
+    let serve = |at: &'static str, bytes: Vec<u8>| {
+        Mock::given(path(at)).respond_with(ResponseTemplate::new(200).set_body_bytes(bytes))
+    };
+    let index = |bytes: &[u8]| {
+        json!({"$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
+            "skills": [{"name": "site", "type": "skill-md", "url": "site.md",
+            "digest": Digest::of(bytes).to_string()}]})
+        .to_string()
+        .into_bytes()
+    };
+    let site = |version: &str| {
+        String::from_utf8(text(version)).unwrap().replace("file", "site").into_bytes()
+    };
+    let list = "/.well-known/agent-skills/index.json";
+    serve("/file.md", text("1.0.0")).mount(&server).await;
+    serve(list, index(&site("1.0.0"))).mount(&server).await;
+    serve("/.well-known/agent-skills/site.md", site("1.0.0")).mount(&server).await;
+    add(&bench, &fetcher, &format!("{}/file.md", server.uri())).await;
+    add(&bench, &fetcher, &server.uri()).await;
+    let found = look(&bench, &fetcher).await;
+    assert_eq!(found.len(), 3);
+    assert!(found.values().all(|found| *found == Availability::Current), "{found:?}");
+
+    server.reset().await;
+    serve("/file.md", text("1.1.0")).mount(&server).await;
+    serve(list, index(&site("1.2.0"))).mount(&server).await;
+    serve("/.well-known/agent-skills/site.md", site("1.2.0")).mount(&server).await;
+    fs::write(bench.path("mine/local/notes.md"), "more").unwrap();
+    let version = |text: &str| Some(text.to_owned());
+    let expected =
+        [("file", version("1.1.0")), ("local", version("1.0.0")), ("site", version("1.2.0"))];
+    assert_eq!(newer(&look(&bench, &fetcher).await), expected);
+
+    server.reset().await;
+    fs::remove_dir_all(bench.path("mine")).unwrap();
+    let found = look(&bench, &fetcher).await;
+    for name in ["file", "local", "site"] {
+        assert!(!unknown(&found, name).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn registries_are_not_asked_yet() {
+    let bench = Bench::new();
+    let mut ready = bench.ready(skill("pdf", "1.0.0", ""), Why::Asked("^1".parse_range()));
+    ready.source = "registry+https://skills.example.com".parse().unwrap();
+    bench.apply(&bench.shelf().install(&[ready], &install(&["codex"])).unwrap());
+    let found = look(&bench, &fetcher(&bench)).await;
+    assert_eq!(unknown(&found, "pdf"), "registries are not asked for updates yet");
+    let asked = "^1".parse_range();
+    let error = newest(&fetcher(&bench), &bench.path(""), "pdf", &asked).await.unwrap_err();
+    assert_eq!(error.code(), "no_registry");
+}
+
+trait Ranged {
+    fn parse_range(&self) -> Wanted;
+}
+
+impl Ranged for str {
+    fn parse_range(&self) -> Wanted {
+        let range = savoir_skill::version::VersionRange::parse(self).unwrap();
+        Wanted::Version { range, registry: None }
+    }
+}
+
+#[tokio::test]
+async fn a_skill_that_moved_vanished_or_was_renamed() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    for name in ["a", "b", "c"] {
+        write(&repository, &format!("skills/{name}"), &skill(name, "1.0.0", ""));
+    }
+    repository.commit();
+    let fetcher = fetcher(&bench);
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    repository.git(&["mv", "skills/a", "tools"]);
+    repository.git(&["rm", "-r", "--quiet", "skills/b"]);
+    write(&repository, "skills/c", &skill("other", "1.0.0", ""));
+    repository.commit();
+    let url = repository.url();
+    let (bench, fetcher, url) = (&bench, &fetcher, &url);
+    let error = |name: &'static str| async move {
+        let path = Some(format!("skills/{name}"));
+        let asked = Wanted::Git { url: url.clone(), at: Revision::Default, path };
+        newest(fetcher, &bench.path(""), name, &asked).await.unwrap_err()
+    };
+    let moved = error("a").await;
+    assert_eq!(moved.code(), "moved");
+    assert!(moved.to_string().ends_with("any more, but in `tools`"), "{moved}");
+    assert!(moved.hint().unwrap().contains("path = \"tools\""));
+    assert_eq!(error("b").await.code(), "gone");
+    let renamed = error("c").await;
+    assert_eq!(renamed.code(), "renamed");
+    assert!(renamed.hint().unwrap().contains("write `other` instead of `c`"));
+    let found = look(bench, fetcher).await;
+    assert!(unknown(&found, "a").contains("has no `skills/a` any more"));
+    assert!(unknown(&found, "b").contains("has no `skills/b` any more"));
+}
+
+#[tokio::test]
+async fn a_repository_that_is_one_skill() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    let text = String::from_utf8(skill("pdf", "1.0.0", "").get("SKILL.md").unwrap().bytes.clone())
+        .unwrap();
+    repository.write("SKILL.md", &text);
+    repository.commit();
+    let fetcher = fetcher(&bench);
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    repository.write(".vscode/settings.json", "steers tools, and is no part of the skill");
+    repository.commit();
+    let found = look(&bench, &fetcher).await;
+    assert_eq!(found["pdf"], Availability::Current);
+    repository.write("SKILL.md", text.replace("1.0.0", "1.0.1"));
+    repository.commit();
+    assert_eq!(newer(&look(&bench, &fetcher).await), [("pdf", Some("1.0.1".into()))]);
+}
+
+#[tokio::test]
+async fn what_was_found_is_remembered() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    for name in ["a", "b"] {
+        write(&repository, name, &skill(name, "1.0.0", ""));
+    }
+    repository.commit();
+    let (fetcher, cache) = (fetcher(&bench), bench.data().join("cache"));
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    write(&repository, "a", &skill("a", "1.1.0", ""));
+    repository.commit();
+    let (shelf, state) = (bench.shelf(), bench.shelf().state().unwrap());
+    assert_eq!(remembered(&cache, shelf.root(), &state), None, "nobody looked yet");
+    let mut found = look(&bench, &fetcher).await;
+    found.insert("gone".into(), Availability::Current);
+    remember(&cache, shelf.root(), &state, &found).unwrap();
+    let memory = remembered(&cache, shelf.root(), &state).unwrap();
+    found.remove("gone");
+    assert_eq!(memory.skills, found);
+    let later = bench.shelf_of(savoir_package::manifest::Scope::User, &bench.home("x"));
+    assert_eq!(remembered(&cache, later.root(), &state), None, "it is about another shelf");
+
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    let now = bench.shelf().state().unwrap();
+    let memory = remembered(&cache, shelf.root(), &now).unwrap();
+    assert!(!memory.skills.contains_key("a"), "it is not what it was: {memory:?}");
+
+    let folder = cache.join("updates");
+    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let good = fs::read(&file).unwrap();
+    for cut in [0, 1, good.len() / 2, good.len() - 1] {
+        fs::write(&file, &good[..cut]).unwrap();
+        assert_eq!(remembered(&cache, shelf.root(), &state), None, "cut at {cut}");
+    }
+}
