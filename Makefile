@@ -48,6 +48,7 @@ bench:
 	$(TARGET)/dist/bench-python-calls 2000
 	$(TARGET)/dist/bench-server 1000 1000
 	$(TARGET)/dist/bench-resolve 1000 50
+	$(TARGET)/dist/bench-shelf 1000,10000 5
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

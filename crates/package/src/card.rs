@@ -2,7 +2,7 @@
 
 mod wishes;
 
-use std::{fs, io};
+use std::{fs, io, sync::Arc};
 
 use savoir_skill::{
     Dialect, Folder, Reading, Source, SourceError,
@@ -40,7 +40,7 @@ pub struct Card {
     pub tools: Vec<String>,
     /// The skills that it needs.
     pub needs: Vec<SkillRef>,
-    pub(crate) reading: Reading,
+    pub(crate) reading: Arc<Reading>,
 }
 
 /// Why files are no skill that can be installed.
@@ -113,7 +113,7 @@ impl Card {
             permissions: skill.permissions.clone(),
             tools: wishes(&reading, tree),
             needs: needs?,
-            reading,
+            reading: Arc::new(reading),
         })
     }
 

@@ -42,6 +42,7 @@ pub mod shelf;
 pub mod source;
 pub mod trust;
 
+mod parallel;
 mod place;
 mod store;
 mod table;

@@ -69,8 +69,9 @@ pub const MAX_PAST_COMMITS: usize = 500;
 /// Most hosts and repositories that are asked at once whether they have something newer.
 pub const MAX_ASKED_AT_ONCE: usize = 8;
 
-/// Most skills that one source offers. The largest collections have some hundreds.
-pub const MAX_OFFERS: usize = 1_000;
+/// Most skills that one source offers: as many as one resolution looks at. The largest collections
+/// have some hundreds.
+pub const MAX_OFFERS: usize = MAX_RESOLVED_SKILLS;
 /// Most entries of folders that are looked at to find skills.
 pub const MAX_WALKED: usize = 100_000;
 

@@ -31,7 +31,7 @@ use crate::{
 
 mod edit;
 
-pub use edit::{add_skill, remove_skill};
+pub use edit::{add_skill, add_skills, remove_skill};
 
 /// Its name.
 pub const FILE: &str = "savoir.toml";
@@ -155,11 +155,16 @@ impl Manifest {
     }
 
     fn read_skills(&mut self, table: Table<'_>) -> Result<(), Mistake> {
+        let mut names = Vec::new();
         for (name, at, value) in table.entries() {
             check_name(name).map_err(|why| table.mistake(at, why))?;
             self.skills.insert(name.to_owned(), read_wanted(name, value)?);
-            self.places.insert(name.to_owned(), table.position(at));
+            names.push((at, name));
         }
+        names.sort_unstable();
+        let positions = table.positions(names.iter().map(|(at, _)| *at));
+        let names = names.into_iter().map(|(_, name)| name.to_owned());
+        self.places.extend(names.zip(positions));
         Ok(())
     }
 

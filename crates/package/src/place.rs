@@ -122,6 +122,22 @@ impl Text<'_> {
     }
 }
 
+impl Text<'_> {
+    /// The positions of places that stand one after the other, in one pass over the text.
+    pub(crate) fn positions(self, places: impl Iterator<Item = usize>) -> Vec<Position> {
+        let (mut start, mut line) = (0, 1);
+        let position = |at: usize| {
+            let lines = self.text.get(start..at).unwrap_or_default();
+            line += lines.bytes().filter(|byte| *byte == b'\n').count();
+            start += lines.rfind('\n').map_or(0, |end| end + 1);
+            // Only the line is read again.
+            let rest = Text { text: self.text.get(start..).unwrap_or_default(), ..self };
+            Position { line, ..rest.position(at.saturating_sub(start)) }
+        };
+        places.map(position).collect()
+    }
+}
+
 /// The text of a file, or nothing if it is not there.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     use io::Read as _;
@@ -212,6 +228,14 @@ mod tests {
         sweep(place.path());
         assert!(!left.exists());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4, "these are not ours");
+    }
+
+    #[test]
+    fn many_places_are_as_one() {
+        let text = Text { file: "x", text: "\u{feff}ä = 1\nöü = 1\r\n\n  z = 2" };
+        let places = [3, 3, 9, 14, 18, 22];
+        let expected: Vec<Position> = places.iter().map(|at| text.position(*at)).collect();
+        assert_eq!(text.positions(places.into_iter()), expected);
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod tests;
 pub use report::{Confidence, Finding, Report, Severity, Verdict};
 pub use rule::Rule;
 
-use std::thread;
+use std::{panic, thread};
 
 use crate::Tree;
 
@@ -54,7 +54,7 @@ use context::{Context, Told};
 
 /// Stack of the thread that scans: syntax trees are walked recursively, and callers run on threads
 /// of any size. Only pages that are touched cost memory.
-const STACK: usize = 128 * 1024 * 1024;
+pub(crate) const STACK: usize = 128 * 1024 * 1024;
 
 /// Every rule, sorted by id.
 pub fn all_rules() -> &'static [&'static Rule] {
@@ -70,15 +70,22 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 pub fn scan(tree: &Tree) -> Report {
     let done = thread::scope(|scope| {
         let scanner = thread::Builder::new().name("scanner".into()).stack_size(STACK);
-        scanner.spawn_scoped(scope, || run(tree)).ok()?.join().ok()
+        scanner.spawn_scoped(scope, || scan_here(tree)).ok()?.join().ok()
     });
-    // What could not be scanned is not clean.
-    done.unwrap_or_else(|| {
-        let mut context = Context::empty(tree);
-        let told = Told::new(Severity::High, Confidence::High, "the scanner failed on this skill");
-        context.tell_file(&rules::UNREAD_FILE, "SKILL.md", told);
-        Report::new(context.findings)
-    })
+    done.unwrap_or_else(|| failed(tree))
+}
+
+/// As [`scan`], on this thread, which must have a stack of [`STACK`].
+pub(crate) fn scan_here(tree: &Tree) -> Report {
+    panic::catch_unwind(|| run(tree)).unwrap_or_else(|_| failed(tree))
+}
+
+/// What could not be scanned is not clean.
+fn failed(tree: &Tree) -> Report {
+    let mut context = Context::empty(tree);
+    let told = Told::new(Severity::High, Confidence::High, "the scanner failed on this skill");
+    context.tell_file(&rules::UNREAD_FILE, "SKILL.md", told);
+    Report::new(context.findings)
 }
 
 fn run(tree: &Tree) -> Report {

@@ -27,6 +27,7 @@ mod adopt;
 mod apply;
 mod combine;
 mod deploy;
+mod disk;
 mod error;
 mod folders;
 mod gaia;
@@ -179,6 +180,29 @@ impl Shelf {
     /// and so do those in whose folder a link leads to it.
     pub(crate) fn targets(&self, name: &str, ids: &[String]) -> Result<Vec<Target>, ShelfError> {
         Ok(self.places(name, ids)?.0)
+    }
+
+    /// The folders in which the skills of these agents lie.
+    pub(crate) fn parents(&self, ids: &[String]) -> Result<Vec<Target>, ShelfError> {
+        let mut parents: Vec<Target> = Vec::new();
+        let mut ids: Vec<&String> = ids.iter().collect();
+        ids.sort();
+        for id in ids {
+            let agent = Agent::by_id(id)?;
+            // One may be a link to the other.
+            let folder = self.inside(&self.agent_folder(agent)?)?;
+            if parents.iter().all(|known| known.folder != folder) {
+                parents.push(Target { folder, agent });
+            }
+        }
+        Ok(parents)
+    }
+}
+
+impl Target {
+    /// The folder of a skill in that of an agent.
+    pub(crate) fn inside(&self, name: &str) -> Self {
+        Self { folder: self.folder.join(name), agent: self.agent }
     }
 }
 

@@ -59,8 +59,9 @@ impl<'a> Table<'a> {
         self.get(key).ok_or_else(|| self.mistake(self.start, format!("`{key}` is missing")))
     }
 
-    pub(crate) fn position(self, at: usize) -> Position {
-        self.text.position(at)
+    /// Where places are that stand one after the other.
+    pub(crate) fn positions(self, places: impl Iterator<Item = usize>) -> Vec<Position> {
+        self.text.positions(places)
     }
 
     pub(crate) fn mistake(self, at: usize, message: impl Into<String>) -> Mistake {

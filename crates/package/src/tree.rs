@@ -7,6 +7,7 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -46,17 +47,24 @@ pub struct File {
 }
 
 /// A skill as files: their paths, with `/` between the parts, are good on every system, and no two
-/// of them are the same place.
+/// of them are the same place. A clone shares them, and costs next to nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inner {
     files: BTreeMap<String, File>,
     seen: Seen,
     bytes: u64,
+    /// Worked out once: a plan asks for it at every step.
+    integrity: OnceLock<String>,
 }
 
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
-        self.files == other.files
+        Arc::ptr_eq(&self.inner, &other.inner) || self.inner.files == other.inner.files
     }
 }
 
@@ -112,14 +120,21 @@ impl Tree {
     /// The files below a folder, without what tools leave behind. A link to another file of the
     /// skill is read as that file; one that leads elsewhere is an error.
     pub fn read(folder: &Path) -> Result<Self, TreeError> {
-        let root = folder.canonicalize().map_err(TreeError::io(folder))?;
         let mut tree = Self::default();
-        tree.read_folder(&root, &root, "", 0)?;
+        tree.read_folder(Links::Follow, folder, folder, "", 0)?;
+        Ok(tree)
+    }
+
+    /// As [`Self::read`]; every link is an error.
+    pub(crate) fn read_without_links(folder: &Path) -> Result<Self, TreeError> {
+        let mut tree = Self::default();
+        tree.read_folder(Links::Refuse, folder, folder, "", 0)?;
         Ok(tree)
     }
 
     fn read_folder(
         &mut self,
+        links: Links,
         root: &Path,
         folder: &Path,
         prefix: &str,
@@ -138,12 +153,12 @@ impl Tree {
                 if depth >= MAX_DEPTH {
                     return Err(TreeError::Path { path, problem: PathProblem::Length });
                 }
-                self.read_folder(root, &entry.path(), &format!("{path}/"), depth + 1)?;
+                self.read_folder(links, root, &entry.path(), &format!("{path}/"), depth + 1)?;
             } else if kind.is_file() {
                 self.add(path, read_file(&entry.path())?)?;
             } else if kind.is_symlink() {
-                let target = entry.path().canonicalize().ok();
-                let target = target.filter(|target| target.starts_with(root) && target.is_file());
+                let target =
+                    (links == Links::Follow).then(|| target(root, &entry.path())).flatten();
                 let target = target.ok_or_else(|| TreeError::Link(path.clone()))?;
                 self.add(path, read_file(&target)?)?;
             } else {
@@ -155,7 +170,8 @@ impl Tree {
 
     /// Adds a file.
     pub fn add(&mut self, path: String, file: File) -> Result<(), TreeError> {
-        if let Err(problem) = self.seen.file(&path) {
+        let inner = Arc::make_mut(&mut self.inner);
+        if let Err(problem) = inner.seen.file(&path) {
             return Err(TreeError::Path { path, problem });
         }
         let length = file.bytes.len() as u64;
@@ -164,44 +180,59 @@ impl Tree {
                 "`{path}` has {length} bytes; a file of a skill has at most {MAX_FILE_BYTES}"
             )));
         }
-        self.bytes += length;
-        if self.bytes > MAX_TREE_BYTES {
+        inner.bytes += length;
+        if inner.bytes > MAX_TREE_BYTES {
             return Err(TreeError::TooLarge(format!(
                 "its files have more than {MAX_TREE_BYTES} bytes together"
             )));
         }
-        if self.files.len() >= MAX_FILES {
+        if inner.files.len() >= MAX_FILES {
             return Err(TreeError::TooLarge(format!("it has more than {MAX_FILES} files")));
         }
-        self.files.insert(path, file);
+        inner.integrity.take();
+        inner.files.insert(path, file);
         Ok(())
     }
 
     /// The files, sorted by path.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &File)> {
-        self.files.iter().map(|(path, file)| (path.as_str(), file))
+        self.inner.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
     /// The files themselves, sorted by path.
     pub fn into_files(self) -> impl ExactSizeIterator<Item = (String, File)> {
-        self.files.into_iter()
+        Arc::unwrap_or_clone(self.inner).files.into_iter()
     }
 
     /// A file.
     pub fn get(&self, path: &str) -> Option<&File> {
-        self.files.get(path)
+        self.inner.files.get(path)
+    }
+
+    /// The files but those that hold signatures.
+    fn signed(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path))
+    }
+
+    /// Whether it has the same files as another one, whatever signatures lie beside them and
+    /// whatever is executable.
+    pub(crate) fn is_same_skill(&self, other: &Self) -> bool {
+        let bytes = |(path, file): (&str, &File)| {
+            other.get(path).is_some_and(|there| there.bytes == file.bytes)
+        };
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || self.signed().count() == other.signed().count() && self.signed().all(bytes)
     }
 
     /// The SHA-256 of every file but those that hold signatures, in hexadecimal digits.
     pub fn digests(&self) -> BTreeMap<String, String> {
-        let signed = self.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path));
-        signed.map(|(path, file)| (path.to_owned(), sha256_hex(&file.bytes))).collect()
+        self.signed().map(|(path, file)| (path.to_owned(), sha256_hex(&file.bytes))).collect()
     }
 
     /// What a lock holds the skill to: `sha256-` and the digest of all digests, as subresource
     /// integrity writes it. It does not depend on how the files were packed.
     pub fn integrity(&self) -> String {
-        integrity(&self.digests())
+        self.inner.integrity.get_or_init(|| integrity(&self.digests())).clone()
     }
 
     /// Writes the files into a folder, which must not be there yet.
@@ -225,6 +256,19 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// What is done with links.
+#[derive(Clone, Copy, PartialEq)]
+enum Links {
+    Follow,
+    Refuse,
+}
+
+/// The file of the same skill that a link leads to.
+fn target(root: &Path, link: &Path) -> Option<PathBuf> {
+    let (root, target) = (root.canonicalize().ok()?, link.canonicalize().ok()?);
+    (target.starts_with(root) && target.is_file()).then_some(target)
 }
 
 /// The integrity of a list of digests by path.
@@ -317,6 +361,7 @@ mod tests {
         fs::write(folder.join("SKILL.md"), "a").unwrap();
         symlink("SKILL.md", folder.join("again.md")).unwrap();
         assert_eq!(Tree::read(&folder).unwrap().get("again.md").unwrap().bytes, b"a");
+        assert_eq!(Tree::read_without_links(&folder).unwrap_err().code(), "link");
         fs::write(place.path().join("secret"), "s").unwrap();
         symlink("../secret", folder.join("out")).unwrap();
         assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
@@ -339,6 +384,33 @@ mod tests {
         let mut text = String::new();
         push_ascii(&mut text, "\"\n\u{7f}😀");
         assert_eq!(text, "\"\\\"\\n\\u007f\\ud83d\\ude00\"");
+    }
+
+    #[test]
+    fn clones_share_until_one_is_changed() {
+        let mut tree = Tree::default();
+        tree.add("SKILL.md".into(), plain("a")).unwrap();
+        let (clone, integrity) = (tree.clone(), tree.integrity());
+        tree.add("b.md".into(), plain("b")).unwrap();
+        assert_eq!(clone.integrity(), integrity, "a clone stays as it was");
+        assert_ne!(tree.integrity(), integrity, "what was known before is not told again");
+        assert_ne!(tree, clone);
+        assert_eq!(clone.files().len(), 1);
+    }
+
+    #[test]
+    fn the_same_skill_may_be_signed_later() {
+        let mut tree = Tree::default();
+        tree.add("SKILL.md".into(), plain("a")).unwrap();
+        let mut signed = tree.clone();
+        signed.add("signature.json".into(), plain("{}")).unwrap();
+        assert!(tree.is_same_skill(&signed) && signed.is_same_skill(&tree));
+        let mut more = tree.clone();
+        more.add("b.md".into(), plain("b")).unwrap();
+        assert!(!tree.is_same_skill(&more) && !more.is_same_skill(&tree));
+        let mut other = Tree::default();
+        other.add("SKILL.md".into(), plain("b")).unwrap();
+        assert!(!tree.is_same_skill(&other));
     }
 
     #[test]

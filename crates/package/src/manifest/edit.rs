@@ -7,7 +7,15 @@ use crate::place::{Mistake, Text};
 
 /// The text with a skill added, or with the one of that name changed.
 pub fn add_skill(file: &str, text: &str, name: &str, wanted: &Wanted) -> Result<String, Mistake> {
-    check_name(name).map_err(|why| Text { file, text }.mistake(0, why))?;
+    add_skills(file, text, [(name, wanted)])
+}
+
+/// As [`add_skill`], for many at once.
+pub fn add_skills<'a>(
+    file: &str,
+    text: &str,
+    new: impl IntoIterator<Item = (&'a str, &'a Wanted)>,
+) -> Result<String, Mistake> {
     let mut document = read(file, text)?;
     let is_new = !document.contains_key("skills");
     let skills = document.entry("skills").or_insert_with(|| new_table(text));
@@ -18,7 +26,10 @@ pub fn add_skill(file: &str, text: &str, name: &str, wanted: &Wanted) -> Result<
         return Err(Text { file, text }.mistake(0, "`skills` must be a table of skills"));
     };
     let was_sorted = !is_new && is_sorted(skills);
-    put(skills, name, written(wanted));
+    for (name, wanted) in new {
+        check_name(name).map_err(|why| Text { file, text }.mistake(0, why))?;
+        put(skills, name, written(wanted));
+    }
     if was_sorted {
         skills.sort_values();
     }

@@ -90,10 +90,21 @@ pub(super) fn escapes(text: &str) -> String {
     result + rest
 }
 
+/// The characters of Base64 in both its alphabets, and of hexadecimal digits.
+const RUN: [bool; 256] = {
+    let mut run = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        run[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+        byte += 1;
+    }
+    run
+};
+
 /// Encoded runs in a text that turn out to be text: what they say, how, and where.
 pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
-    let is_run =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+    let is_run = |byte: u8| RUN[usize::from(byte)];
     let bytes = text.as_bytes();
     let (mut found, mut at) = (Vec::new(), 0);
     while at < bytes.len() {

@@ -242,7 +242,7 @@ fn bare_commands<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
     for mark in
         ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"]
     {
-        for (at, _) in text.match_indices(mark) {
+        for at in memchr::memmem::find_iter(text.as_bytes(), mark) {
             let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
             let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
             let line = Span::new(start, end);

@@ -16,6 +16,11 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut open = false;
     for (at, c) in text.char_indices() {
+        // Nearly all of it is plain letters and blanks.
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '\'' {
+            open = false;
+            continue;
+        }
         if is_joiner(c) {
             continue;
         }
@@ -25,10 +30,12 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             if let (true, Some(word)) = (open, words.last_mut()) {
                 word.span.end = end;
             } else {
-                words.push(Word { text: String::new(), span: Span::new(at, end) });
+                words.push(Word { text: String::with_capacity(16), span: Span::new(at, end) });
             }
-            if let Some(word) = words.last_mut() {
-                word.text.extend(plain(c).to_lowercase());
+            match words.last_mut() {
+                Some(word) if c.is_ascii() => word.text.push(c.to_ascii_lowercase()),
+                Some(word) => word.text.extend(plain(c).to_lowercase()),
+                None => {}
             }
             open = true;
         } else {
@@ -89,16 +96,28 @@ enum Part {
 pub(super) struct Phrases {
     patterns: Vec<Vec<Part>>,
     first: HashMap<&'static str, Vec<usize>>,
+    /// For each byte with which a first word begins, the lengths that such words have, as bits. Most
+    /// words are told apart by this alone.
+    begins: Box<[u64; 256]>,
+}
+
+/// The lengths of words as bits; all that are longer share one.
+fn length_bit(word: &str) -> u64 {
+    1 << word.len().min(63)
 }
 
 impl Phrases {
     pub(super) fn new(patterns: &[&'static str]) -> Self {
-        let mut phrases = Self { patterns: Vec::new(), first: HashMap::new() };
+        let begins = Box::new([0; 256]);
+        let mut phrases = Self { patterns: Vec::new(), first: HashMap::new(), begins };
         for (index, pattern) in patterns.iter().enumerate() {
             let parts: Vec<Part> = pattern.split(' ').map(part).collect();
             if let Some(Part::Any(firsts)) = parts.first() {
                 for first in firsts {
                     phrases.first.entry(first).or_default().push(index);
+                    if let Some(byte) = first.bytes().next() {
+                        phrases.begins[usize::from(byte)] |= length_bit(first);
+                    }
                 }
             }
             phrases.patterns.push(parts);
@@ -110,6 +129,10 @@ impl Phrases {
     pub(super) fn find(&self, words: &[Word]) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
         for (start, word) in words.iter().enumerate() {
+            let lengths = word.text.bytes().next().map_or(0, |byte| self.begins[usize::from(byte)]);
+            if lengths & length_bit(&word.text) == 0 {
+                continue;
+            }
             for pattern in self.first.get(word.text.as_str()).into_iter().flatten() {
                 if let Some(end) = matches(&self.patterns[*pattern], words, start) {
                     found.push((*pattern, start, end));
@@ -159,5 +182,7 @@ mod tests {
         assert_eq!(count("ig\u{200b}nore previоus instructions"), 1);
         assert_eq!(count("Don\u{2019}t tell anyone"), 1);
         assert_eq!(count("ignore previous results"), 0);
+        let long = Box::leak("x".repeat(70).into_boxed_str());
+        assert_eq!(Phrases::new(&[long]).find(&words(long)).len(), 1);
     }
 }

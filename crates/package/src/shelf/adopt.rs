@@ -16,8 +16,9 @@ use std::{
 use thiserror::Error;
 
 use super::{
-    Change, Edits, Occupied, Plan, Ready, Shelf, ShelfError, State, Why, deployed, folders::same,
-    planner::Planner,
+    Change, Edits, Occupied, Plan, Ready, Shelf, ShelfError, State, Why, deployed,
+    folders::same,
+    planner::{Kept, Planner},
 };
 use crate::{Agent, Tree, manifest::Wanted};
 
@@ -133,14 +134,16 @@ impl Shelf {
         let state = self.read()?;
         let mut planner = Planner::new(self, Occupied::Refuse, Edits::Keep);
         let taken = self.sort_out(&state, found, &mut planner)?;
-        let (mut text, mut lock) = (state.texts.manifest.clone(), state.lock.clone());
+        let mut lock = state.lock.clone();
+        let (mut asked, mut kept) = (BTreeMap::new(), Vec::new());
         for name in in_order(&taken) {
             let copies = &taken[name];
             let Some((ready, wanted)) = copies.first().and_then(|one| one.both()) else { continue };
-            text = self.with_skill(&state.manifest, text, name, wanted)?;
+            asked.insert(name.clone(), wanted.clone());
             let mut locked = ready.locked();
             locked.agents = ids(copies);
-            planner.take(&locked.integrity, ready.tree.clone(), ready.card.clone())?;
+            let copy = Kept { tree: ready.tree.clone(), card: ready.card.clone() };
+            kept.push((locked.integrity.clone(), copy));
             planner.changes.push(Change::Adopted {
                 name: name.clone(),
                 version: locked.version.clone(),
@@ -150,6 +153,8 @@ impl Shelf {
             lock.order.push(name.clone());
             lock.skills.insert(name.clone(), locked);
         }
+        planner.take(kept)?;
+        let text = self.with_skills(&state, &asked)?;
         planner.adopted = taken.keys().cloned().collect();
         let nothing = taken.is_empty();
         let mut plan = planner.finish(state, text, &lock)?;

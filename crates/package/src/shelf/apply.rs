@@ -1,20 +1,17 @@
 //! Making a plan true, as a whole or not at all, and taking it back.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use super::{
-    Change, Edits, Plan, Shelf, ShelfError, Texts,
+    Change, Edits, Plan, Shelf, ShelfError, Texts, disk,
     folders::Seen,
     gaia,
     held::Held,
-    journal::{Journal, Record, discard},
+    journal::{Journal, Record, discard, parents, unmake},
     plan::Step,
-    swap::{Swap, sweep},
+    swap::{Staged, Stages, Swap, replace, sweep},
 };
-use crate::{lock, manifest, place};
+use crate::{lock, manifest, parallel, place};
 
 impl Shelf {
     /// Makes a plan true. `waiting` is called if another program is at work first. If what the plan
@@ -29,16 +26,10 @@ impl Shelf {
         let held = self.hold(waiting)?;
         self.put_right(&held)?;
         self.check_fresh(plan)?;
-        let store = self.store();
-        for tree in &plan.keep {
-            store.put(tree)?;
-        }
+        self.keep(plan)?;
         parents(plan.folders()).for_each(sweep);
         let journal = Journal::new(&self.data);
-        let record = journal.open(plan)?;
-        self.disown(plan).map_err(|error| give_up(&record, error))?;
-        let swaps = self.change(plan).map_err(|error| give_up(&record, error))?;
-        swaps.into_iter().for_each(Swap::finish);
+        let record = self.change(plan, &journal)?;
         unmake(&plan.unmake);
         if let Err(error) = self.own(plan) {
             // The change is made; only removing it some day is left to its owner.
@@ -48,6 +39,9 @@ impl Shelf {
             Some(undone) => discard(undone).and_then(|()| record.discard()),
             None => record.close().and_then(|()| journal.prune(&self.root)),
         };
+        // Where the lock stays as it is, nothing else says that the change is made.
+        let closed =
+            if plan.before.lock == plan.after.lock { closed.and(journal.wait()) } else { closed };
         if let Err(error) = closed {
             // The change is made. The next one looks after the journal.
             tracing::warn!("the journal is not in order: {error}");
@@ -121,22 +115,72 @@ impl Shelf {
         if (&manifest, &lock) != (&plan.before.manifest, &plan.before.lock) {
             return Err(moved());
         }
-        for step in &plan.steps {
-            if Seen::at(&step.folder)? != step.was {
+        let seen = parallel::map(&plan.steps, |step| Seen::at(&step.folder));
+        for (seen, step) in seen.into_iter().zip(&plan.steps) {
+            if seen? != step.was {
                 return Err(moved());
             }
         }
         Ok(())
     }
 
+    fn keep(&self, plan: &Plan) -> Result<(), ShelfError> {
+        let store = self.store();
+        let kept = parallel::map(&plan.keep, |tree| store.put(tree));
+        Ok(kept.into_iter().try_for_each(|kept| kept.map(drop))?)
+    }
+
     /// Changes everything. On an error everything is put back.
-    fn change(&self, plan: &Plan) -> Result<Vec<Swap>, ShelfError> {
+    ///
+    /// First all that is new is written beside its place, and all that is old into the journal.
+    /// Then one wait for the disk is enough for all of it, and what is left is to rename: however
+    /// the program or the machine ends, folders are whole, and what was there can come back.
+    fn change(&self, plan: &Plan, journal: &Journal) -> Result<Record, ShelfError> {
+        let unborn = journal.prepare(plan)?;
+        let prepared = prepare(plan, unborn.place());
+        let (stages, written) = prepared.inspect_err(|_| unborn.clear_up())?;
+        let record = match journal.open(unborn) {
+            Ok(record) => record,
+            Err(error) => {
+                stages.remove();
+                return Err(error);
+            }
+        };
+        let changed = self.disown(plan).and_then(|()| self.exchange(plan, written, &stages));
+        match changed {
+            Ok(swaps) => {
+                swaps.into_iter().for_each(Swap::finish);
+                stages.remove();
+                Ok(record)
+            }
+            Err(error) => {
+                // What could not be put back is better there than nowhere.
+                if !matches!(error, ShelfError::HalfDone { .. }) {
+                    stages.remove();
+                }
+                Err(give_up(&record, error))
+            }
+        }
+    }
+
+    fn exchange(
+        &self,
+        plan: &Plan,
+        written: Vec<Staged>,
+        stages: &Stages,
+    ) -> Result<Vec<Swap>, ShelfError> {
         let mut swaps = Vec::new();
-        for step in &plan.steps {
-            match Swap::make(&step.folder, &step.put) {
+        for new in written {
+            match new.swap() {
                 Ok(swap) => swaps.push(swap),
                 Err(error) => return Err(failed(error, put_back(swaps))),
             }
+        }
+        let mut parents = stages.parents();
+        let waited =
+            parents.try_for_each(|parent| disk::wait_for(parent).map_err(ShelfError::io(parent)));
+        if let Err(error) = waited {
+            return Err(failed(error, put_back(swaps)));
         }
         match write_texts(&self.root, &plan.before, &plan.after) {
             Ok(()) => Ok(swaps),
@@ -153,6 +197,26 @@ impl Shelf {
             put_right(record)?;
         }
         Ok(!unfinished.is_empty())
+    }
+}
+
+/// Writes everything that is new beside its place, and waits until the disk has it and the record.
+fn prepare(plan: &Plan, record: &Path) -> Result<(Stages, Vec<Staged>), ShelfError> {
+    let stages = Stages::make(parents(plan.folders()))?;
+    let written = parallel::map(plan.steps.iter().enumerate(), |(at, step)| {
+        stages.write(at, &step.folder, &step.put)
+    });
+    let written: Result<Vec<Staged>, ShelfError> = written.into_iter().collect();
+    let settled = written.and_then(|written| {
+        let places: Vec<&Path> = stages.folders().chain([record]).collect();
+        disk::settle(&places).map(|()| written).map_err(ShelfError::io(record))
+    });
+    match settled {
+        Ok(written) => Ok((stages, written)),
+        Err(error) => {
+            stages.remove();
+            Err(error)
+        }
     }
 }
 
@@ -193,13 +257,19 @@ fn put_right(record: &Record) -> Result<(), ShelfError> {
         parents(places).for_each(sweep);
         return record.close();
     }
+    let mut replaced = Vec::new();
     for folder in &record.folders {
-        let (there, was) = (Seen::at(&folder.path)?, record.content(&folder.was)?);
-        let ours = matches!(there, Seen::Absent) || folder.now.is(&there);
-        if ours && there != was {
-            Swap::make(&folder.path, &was)?.finish();
+        let there = Seen::at(&folder.path)?;
+        if !matches!(there, Seen::Absent) && !folder.now.is(&there) {
+            continue;
+        }
+        let was = record.content(&folder.was)?;
+        if there != was {
+            replace(&folder.path, &was)?;
+            replaced.push(folder.path.as_path());
         }
     }
+    wait_for(&replaced)?;
     let path = record.root.join(manifest::FILE);
     if place::read(&path, crate::limits::MAX_MANIFEST_BYTES)? == record.after.manifest {
         let after = Texts { manifest: record.after.manifest.clone(), ..record.before.clone() };
@@ -209,6 +279,16 @@ fn put_right(record: &Record) -> Result<(), ShelfError> {
     parents(places).for_each(sweep);
     unmake(&record.made);
     record.discard()
+}
+
+/// Waits until the disk has what was put back: then the record is not needed any more.
+fn wait_for(replaced: &[&Path]) -> Result<(), ShelfError> {
+    let folders: Vec<&Path> = replaced.iter().copied().filter(|path| path.is_dir()).collect();
+    let fail = |path: &Path| ShelfError::io(path);
+    disk::settle(&folders).map_err(fail(folders.first().unwrap_or(&Path::new("."))))?;
+    let mut parents: Vec<&Path> = replaced.iter().filter_map(|path| path.parent()).collect();
+    parents.dedup();
+    parents.iter().try_for_each(|parent| disk::wait_for(parent).map_err(fail(parent)))
 }
 
 /// Writes what differs, the lock last: with it the change is made.
@@ -246,21 +326,6 @@ pub(super) fn write_text(
     Ok(())
 }
 
-fn parents<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a Path> {
-    let mut parents: Vec<&Path> = folders.filter_map(|folder| folder.parent()).collect();
-    parents.sort_unstable();
-    parents.dedup();
-    parents.into_iter()
-}
-
-/// Removes folders that were made and are empty again.
-fn unmake(made: &[PathBuf]) {
-    for folder in made.iter().rev() {
-        // Somebody may have put something there.
-        let _ = fs::remove_dir(folder);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,7 +355,7 @@ mod tests {
         );
         let folder = |name: &str| shelf.root.join("skills").join(name);
         for (name, text) in [("changed", "old"), ("removed", "old")] {
-            Swap::make(&folder(name), &tree(text)).unwrap().finish();
+            replace(&folder(name), &tree(text)).unwrap();
         }
         let step = |name: &str, was: Seen, put: Seen| Step { folder: folder(name), was, put };
         let gaia = |version: &str| {
@@ -325,10 +390,13 @@ mod tests {
 
     /// Begins a change and leaves it after some of its steps, as a program that dies does.
     fn leave(shelf: &Shelf, plan: &Plan, steps: usize) {
-        Journal::new(&shelf.data).open(plan).unwrap();
-        for step in plan.steps.iter().take(steps) {
+        let journal = Journal::new(&shelf.data);
+        let unborn = journal.prepare(plan).unwrap();
+        let (_stages, written) = prepare(plan, unborn.place()).unwrap();
+        journal.open(unborn).unwrap();
+        for new in written.into_iter().take(steps) {
             // What lay there stays beside it.
-            let _ = Swap::make(&step.folder, &step.put).unwrap();
+            new.swap().unwrap();
         }
         let after = Texts { lock: plan.before.lock.clone(), ..plan.after.clone() };
         if steps > plan.steps.len() {
@@ -362,6 +430,40 @@ mod tests {
                 assert_eq!(texts(&shelf), plan.before);
             }
             assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+        }
+    }
+
+    #[test]
+    fn what_was_never_opened_has_changed_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, mut plan) = shelf(place.path());
+        let further = shelf.root.join("further/skills/added");
+        plan.steps.push(Step { folder: further, was: Seen::Absent, put: tree("new") });
+        let unborn = Journal::new(&shelf.data).prepare(&plan).unwrap();
+        prepare(&plan, unborn.place()).unwrap();
+        unborn.leave();
+        assert!(!shelf.recover(&|| ()).unwrap());
+        for step in &plan.steps {
+            assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
+        }
+        plan.steps.pop();
+        shelf.apply(&plan, &|| ()).unwrap();
+        assert_eq!(fs::read_dir(shelf.root.join("skills")).unwrap().count(), 2);
+        assert!(!shelf.root.join("further").exists(), "it was made for nothing");
+        assert_eq!(fs::read_dir(shelf.data.join("undo")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_damaged_and_not_needed_is_no_obstacle() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, plan) = shelf(place.path());
+        leave(&shelf, &plan, 1);
+        let record = &Journal::new(&shelf.data).unfinished().unwrap()[0];
+        // Of the folder that was not reached yet.
+        fs::write(record.place.join("1.tree"), "").unwrap();
+        assert!(shelf.recover(&|| ()).unwrap());
+        for step in &plan.steps {
+            assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::ShelfError;
-use crate::{Tree, tree::SIGNATURE_FILES};
+use crate::{Tree, TreeError, tree::SIGNATURE_FILES};
 
 /// Folders that make a folder somebody's repository.
 const REPOSITORIES: [&str; 3] = [".git", ".hg", ".svn"];
@@ -51,12 +51,12 @@ impl Seen {
         if REPOSITORIES.iter().any(|name| path.join(name).exists()) {
             return Ok(Self::Strange("it is a repository".to_owned()));
         }
-        // A tree has links as the files that they lead to.
-        if let Some(link) = find_link(path) {
-            return Ok(Self::Strange(format!("{} is a link", link.display())));
-        }
-        Ok(match Tree::read(path) {
+        // Otherwise a tree has links as the files that they lead to.
+        Ok(match Tree::read_without_links(path) {
             Ok(tree) => Self::Tree(tree),
+            Err(TreeError::Link(link)) => {
+                Self::Strange(format!("{} is a link", path.join(link).display()))
+            }
             Err(error) => Self::Strange(error.to_string()),
         })
     }
@@ -87,24 +87,10 @@ impl Seen {
     }
 }
 
-/// A link below a folder.
-fn find_link(folder: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    entries
-        .filter(|entry| !crate::tree::is_left_behind(&entry.file_name().to_string_lossy()))
-        .find_map(|entry| {
-            let kind = entry.file_type().ok()?;
-            if kind.is_symlink() {
-                return Some(entry.path());
-            }
-            kind.is_dir().then(|| find_link(&entry.path())).flatten()
-        })
-}
-
 /// Whether two trees are the same skill. Signatures may come later, and some file systems do not
 /// know what is executable: a lock holds nobody to either.
 pub(super) fn same(one: &Tree, other: &Tree) -> bool {
-    one.digests() == other.digests()
+    one.is_same_skill(other)
 }
 
 /// Whether there is any signature.

@@ -17,13 +17,19 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use tempfile::TempDir;
+
 use super::{
-    ShelfError,
+    ShelfError, disk,
     folders::Seen,
     gaia::Sheet,
     plan::{Plan, Step},
+    swap::sweep,
 };
-use crate::store::{decode, encode};
+use crate::{
+    parallel,
+    store::{decode, encode},
+};
 
 /// Records that are kept for each shelf.
 const KEPT: usize = 20;
@@ -31,6 +37,7 @@ const KEPT: usize = 20;
 const RECORD: &str = "record.json";
 const OPEN: &str = ".open";
 const UNBORN: &str = ".new-";
+const GONE: &str = ".gone-";
 
 /// `savoir.toml` and `savoir.lock` as they are written, where they are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +133,12 @@ impl Record {
         Ok(Self { place, ..record })
     }
 
+    /// Removes what lies beside the folders, and those that were made and are empty.
+    pub(super) fn clear_up(&self) {
+        parents(self.folders.iter().map(|folder| &folder.path)).for_each(sweep);
+        unmake(&self.made);
+    }
+
     fn is_open(&self) -> bool {
         self.place.to_string_lossy().ends_with(OPEN)
     }
@@ -146,11 +159,45 @@ impl Record {
 /// A record is gone at once, even if removing its files takes a while.
 pub(super) fn discard(place: &Path) -> Result<(), ShelfError> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let gone = place.with_file_name(format!("{UNBORN}{name}"));
+    let gone = place.with_file_name(format!("{GONE}{name}"));
     fs::rename(place, &gone).map_err(ShelfError::io(place))?;
     // What is left of it is removed with the next one.
     let _ = fs::remove_dir_all(gone);
     Ok(())
+}
+
+/// What must be known of a record to forget it.
+#[derive(Deserialize)]
+struct Whose {
+    root: PathBuf,
+}
+
+impl Whose {
+    fn read(place: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
+    }
+}
+
+/// A record that is written, of a change that has not begun.
+pub(super) struct Unborn {
+    record: Record,
+    place: TempDir,
+}
+
+impl Unborn {
+    pub(super) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub(super) fn clear_up(&self) {
+        self.record.clear_up();
+    }
+
+    /// As a program that dies does.
+    #[cfg(test)]
+    pub(super) fn leave(self) {
+        let _ = self.place.keep();
+    }
 }
 
 /// The records of all shelves of a user.
@@ -163,36 +210,45 @@ impl Journal {
         Self { folder: data.join("undo") }
     }
 
-    /// Writes down what a plan is going to change, before it does.
-    pub(super) fn open(&self, plan: &Plan) -> Result<Record, ShelfError> {
+    /// Writes down what a plan is going to change, before it does. It only counts once it is open.
+    pub(super) fn prepare(&self, plan: &Plan) -> Result<Unborn, ShelfError> {
         let fail = || ShelfError::io(&self.folder);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(fail())?;
         self.sweep();
-        let unborn = tempfile::Builder::new().prefix(UNBORN).tempdir_in(&self.folder);
-        let unborn = unborn.map_err(fail())?;
-        let folders: Result<Vec<Touched>, ShelfError> = plan
-            .steps
-            .iter()
-            .enumerate()
-            .map(|(at, step)| touched(unborn.path(), at, step))
-            .collect();
-        let mut record = Record {
+        let place = tempfile::Builder::new().prefix(UNBORN).tempdir_in(&self.folder);
+        let place = place.map_err(fail())?;
+        let folders = parallel::map(plan.steps.iter().enumerate(), |(at, step)| {
+            touched(place.path(), at, step)
+        });
+        let record = Record {
             root: plan.root.clone(),
             before: plan.before.clone(),
             after: plan.after.clone(),
-            folders: folders?,
+            folders: folders.into_iter().collect::<Result<_, _>>()?,
             made: missing_parents(&plan.steps),
             place: PathBuf::new(),
         };
-        let path = unborn.path().join(RECORD);
+        let path = place.path().join(RECORD);
         let text = serde_json::to_vec(&record);
         let text = text.map_err(|error| ShelfError::io(&path)(error.into()))?;
         write(&path, &text)?;
+        Ok(Unborn { record, place })
+    }
+
+    /// From now on the change is taken back if it does not come to its end. What was prepared must
+    /// be on the disk.
+    pub(super) fn open(&self, unborn: Unborn) -> Result<Record, ShelfError> {
+        let Unborn { mut record, place } = unborn;
         let name = format!("{:015}-{:08x}{OPEN}", self.next_time()?, std::process::id());
         record.place = self.folder.join(name);
-        fs::rename(unborn.keep(), &record.place).map_err(fail())?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail())?;
+        fs::rename(place.keep(), &record.place).map_err(ShelfError::io(&self.folder))?;
+        self.wait()?;
         Ok(record)
+    }
+
+    /// Waits until the disk knows which records there are.
+    pub(super) fn wait(&self) -> Result<(), ShelfError> {
+        disk::wait_for(&self.folder).map_err(ShelfError::io(&self.folder))
     }
 
     /// The clock may be put back; the journal goes on.
@@ -231,17 +287,51 @@ impl Journal {
 
     /// Forgets what is too old.
     pub(super) fn prune(&self, root: &Path) -> Result<(), ShelfError> {
-        self.records(root)?.iter().skip(KEPT).try_for_each(Record::discard)
+        let names = self.names()?;
+        // Then there are not too many of any shelf, and none has to be read.
+        if names.len() <= KEPT {
+            return Ok(());
+        }
+        let places = names.into_iter().rev().filter(|name| !name.ends_with(OPEN));
+        let mut places: Vec<PathBuf> = places.map(|name| self.folder.join(name)).collect();
+        places.retain(|place| Whose::read(place).is_some_and(|whose| whose.root == root));
+        places.iter().skip(KEPT).try_for_each(|place| discard(place))
     }
 
+    /// Removes what takes room and does no harm. What was begun with a record that was never opened
+    /// has changed nothing; the folders that were made for it go, too.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(UNBORN) {
-                // It takes room, and does no harm.
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(UNBORN)
+                && let Ok(record) = Record::read(entry.path())
+            {
+                record.clear_up();
+            }
+            if name.starts_with(UNBORN) || name.starts_with(GONE) {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
+    }
+}
+
+/// The folders around others.
+pub(super) fn parents<'a>(
+    folders: impl Iterator<Item = &'a PathBuf>,
+) -> impl Iterator<Item = &'a Path> {
+    let mut parents: Vec<&Path> = folders.filter_map(|folder| folder.parent()).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    parents.into_iter()
+}
+
+/// Removes folders that were made and are empty again.
+pub(super) fn unmake(made: &[PathBuf]) {
+    for folder in made.iter().rev() {
+        // Somebody may have put something there.
+        let _ = fs::remove_dir(folder);
     }
 }
 
@@ -258,21 +348,17 @@ fn touched(record: &Path, at: usize, step: &Step) -> Result<Touched, ShelfError>
     Ok(Touched { path: step.folder.clone(), was, now: Now::of(&step.put) })
 }
 
-/// Writes a file and waits until the disk has it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ShelfError> {
-    let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
+    let written = File::create_new(path).and_then(|mut file| file.write_all(bytes));
     written.map_err(ShelfError::io(path))
 }
 
 /// The folders that must be made for a change, the outer ones first.
 fn missing_parents(steps: &[Step]) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = Vec::new();
-    for step in steps {
-        let parents = step.folder.ancestors().skip(1).take_while(|parent| !parent.exists());
-        missing.extend(parents.map(Path::to_owned));
+    for parent in parents(steps.iter().map(|step| &step.folder)) {
+        let above = parent.ancestors().take_while(|folder| !folder.exists());
+        missing.extend(above.map(Path::to_owned));
     }
     missing.sort_unstable();
     missing.dedup();

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{Shelf, ShelfError, Target, folders::Seen, planner::Planner, real};
-use crate::{Agent, manifest::Scope};
+use crate::manifest::Scope;
 
 /// What becomes of folders of a project that lead out of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,17 +67,8 @@ impl Shelf {
         name: &str,
         ids: &[String],
     ) -> Result<(Vec<Target>, Vec<Link>), ShelfError> {
-        let mut targets: Vec<Target> = Vec::new();
-        let mut ids: Vec<&String> = ids.iter().collect();
-        ids.sort();
-        for id in ids {
-            let agent = Agent::by_id(id)?;
-            // One may be a link to the other.
-            let folder = self.inside(&self.agent_folder(agent)?)?.join(name);
-            if targets.iter().all(|known| known.folder != folder) {
-                targets.push(Target { folder, agent });
-            }
-        }
+        let parents = self.parents(ids)?.into_iter();
+        let targets = parents.map(|parent| parent.inside(name)).collect();
         Ok(split(targets))
     }
 
@@ -114,6 +105,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::Agent;
 
     #[test]
     fn links_to_each_other_are_no_skill() {

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -13,12 +14,14 @@ use super::{
     folders::{Seen, is_signed, same, same_signatures},
     gaia,
     index::AtHand,
+    links,
     plan::Step,
 };
 use crate::{
-    Card, Tree, gaia_lock,
+    Card, Store, Tree, gaia_lock,
     lock::{Lock, LockedSkill},
     manifest::{self, Manifest, Wanted},
+    parallel,
     resolve::{Request, Resolution, resolve},
     trust::Tier,
 };
@@ -29,21 +32,17 @@ impl Shelf {
     pub fn install(&self, ready: &[Ready], how: &Install) -> Result<Plan, ShelfError> {
         let _held = self.steady()?;
         let state = self.read()?;
-        let mut text = state.texts.manifest.clone();
-        for ready in ready {
-            if let Why::Asked(wanted) = &ready.why {
-                state.check_name(&ready.card.name, wanted)?;
-                text = self.with_skill(&state.manifest, text, &ready.card.name, wanted)?;
-            }
-        }
-        let asked = |name: &str| {
-            let mut ready = ready.iter().filter(|ready| matches!(ready.why, Why::Asked(_)));
-            ready.any(|ready| ready.card.name == name)
+        let asked = |ready: &'_ Ready| match &ready.why {
+            Why::Asked(wanted) => Some((ready.card.name.clone(), wanted.clone())),
+            Why::Newer | Why::Spare => None,
         };
+        let asked: BTreeMap<String, Wanted> = ready.iter().filter_map(asked).collect();
+        asked.iter().try_for_each(|(name, wanted)| state.check_name(name, wanted))?;
+        let text = self.with_skills(&state, &asked)?;
         let further: Vec<String> = how.agents.iter().map(|agent| agent.id.to_owned()).collect();
         let mut agents = agents_now(&state.lock);
-        for ready in ready.iter().filter(|ready| asked(&ready.card.name)) {
-            agents.entry(ready.card.name.clone()).or_default().extend(further.clone());
+        for name in asked.keys() {
+            agents.entry(name.clone()).or_default().extend(further.clone());
         }
         let mut planner = Planner::new(self, how.occupied, how.edits);
         planner.watched = ready.iter().map(|ready| ready.card.name.clone()).collect();
@@ -88,20 +87,22 @@ impl Shelf {
         if stays && chosen { Ok(text) } else { self.without_skill(text, name) }
     }
 
-    /// `savoir.toml` with a skill; as it is, if it says so already.
-    pub(super) fn with_skill(
+    /// `savoir.toml` with some skills; as it is, if it says so already.
+    pub(super) fn with_skills(
         &self,
-        manifest: &Manifest,
-        text: Option<String>,
-        name: &str,
-        wanted: &Wanted,
+        state: &State,
+        asked: &BTreeMap<String, Wanted>,
     ) -> Result<Option<String>, ShelfError> {
-        if manifest.skills.get(name) == Some(wanted) {
+        let text = state.texts.manifest.clone();
+        let is_new =
+            |(name, wanted): &(&String, &Wanted)| state.manifest.skills.get(*name) != Some(*wanted);
+        let mut new = asked.iter().filter(is_new).peekable();
+        if new.peek().is_none() {
             return Ok(text);
         }
         let file = self.manifest_path().display().to_string();
-        let text = text.unwrap_or_default();
-        Ok(Some(manifest::add_skill(&file, &text, name, wanted)?))
+        let skills = new.map(|(name, wanted)| (name.as_str(), wanted));
+        Ok(Some(manifest::add_skills(&file, &text.unwrap_or_default(), skills)?))
     }
 
     fn without_skill(
@@ -129,15 +130,49 @@ fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
     others.map(|(other, _)| other.clone()).collect()
 }
 
-/// Whether two locks want the same in the same folders.
-fn is_same((old, new): (&LockedSkill, &LockedSkill)) -> bool {
-    (&old.integrity, &old.signature, &old.agents) == (&new.integrity, &new.signature, &new.agents)
+/// A kept skill, and what it says.
+pub(super) struct Kept {
+    pub(super) tree: Tree,
+    pub(super) card: Card,
 }
 
-/// A kept skill, and what it says.
-struct Kept {
-    tree: Tree,
-    card: Card,
+impl Kept {
+    pub(super) fn read(
+        store: &Store,
+        name: &str,
+        integrity: &str,
+    ) -> Result<Option<Self>, ShelfError> {
+        let tree = store.get(integrity)?;
+        tree.map(|tree| Self::new(name, tree)).transpose()
+    }
+
+    pub(super) fn new(name: &str, tree: Tree) -> Result<Self, ShelfError> {
+        let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
+        Ok(Self { tree, card })
+    }
+}
+
+/// The folders of agents, for all sets of agents that skills have.
+struct Places(BTreeMap<Vec<String>, Vec<Target>>);
+
+impl Places {
+    fn new(shelf: &Shelf, concerns: &[Concern<'_>]) -> Result<Self, ShelfError> {
+        let mut places = BTreeMap::new();
+        for skill in concerns.iter().flat_map(|concern| concern.old.into_iter().chain(concern.new))
+        {
+            if !places.contains_key(&skill.agents) {
+                places.insert(skill.agents.clone(), shelf.parents(&skill.agents)?);
+            }
+        }
+        Ok(Self(places))
+    }
+
+    /// Where a skill lies.
+    fn targets(&self, name: &str, skill: Option<&LockedSkill>) -> Vec<Target> {
+        let parents = skill.and_then(|skill| self.0.get(&skill.agents));
+        let targets = parents.into_iter().flatten().map(|parent| parent.inside(name)).collect();
+        links::split(targets).0
+    }
 }
 
 /// What lay in a folder when the skill was installed.
@@ -176,14 +211,22 @@ fn put(
     deployed(&kept.tree, &kept.card, target.agent)
 }
 
-/// A folder in which a skill was, or is to be.
-struct Spot<'a> {
+/// A skill whose folders are looked at.
+#[derive(Clone, Copy)]
+struct Concern<'a> {
     name: &'a str,
     old: Option<&'a LockedSkill>,
     new: Option<&'a LockedSkill>,
+}
+
+/// A folder in which a skill was, or is to be.
+struct Spot<'a> {
+    concern: Concern<'a>,
+    target: Target,
+    /// What lies there.
+    seen: Seen,
     base: Option<Base>,
     put: Option<Deployed>,
-    target: &'a Target,
 }
 
 /// A plan in the making.
@@ -191,8 +234,8 @@ pub(super) struct Planner<'a> {
     pub(super) shelf: &'a Shelf,
     occupied: Occupied,
     pub(super) edits: Edits,
-    /// What is not in the store yet, by integrity.
-    fresh: BTreeMap<String, Kept>,
+    /// What was read already, by integrity.
+    known: BTreeMap<String, Arc<Kept>>,
     pub(super) steps: Vec<Step>,
     keep: Vec<Tree>,
     pub(super) changes: Vec<Change>,
@@ -205,10 +248,10 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(shelf: &'a Shelf, occupied: Occupied, edits: Edits) -> Self {
-        let (fresh, steps, keep) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (known, steps, keep) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (changes, in_the_way, watched) = (Vec::new(), Vec::new(), BTreeSet::new());
         let adopted = BTreeSet::new();
-        Self { shelf, occupied, edits, fresh, steps, keep, changes, in_the_way, watched, adopted }
+        Self { shelf, occupied, edits, known, steps, keep, changes, in_the_way, watched, adopted }
     }
 
     /// The lock that is to be.
@@ -227,7 +270,7 @@ impl<'a> Planner<'a> {
         let resolution = resolve(&at_hand, &request)?;
         agents.retain(|name, _| manifest.skills.contains_key(name));
         hand_down(&resolution, &mut agents);
-        let mut lock = Lock::default();
+        let (mut lock, mut taken) = (Lock::default(), Vec::new());
         lock.order = resolution.order;
         for (name, chosen) in resolution.chosen {
             let Some(copy) = at_hand.take(&name, &chosen.version) else { continue };
@@ -237,29 +280,35 @@ impl<'a> Planner<'a> {
                 return Err(ShelfError::NoAgents(name));
             }
             if let Some(ready) = copy.ready {
-                self.take(&skill.integrity, ready.tree.clone(), ready.card.clone())?;
+                let kept = Kept { tree: ready.tree.clone(), card: ready.card.clone() };
+                taken.push((skill.integrity.clone(), kept));
             }
             lock.skills.insert(name, skill);
         }
+        self.take(taken)?;
         lock.keep_unknown(&state.lock);
         Ok(lock)
     }
 
-    /// Takes over a skill that the store does not have as it is.
-    pub(super) fn take(
-        &mut self,
-        integrity: &str,
-        tree: Tree,
-        card: Card,
-    ) -> Result<(), ShelfError> {
-        let kept = self.shelf.store().get(integrity)?;
-        // Others may count on the signature of the one that is kept.
-        let loses = kept.as_ref().is_some_and(is_signed) && !is_signed(&tree);
-        if kept.as_ref() != Some(&tree) && !loses {
-            self.keep.push(tree.clone());
+    /// Takes over skills; the store gets those that it does not have as they are.
+    pub(super) fn take(&mut self, skills: Vec<(String, Kept)>) -> Result<(), ShelfError> {
+        let store = self.shelf.store();
+        let stored = parallel::map(&skills, |(integrity, _)| store.get(integrity));
+        for ((integrity, new), kept) in skills.into_iter().zip(stored) {
+            let kept = kept?;
+            // Others may count on the signature of the one that is kept.
+            let loses = kept.as_ref().is_some_and(is_signed) && !is_signed(&new.tree);
+            if kept.as_ref() != Some(&new.tree) && !loses {
+                self.keep.push(new.tree.clone());
+            }
+            self.know(integrity, new);
         }
-        self.fresh.insert(integrity.to_owned(), Kept { tree, card });
         Ok(())
+    }
+
+    /// A skill that need not be read again.
+    pub(super) fn know(&mut self, integrity: String, kept: Kept) {
+        self.known.insert(integrity, Arc::new(kept));
     }
 
     /// The plan that leads from one lock to the other.
@@ -270,13 +319,22 @@ impl<'a> Planner<'a> {
         lock: &Lock,
     ) -> Result<Plan, ShelfError> {
         let names: BTreeSet<&String> = state.lock.skills.keys().chain(lock.skills.keys()).collect();
-        for name in names {
+        let concerns = names.into_iter().map(|name| {
             let (old, new) = (state.lock.skills.get(name), lock.skills.get(name));
-            // What is not concerned is for `sync` to put right.
-            let concerned = self.watched.contains(name) || !old.zip(new).is_some_and(is_same);
-            if concerned && !self.adopted.contains(name) {
-                self.tell(name, old, new);
-                self.skill(name, old, new)?;
+            Concern { name, old, new }
+        });
+        // What is not concerned is for `sync` to put right.
+        let concerns: Vec<Concern<'_>> = concerns
+            .filter(|concern| self.watched.contains(concern.name) || !concern.is_same())
+            .filter(|concern| !self.adopted.contains(concern.name))
+            .collect();
+        let places = Places::new(self.shelf, &concerns)?;
+        let looked = parallel::map(&concerns, |concern| self.look(*concern, &places));
+        for (concern, spots) in concerns.iter().zip(looked) {
+            self.tell(*concern);
+            spots?.into_iter().try_for_each(|spot| self.settle(spot))?;
+            if let (Some(old), None) = (concern.old, concern.new) {
+                self.clear_links(concern.name, &old.agents)?;
             }
         }
         if !self.in_the_way.is_empty() {
@@ -303,7 +361,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    fn tell(&mut self, name: &str, old: Option<&LockedSkill>, new: Option<&LockedSkill>) {
+    fn tell(&mut self, Concern { name, old, new }: Concern<'_>) {
         let name = name.to_owned();
         let change = match (old, new) {
             (None, Some(new)) => {
@@ -326,45 +384,35 @@ impl<'a> Planner<'a> {
         self.changes.push(change);
     }
 
-    /// What becomes of one skill in all folders.
-    fn skill(
-        &mut self,
-        name: &str,
-        old: Option<&LockedSkill>,
-        new: Option<&LockedSkill>,
-    ) -> Result<(), ShelfError> {
-        let targets = |skill: Option<&LockedSkill>| {
-            skill.map_or(Ok(Vec::new()), |skill| self.shelf.targets(name, &skill.agents))
-        };
-        let (was, is) = (targets(old)?, targets(new)?);
+    /// Everything that must be known to decide what becomes of one skill in all folders.
+    fn look<'b>(&self, concern: Concern<'b>, places: &Places) -> Result<Vec<Spot<'b>>, ShelfError> {
+        let Concern { name, old, new } = concern;
         let kept = |skill: Option<&LockedSkill>| {
             skill.map_or(Ok(None), |skill| self.kept(name, &skill.integrity))
         };
-        let (old_kept, new_kept) = (kept(old)?, kept(new)?);
+        let same = old.zip(new).is_some_and(|(old, new)| old.integrity == new.integrity);
+        let old_kept = kept(old)?;
+        let new_kept = if same { old_kept.clone() } else { kept(new)? };
+        let (was, is) = (places.targets(name, old), places.targets(name, new));
+        let mut spots = Vec::new();
         for target in &is {
             let before = was.iter().find(|known| known.folder == target.folder);
-            let base = old.zip(before).map(|(old, before)| base(old, old_kept.as_ref(), before));
-            let put = new.map(|new| put(name, new, new_kept.as_ref(), target));
-            let (base, put) = (base.transpose()?, put.transpose()?);
-            self.settle(Spot { name, old, new, base, put, target })?;
+            let base = old.zip(before).map(|(old, before)| base(old, old_kept.as_deref(), before));
+            let put = new.map(|new| put(name, new, new_kept.as_deref(), target));
+            spots.push(Spot::look(concern, target, base.transpose()?, put.transpose()?)?);
         }
         for target in was.iter().filter(|was| is.iter().all(|is| is.folder != was.folder)) {
-            let base = old.map(|old| base(old, old_kept.as_ref(), target)).transpose()?;
-            self.settle(Spot { name, old, new, base, put: None, target })?;
+            let base = old.map(|old| base(old, old_kept.as_deref(), target)).transpose()?;
+            spots.push(Spot::look(concern, target, base, None)?);
         }
-        if let Some(old) = old.filter(|_| new.is_none()) {
-            self.clear_links(name, &old.agents)?;
-        }
-        Ok(())
+        Ok(spots)
     }
 
-    fn kept(&self, name: &str, integrity: &str) -> Result<Option<Kept>, ShelfError> {
-        if let Some(Kept { tree, card }) = self.fresh.get(integrity) {
-            return Ok(Some(Kept { tree: tree.clone(), card: card.clone() }));
+    fn kept(&self, name: &str, integrity: &str) -> Result<Option<Arc<Kept>>, ShelfError> {
+        if let Some(kept) = self.known.get(integrity) {
+            return Ok(Some(Arc::clone(kept)));
         }
-        let Some(tree) = self.shelf.store().get(integrity)? else { return Ok(None) };
-        let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
-        Ok(Some(Kept { tree, card }))
+        Ok(Kept::read(&self.shelf.store(), name, integrity)?.map(Arc::new))
     }
 
     /// What the lock of GAIA says about the files of a skill, if they are kept.
@@ -379,9 +427,9 @@ impl<'a> Planner<'a> {
 
     /// What becomes of one folder.
     fn settle(&mut self, mut spot: Spot<'_>) -> Result<(), ShelfError> {
-        let seen = Seen::at(&spot.target.folder)?;
+        let seen = std::mem::replace(&mut spot.seen, Seen::Absent);
         let Some(put) = spot.put.take() else { return self.clear(&spot, seen) };
-        let (name, folder) = (spot.name, spot.target.folder.as_path());
+        let (name, folder) = (spot.concern.name, spot.target.folder.as_path());
         match (&seen, &spot.base) {
             (_, base) if seen.is_nothing() => {
                 if base.is_some() && spot.is_unchanged() {
@@ -402,7 +450,7 @@ impl<'a> Planner<'a> {
             }
             (_, None) => self.changes.push(Change::Replaced(folder.to_owned())),
         }
-        self.tell_conversion(name, spot.target, &put);
+        self.tell_conversion(name, &spot.target, &put);
         self.step(folder, seen, Seen::Tree(put.tree))
     }
 
@@ -452,9 +500,10 @@ impl<'a> Planner<'a> {
             self.changes.push(Change::Left(folder.to_owned()));
             return Ok(());
         };
-        let (Base::Known(base), Some(new)) = (base, spot.new) else {
-            let version = spot.old.map_or(semver::Version::new(0, 0, 0), |old| old.version.clone());
-            return Err(ShelfError::NotKept { name: spot.name.to_owned(), version });
+        let (Base::Known(base), Some(new)) = (base, spot.concern.new) else {
+            let version =
+                spot.concern.old.map_or(semver::Version::new(0, 0, 0), |old| old.version.clone());
+            return Err(ShelfError::NotKept { name: spot.concern.name.to_owned(), version });
         };
         let combined = combine(base, mine, &put.tree, &new.version.to_string())?;
         let here = || folder.to_owned();
@@ -483,15 +532,36 @@ impl<'a> Planner<'a> {
     }
 }
 
-impl Spot<'_> {
+impl Concern<'_> {
+    /// Whether two locks want the same in the same folders.
+    fn is_same(&self) -> bool {
+        self.old.zip(self.new).is_some_and(|(old, new)| {
+            (&old.integrity, &old.signature, &old.agents)
+                == (&new.integrity, &new.signature, &new.agents)
+        })
+    }
+}
+
+impl<'a> Spot<'a> {
+    fn look(
+        concern: Concern<'a>,
+        target: &Target,
+        base: Option<Base>,
+        put: Option<Deployed>,
+    ) -> Result<Self, ShelfError> {
+        let seen = Seen::at(&target.folder)?;
+        Ok(Self { concern, target: target.clone(), seen, base, put })
+    }
+
     /// Whether the lock says the same as before.
     fn is_unchanged(&self) -> bool {
-        let integrity = |skill: &LockedSkill| skill.integrity.clone();
-        self.old.map(integrity) == self.new.map(integrity)
+        let Concern { old, new, .. } = self.concern;
+        old.map(|old| &old.integrity) == new.map(|new| &new.integrity)
     }
 
     fn is_resigned(&self) -> bool {
-        self.old.map(|old| &old.signature) != self.new.map(|new| &new.signature)
+        let Concern { old, new, .. } = self.concern;
+        old.map(|old| &old.signature) != new.map(|new| &new.signature)
     }
 }
 

@@ -1,6 +1,9 @@
 //! A skill that arrived, checked before anything is decided about it.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    path::{Component, Path, PathBuf},
+    thread,
+};
 
 use thiserror::Error;
 
@@ -9,6 +12,7 @@ use crate::{
     Card, CardError, Tree,
     lock::{LockedSkill, LockedSource},
     manifest::{Revision, Wanted},
+    parallel,
     scan::{self, Finding, Report, Severity, Verdict},
     source::{Place, Reference},
     trust::{self, Attestation, Decision, SignatureError, Tier, TrustStore},
@@ -110,13 +114,34 @@ pub enum Refusal {
 impl Ready {
     /// Checks what arrived. What can be asked about is no error.
     pub fn check(arrival: Arrival, trust: &TrustStore) -> Result<Self, ReadyError> {
+        Self::check_with(scan::scan, arrival, trust)
+    }
+
+    /// Checks many on all processors; the results are in the order of the arrivals.
+    pub fn check_all(arrivals: Vec<Arrival>, trust: &TrustStore) -> Vec<Result<Self, ReadyError>> {
+        let here = thread::current().id();
+        parallel::map_with_stack(scan::STACK, arrivals, |arrival| {
+            // The threads have the stack of a scanner; this one may not.
+            let scan = if thread::current().id() == here { scan::scan } else { scan::scan_here };
+            let ready = Self::check_with(scan, arrival, trust)?;
+            // Every plan asks for it: it is worked out here, where all processors help.
+            ready.tree.integrity();
+            Ok(ready)
+        })
+    }
+
+    fn check_with(
+        scan: fn(&Tree) -> Report,
+        arrival: Arrival,
+        trust: &TrustStore,
+    ) -> Result<Self, ReadyError> {
         let Arrival { tree, called, source, why } = arrival;
         let card = Card::read(&tree, &called)
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
         let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
         let tier = trust::tier(card.dialect, card.claimed, attestation.tier);
-        let report = scan::scan(&tree);
+        let report = scan(&tree);
         Ok(Self { tree, card, source, why, attestation, tier, report })
     }
 

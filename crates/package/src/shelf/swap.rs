@@ -1,6 +1,7 @@
 //! A folder takes the place of another in one step, and can give it back.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -17,11 +18,85 @@ use crate::tree::is_left_behind;
 /// What folders begin with in which new content is made. No other part of Savoir uses the name.
 const STAGING: &str = ".savoir-shelf-";
 
-/// A folder that got new content. The old one is beside it until this is finished.
+/// Folders in which new content is made, each beside the places where it is to go.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    by_parent: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Stages {
+    /// Makes them. What was made before an error is removed again.
+    pub(super) fn make<'a>(parents: impl Iterator<Item = &'a Path>) -> Result<Self, ShelfError> {
+        let mut stages = Self::default();
+        for parent in parents {
+            if let Err(error) = stages.add(parent) {
+                stages.remove();
+                return Err(error);
+            }
+        }
+        Ok(stages)
+    }
+
+    fn add(&mut self, parent: &Path) -> Result<(), ShelfError> {
+        fs::create_dir_all(parent).map_err(ShelfError::io(parent))?;
+        let stage = tempfile::Builder::new().prefix(STAGING).tempdir_in(parent);
+        let stage = stage.map_err(|error| ShelfError::io(parent)(error.kind().into()))?;
+        self.by_parent.insert(parent.to_owned(), stage.keep());
+        Ok(())
+    }
+
+    /// Writes what is to go into a place, which is one of many.
+    pub(super) fn write(&self, at: usize, place: &Path, put: &Seen) -> Result<Staged, ShelfError> {
+        let parent = parent_of(place);
+        let stage = self.by_parent.get(parent).map_or(parent, PathBuf::as_path);
+        let new = stage.join(format!("{at}.new"));
+        write(&new, put).map_err(|error| rename_error(error, &new, place))?;
+        Ok(Staged { place: place.to_owned(), new, put: !matches!(put, Seen::Absent) })
+    }
+
+    /// Where they are.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.by_parent.values().map(PathBuf::as_path)
+    }
+
+    /// The folders in which something changes.
+    pub(super) fn parents(&self) -> impl Iterator<Item = &Path> {
+        self.by_parent.keys().map(PathBuf::as_path)
+    }
+
+    /// They go, and what is still in them.
+    pub(super) fn remove(self) {
+        self.folders().for_each(remove);
+    }
+}
+
+fn parent_of(place: &Path) -> &Path {
+    place.parent().unwrap_or(Path::new("."))
+}
+
+/// What is to go into a place, complete, beside it.
+#[derive(Debug)]
+pub(super) struct Staged {
+    place: PathBuf,
+    new: PathBuf,
+    /// Whether there is anything.
+    put: bool,
+}
+
+impl Staged {
+    /// Puts it there: all of it, or nothing.
+    pub(super) fn swap(self) -> Result<Swap, ShelfError> {
+        let Self { place, new, put } = self;
+        let old = exchange(&new, put, &place).map_err(ShelfError::io(&place))?;
+        Ok(Swap { place, new, old, put })
+    }
+}
+
+/// A folder that got new content. The old one is beside it until the stages are removed.
 #[derive(Debug)]
 pub(super) struct Swap {
     place: PathBuf,
-    staging: PathBuf,
+    new: PathBuf,
     /// Where the old content is, if there was any.
     old: Option<PathBuf>,
     /// Whether there is new content.
@@ -29,40 +104,34 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    /// Puts something into a place: all of it, or nothing.
-    pub(super) fn make(place: &Path, put: &Seen) -> Result<Self, ShelfError> {
-        let parent = place.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(parent).map_err(ShelfError::io(parent))?;
-        let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(parent);
-        let staging = staging.map_err(|error| ShelfError::io(parent)(error.kind().into()))?;
-        let new = staging.path().join("new");
-        write(&new, put).map_err(|error| rename_error(error, &new, place))?;
-        let is_new = !matches!(put, Seen::Absent);
-        let old = exchange(&new, is_new, place).map_err(ShelfError::io(place))?;
-        Ok(Self { place: place.to_owned(), staging: staging.keep(), old, put: is_new })
-    }
-
     /// Puts the old content back.
     pub(super) fn back(self) -> Result<(), ShelfError> {
         let fail = || ShelfError::io(&self.place);
         match &self.old {
             Some(old) => drop(exchange(old, true, &self.place).map_err(fail())?),
             None if self.put => {
-                fs::rename(&self.place, self.staging.join("back")).map_err(fail())?;
+                fs::rename(&self.place, self.new.with_extension("back")).map_err(fail())?;
             }
             None => {}
         }
-        remove(&self.staging);
         Ok(())
     }
 
-    /// The old content goes; what programs left behind in it moves over.
+    /// What programs left behind in the old content moves over.
     pub(super) fn finish(self) {
         if let Some(old) = self.old.as_ref().filter(|_| self.put) {
             carry_over(old, &self.place);
         }
-        remove(&self.staging);
     }
+}
+
+/// Puts something into one place: all of it, or nothing.
+pub(super) fn replace(place: &Path, put: &Seen) -> Result<(), ShelfError> {
+    let stages = Stages::make(std::iter::once(parent_of(place)))?;
+    let swapped = stages.write(0, place, put).and_then(Staged::swap);
+    let done = swapped.map(Swap::finish);
+    stages.remove();
+    done
 }
 
 /// An error in the staging folder is one in the place itself, in the eyes of people.
@@ -88,7 +157,7 @@ fn write(new: &Path, put: &Seen) -> Result<(), ShelfError> {
 /// Moves `new`, if there is one, into a place; gives where the old content is then.
 fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf>> {
     let is_old = fs::symlink_metadata(place).is_ok();
-    let aside = new.with_file_name("old");
+    let aside = new.with_extension("old");
     match (is_old, is_new) {
         (false, false) => Ok(None),
         (false, true) => fs::rename(new, place).map(|()| None),
@@ -161,9 +230,13 @@ mod tests {
             (Seen::Link("elsewhere".into()), tree("c")),
             (tree("c"), Seen::Absent),
         ] {
-            Swap::make(&place, &put).unwrap().back().unwrap();
+            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            let swap = stages.write(3, &place, &put).unwrap().swap().unwrap();
+            assert!(Seen::at(&place).unwrap() == put, "{put:?}");
+            swap.back().unwrap();
+            stages.remove();
             assert!(Seen::at(&place).unwrap() == was, "{was:?}");
-            Swap::make(&place, &put).unwrap().finish();
+            replace(&place, &put).unwrap();
             assert!(Seen::at(&place).unwrap() == put, "{put:?}");
         }
         assert_eq!(names(), 0, "nothing is left behind");
@@ -173,10 +246,10 @@ mod tests {
     fn caches_move_over() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("x");
-        Swap::make(&place, &tree("a")).unwrap().finish();
+        replace(&place, &tree("a")).unwrap();
         fs::create_dir(place.join(".venv")).unwrap();
         fs::write(place.join(".venv/python"), "").unwrap();
-        Swap::make(&place, &tree("b")).unwrap().finish();
+        replace(&place, &tree("b")).unwrap();
         assert!(place.join(".venv/python").exists());
         assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), "b");
     }

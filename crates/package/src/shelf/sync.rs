@@ -1,9 +1,14 @@
 //! Making the disk what the lock says.
 
-use super::{Edits, Occupied, Plan, Shelf, ShelfError, Texts, folders::Seen, planner::Planner};
+use super::{
+    Edits, Occupied, Plan, Shelf, ShelfError, Texts,
+    folders::Seen,
+    planner::{Kept, Planner},
+};
 use crate::{
-    Card, Tree,
+    Tree,
     lock::{LockedSkill, LockedSource},
+    parallel,
     resolve::IndexError,
 };
 
@@ -14,29 +19,35 @@ impl Shelf {
     /// Plans to make every folder what the lock says. What is not kept any more is fetched again.
     pub fn sync(&self, edits: Edits, fetch: &mut Fetch<'_>) -> Result<Plan, ShelfError> {
         let state = self.state()?;
-        let mut found = Vec::new();
+        let store = self.store();
+        let skills = &state.lock.skills;
+        let kept = parallel::map(skills.iter().collect::<Vec<_>>(), |(name, locked)| {
+            Kept::read(&store, name, &locked.integrity)
+        });
+        let (mut known, mut found) = (Vec::new(), Vec::new());
         // Fetching may take long, and nobody else has to wait for it.
-        for (name, locked) in &state.lock.skills {
-            if self.store().get(&locked.integrity)?.is_some() {
+        for ((name, locked), kept) in skills.iter().zip(kept) {
+            if let Some(kept) = kept? {
+                known.push((locked.integrity.clone(), kept));
                 continue;
             }
             let tree = match self.installed(name, locked)? {
                 Some(tree) => tree,
                 None => fetched(name, locked, fetch)?,
             };
-            let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
-            found.push((locked.integrity.clone(), tree, card));
+            found.push((locked.integrity.clone(), Kept::new(name, tree)?));
         }
         let _held = self.steady()?;
         if self.texts()? != state.texts {
             return Err(ShelfError::Moved(self.root.clone()));
         }
         let mut planner = Planner::new(self, Occupied::Refuse, edits);
-        planner.watched = state.lock.skills.keys().cloned().collect();
+        planner.watched = skills.keys().cloned().collect();
         planner.orphans(&state)?;
-        for (integrity, tree, card) in found {
-            planner.take(&integrity, tree, card)?;
+        for (integrity, kept) in known {
+            planner.know(integrity, kept);
         }
+        planner.take(found)?;
         let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
         let mut plan = planner.finish(state, manifest, &lock)?;
         // However an older program wrote it: its content is the same.

@@ -144,6 +144,23 @@ impl Fetcher {
         }
     }
 
+    /// The files of many skills, in the order of the offers. Those on this system are read on all
+    /// processors, the others are fetched one after the other.
+    pub async fn fetch_all(&self, offers: &[Offer]) -> Vec<Result<Tree, SourceError>> {
+        let local: Vec<(PathBuf, String)> = offers.iter().filter_map(on_this_system).collect();
+        let read = tokio::task::spawn_blocking(move || local::trees(&local)).await;
+        let mut read = read.unwrap_or_default().into_iter();
+        let mut trees = Vec::with_capacity(offers.len());
+        for offer in offers {
+            let at_hand = on_this_system(offer).and_then(|_| read.next());
+            trees.push(match at_hand {
+                Some(tree) => tree,
+                None => self.fetch(offer).await,
+            });
+        }
+        trees
+    }
+
     /// The files of a skill that a lock names by its exact origin. A tag that was moved since, or
     /// a file whose digest differs, is an error.
     pub async fn fetch_locked(&self, place: &Place) -> Result<Tree, SourceError> {
@@ -281,6 +298,13 @@ fn name_of(url: &Url) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_manifest = savoir_skill::folder::is_skill_file(name) && !folder.is_empty();
     if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
+}
+
+fn on_this_system(offer: &Offer) -> Option<(PathBuf, String)> {
+    match &offer.place {
+        Place::Path { path, inside } => Some((path.clone(), inside.clone())),
+        _ => None,
+    }
 }
 
 /// Reads from the disk where it blocks nobody.

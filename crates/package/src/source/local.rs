@@ -12,6 +12,7 @@ use super::{Offer, Place, SourceError, artifact, layout, summary::Summary, summa
 use crate::{
     Tree, TreeError,
     limits::{MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_OFFERS, MAX_WALKED},
+    parallel,
     tree::is_left_behind,
 };
 
@@ -23,11 +24,17 @@ pub(super) fn folder(root: &Path) -> Result<Vec<Offer>, SourceError> {
     if folders.is_empty() {
         return Err(SourceError::NoSkill { place: root.display().to_string() });
     }
-    folders.iter().take(MAX_OFFERS).map(|folder| in_folder(&root.join(folder))).collect()
+    let some = &folders[..folders.len().min(MAX_OFFERS)];
+    parallel::map(some, |folder| in_folder(root, folder)).into_iter().collect()
 }
 
-fn in_folder(path: &Path) -> Result<Offer, SourceError> {
-    let name = file_name(&path.canonicalize().map_err(SourceError::io(path))?);
+fn in_folder(root: &Path, folder: &str) -> Result<Offer, SourceError> {
+    let path = &root.join(folder);
+    // No link was followed below the root, so that only its own name may be another.
+    let name = match layout::last_part(folder) {
+        "" => file_name(&path.canonicalize().map_err(SourceError::io(path))?),
+        name => name.to_owned(),
+    };
     let manifest = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"]
         .iter()
         .find_map(|manifest| read(&path.join(manifest)).ok());
@@ -56,6 +63,11 @@ pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
         return Ok(Tree::read(path)?);
     }
     artifact::tree(read(path)?, &name_of(path), inside)
+}
+
+/// Many skills of folders and files.
+pub(super) fn trees(places: &[(PathBuf, String)]) -> Vec<Result<Tree, SourceError>> {
+    parallel::map(places, |(path, inside)| tree(path, inside))
 }
 
 /// What a skill in a file is called that has no name: a SKILL.md after its folder.

@@ -207,7 +207,7 @@ fn comments(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
 fn padding(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
     let text: &str = &piece.text;
     for gap in ["\n".repeat(40), " ".repeat(300)] {
-        let Some(at) = text.find(&gap) else { continue };
+        let Some(at) = memchr::memmem::find(text.as_bytes(), gap.as_bytes()) else { continue };
         let rest = text[at..].trim_start();
         if !rest.is_empty() && rest.len() < 20_000 && !rest.starts_with('|') {
             let start = text.len() - rest.len();

@@ -1,0 +1,104 @@
+//! The same work on many things, on all processors.
+
+use std::{
+    io,
+    num::NonZero,
+    sync::{Mutex, PoisonError},
+    thread::{self, Scope, ScopedJoinHandle},
+};
+
+/// Fewer things than this are not worth another thread.
+const FEW: usize = 8;
+
+/// Stack of a thread that needs no more than others do.
+pub(crate) const USUAL_STACK: usize = 2 * 1024 * 1024;
+
+/// Does the same with every item; the results are in the order of the items.
+pub(crate) fn map<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    map_with_stack(USUAL_STACK, items, work)
+}
+
+/// As [`map`], on threads with a stack of so many bytes. If the system gives no threads, the work
+/// is done on this one.
+pub(crate) fn map_with_stack<T: Send, R: Send>(
+    stack: usize,
+    items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let items = items.into_iter();
+    let count = items.len();
+    if count < FEW && stack <= USUAL_STACK {
+        return items.map(work).collect();
+    }
+    let items = Mutex::new(items.enumerate());
+    let toil = || toil(&items, &work);
+    let mut done = thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(count);
+        let started: Vec<_> = (0..workers).map_while(|_| start(scope, stack, &toil).ok()).collect();
+        let mut done: Vec<(usize, R)> = Vec::with_capacity(count);
+        for worker in started {
+            match worker.join() {
+                Ok(results) => done.extend(results),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    // Nothing is left, unless no thread could be started.
+    done.extend(toil());
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn start<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    stack: usize,
+    toil: &'scope (impl Fn() -> Vec<(usize, R)> + Sync),
+) -> io::Result<ScopedJoinHandle<'scope, Vec<(usize, R)>>> {
+    thread::Builder::new().name("worker".into()).stack_size(stack).spawn_scoped(scope, toil)
+}
+
+/// Takes one item after the other until none is left.
+fn toil<T, R>(
+    items: &Mutex<impl Iterator<Item = (usize, T)>>,
+    work: impl Fn(T) -> R,
+) -> Vec<(usize, R)> {
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut done = Vec::new();
+    while let Some((at, item)) = next() {
+        done.push((at, work(item)));
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order() {
+        for count in [0, 1, 7, 8, 1000] {
+            let doubled = map(0..count, |number| number * 2);
+            assert_eq!(doubled, (0..count).map(|number| number * 2).collect::<Vec<_>>());
+            let deep = map_with_stack(8 * USUAL_STACK, 0..count, |number| number + 1);
+            assert_eq!(deep, (1..=count).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn without_threads_it_is_done_here() {
+        // No system has room for such a stack.
+        let done = map_with_stack(1 << 60, 0..20, |number| (number, thread::current().id()));
+        assert!(done.iter().all(|(_, thread)| *thread == thread::current().id()));
+        assert_eq!(done.len(), 20);
+    }
+
+    #[test]
+    fn a_panic_is_passed_on() {
+        let broken = std::panic::catch_unwind(|| map(0..20, |number| assert_ne!(number, 13)));
+        assert!(broken.is_err());
+    }
+}
