@@ -1,7 +1,10 @@
 //! The question whether something may run: shown on standard error, answered on standard input, and
 //! only if both are a terminal, so that no pipe can say yes.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write};
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -59,9 +62,17 @@ impl Choices {
     }
 }
 
+/// Whether a program reads the answer, so that there is nobody to ask.
+static NOBODY: AtomicBool = AtomicBool::new(false);
+
+/// From now on nobody is asked.
+pub(crate) fn nobody() {
+    NOBODY.store(true, Ordering::Relaxed);
+}
+
 /// Whether there is somebody to ask.
 pub(crate) fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    !NOBODY.load(Ordering::Relaxed) && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Shows the request and waits for an answer; refuses where nobody can answer.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod admin;
+mod adopt;
 mod agent;
 mod answer;
 mod approvals;
@@ -94,6 +95,7 @@ enum Command {
     #[command(visible_alias = "uninstall")]
     Remove(remove::Args),
     Undo(undo::Args),
+    Adopt(adopt::Args),
     List(list::Args),
     Status(status::Args),
     Info(info::Args),
@@ -143,6 +145,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Sync(args) => sync::run(&args),
         Command::Update(args) => update::run(&args),
         Command::Remove(args) => remove::run(&args),
+        Command::Adopt(args) => adopt::run(&args),
         Command::Undo(args) => undo::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),

@@ -8,7 +8,7 @@ mod selection;
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     env,
     num::NonZero,
     path::{Path, PathBuf},
@@ -21,6 +21,7 @@ use savoir_package::{
     Agent, Agents, Ledger, Shelf, Tree,
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
     manifest::Scope,
+    shelf::updates::{self, Availability},
 };
 use savoir_skill::folder::is_skill_file;
 
@@ -55,6 +56,8 @@ pub(crate) struct Examined<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) details: Result<Details, EntryError>,
     pub(crate) drift: Drift,
+    /// What was newer when `savoir update` looked last: its version, or a word.
+    pub(crate) newer: Option<String>,
 }
 
 impl Examined<'_> {
@@ -107,11 +110,38 @@ impl Installed {
 
     /// Reads the files of skills, on all processors.
     pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<Examined<'a>> {
-        in_parallel(entries, |entry| Examined {
-            entry,
-            details: entry.details(),
-            drift: self.drift(entry),
+        let newer = self.newer();
+        in_parallel(entries, |entry| {
+            let locked = self.locked_at(entry);
+            let newer = locked.and_then(|locked| newer.get(&(&locked.file, &locked.name)).cloned());
+            Examined { entry, details: entry.details(), drift: self.drift(entry), newer }
         })
+    }
+
+    /// What was newer when somebody looked last, by lock and name.
+    fn newer(&self) -> HashMap<(&PathBuf, &String), String> {
+        let mut newer = HashMap::new();
+        let Ok(home) = Home::from_environment() else { return newer };
+        let files: BTreeSet<&PathBuf> = self.locked.iter().map(|locked| &locked.file).collect();
+        for file in files {
+            let mut locked = self.locked.iter().filter(|locked| locked.file == *file);
+            let Some(own) = locked.clone().next().and_then(|locked| self.shelf(locked)) else {
+                continue;
+            };
+            let Ok(state) = own.state() else { continue };
+            let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
+                continue;
+            };
+            newer.extend(locked.by_ref().filter_map(|locked| {
+                let Availability::Newer { version, .. } = known.skills.get(&locked.name)? else {
+                    return None;
+                };
+                let version = version.as_ref().filter(|version| **version != locked.skill.version);
+                let word = version.map_or("other files".to_owned(), ToString::to_string);
+                Some(((file, &locked.name), word))
+            }));
+        }
+        newer
     }
 
     /// What Savoir wrote for an agent with a dialect of its own is not what was fetched, and is as

@@ -21,7 +21,7 @@ use savoir_package::{
     Agent, Agents, Shelf, ShelfError,
     agents::UnknownAgent,
     manifest::{Manifest, Scope},
-    shelf::{Edits, Occupied, Plan},
+    shelf::{Edits, Occupied, Outside, Plan},
     source::{Fetcher, Settings},
     trust::TrustStore,
 };
@@ -35,7 +35,7 @@ pub(crate) use self::{
     diff::{diff, summary},
     report::Report,
 };
-use crate::{config, error::CommandError, installed, output, runtime, trust::Keyring};
+use crate::{ask, config, error::CommandError, installed, output, runtime, trust::Keyring};
 
 /// The folder of the store and the journal, in that of the data.
 pub(crate) const FOLDER: &str = "shelf";
@@ -56,6 +56,9 @@ pub(crate) struct Whose {
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
+    /// Use folders of the project that are links out of it
+    #[arg(long, conflicts_with = "global")]
+    follow_links: bool,
 }
 
 /// How a change is made, and told.
@@ -102,6 +105,8 @@ pub(crate) struct Door {
     pub(crate) shelf: Shelf,
     pub(crate) trust: TrustStore,
     pub(crate) fetcher: Fetcher,
+    /// What can be made again.
+    pub(crate) cache: PathBuf,
     agents: Agents,
     home: PathBuf,
     scope: Scope,
@@ -129,15 +134,22 @@ impl Whose {
         let mut settings = Settings::new(place.cache().join("sources"));
         settings.watcher = Some(progress::watcher(&progress));
         Ok(Door {
-            shelf: Shelf::new(&root, scope, agents.clone(), place.data().join(FOLDER)),
+            shelf: Shelf::new(&root, scope, agents.clone(), place.data().join(FOLDER))
+                .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse }),
             trust: Keyring::of_user()?.trusted()?,
             fetcher: Fetcher::new(settings),
+            cache: place.cache().to_owned(),
             agents,
             home,
             scope,
             runtime: runtime::new()?,
             progress,
         })
+    }
+
+    /// The project that was named.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.project.as_deref()
     }
 
     fn root(&self, home: &Path) -> Result<(PathBuf, Scope), CommandError> {
@@ -186,6 +198,11 @@ impl Door {
             found.push(Agent::by_id(COMMON).map_err(CommandError::input)?);
         }
         Ok(found)
+    }
+
+    /// Whether it is that of a person.
+    pub(crate) fn is_global(&self) -> bool {
+        self.scope == Scope::User
     }
 
     /// Waits for a future.
@@ -245,8 +262,15 @@ fn waiting() {
     TOLD.call_once(|| output::note("another savoir changes skills at the moment; waiting for it"));
 }
 
-/// Prints a failure as JSON, too, where a program listens.
-pub(crate) fn told<T>(json: bool, outcome: Result<T, CommandError>) -> Result<T, CommandError> {
+/// Does something. Where a program listens, nobody is asked, and a failure is told as JSON, too.
+pub(crate) fn told<T>(
+    json: bool,
+    work: impl FnOnce() -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    if json {
+        ask::nobody();
+    }
+    let outcome = work();
     if json
         && let Err(error) = &outcome
         && let Some(code) = error.code()

@@ -84,15 +84,14 @@ fn obeyed<'a>(
     paths: impl Iterator<Item = &'a &'a str>,
 ) -> impl Iterator<Item = String> {
     let fields = document.fields();
-    let found = paths.filter_map(move |path| {
+    paths.filter_map(move |path| {
         let value = fields?.path(path)?.to_value(YamlVersion::V1_2);
         let is_nothing = matches!(&value, Value::Null | Value::Bool(false));
         (!is_nothing).then(|| {
             let mark = &sha256_hex(value.to_string().as_bytes())[..12];
             format!("{}:{mark}", path.trim_start_matches("metadata."))
         })
-    });
-    found
+    })
 }
 
 /// A file of YAML, read as frontmatter is.

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::Path,
 };
 
 use savoir_skill::version::VersionRange;
@@ -11,7 +12,8 @@ use semver::Version;
 use super::{ShelfError, State};
 use crate::{
     lock::{Lock, LockedSource},
-    manifest::Wanted,
+    manifest::{Revision, Wanted},
+    source::decode,
 };
 
 /// Something in which `savoir.lock` and `savoir.toml` do not agree.
@@ -202,29 +204,128 @@ pub(super) fn adopted_git(url: &str, path: Option<&str>) -> String {
     format!("git+{url}{}", path.unwrap_or_default())
 }
 
-/// Whether a skill came from where it is to come from. References move, so that they do not count.
+/// Whether a skill came from where it is to come from.
 fn comes_from(wanted: &Wanted, source: &LockedSource) -> bool {
-    let bare = |address: &str| address.split(['?', '#']).next().unwrap_or_default().to_owned();
     match (wanted, source) {
         (Wanted::Version { registry: None, .. }, LockedSource::Registry(_)) => true,
         (Wanted::Version { registry: Some(one), .. }, LockedSource::Registry(other)) => {
             bare(other).starts_with(one.trim_end_matches('/'))
         }
         (Wanted::Path(one), LockedSource::Path(other)) => {
-            one.trim_start_matches("./") == bare(other).trim_start_matches("./")
+            let other = other.split('#').next().unwrap_or_default();
+            Path::new(&plain(&decode(other))).starts_with(plain(one))
         }
         (Wanted::Path(one), LockedSource::Adopted { path: other, .. }) => {
-            one.trim_start_matches("./") == other.trim_start_matches("./")
+            plain(one) == plain(other)
         }
         (Wanted::Git { url, path, .. }, LockedSource::Adopted { from: Some(from), .. }) => {
             *from == adopted_git(url, path.as_deref())
         }
-        (Wanted::Git { url, path, .. }, LockedSource::Git { url: other, path: inside, .. }) => {
-            bare(url) == bare(other) && path == inside
+        (Wanted::Git { url, at, path }, LockedSource::Git { url: other, commit, path: inside }) => {
+            bare(url) == bare(other)
+                && is_at(at, other, commit)
+                && path.as_ref().is_none_or(|path| inside.as_ref() == Some(path))
         }
         (Wanted::Url { url, .. }, LockedSource::Url(other) | LockedSource::WellKnown(other)) => {
-            url.split('#').next() == other.split('#').next()
+            let address =
+                |text: &str| Some(text.split('#').next()?.trim_end_matches('/').to_owned());
+            address(url) == address(other)
         }
         _ => false,
+    }
+}
+
+/// An address without what of it is meant.
+fn bare(address: &str) -> &str {
+    address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/')
+}
+
+/// A path without detours: `s/../a/./x/` is `a/x`.
+fn plain(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let start = if path.starts_with('/') { "/" } else { "" };
+    format!("{start}{}", parts.join("/"))
+}
+
+/// Whether the address that a lock has leads to what is meant of a repository.
+fn is_at(at: &Revision, address: &str, commit: &str) -> bool {
+    let query = address.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let named = |kind: &str, name: &str| {
+        query.split_once('=').is_some_and(|(key, value)| key == kind && decode(value) == name)
+    };
+    match at {
+        Revision::Default => query.is_empty(),
+        Revision::Tag(name) => named("tag", name),
+        Revision::Branch(name) => named("branch", name),
+        Revision::Rev(name) => commit.starts_with(name.as_str()) || named("rev", name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    fn from(wanted: &str, source: &str) -> bool {
+        let manifest = format!("[skills]\nx = {wanted}\n");
+        let manifest = Manifest::parse("savoir.toml", &manifest).unwrap();
+        comes_from(&manifest.skills["x"], &source.parse().unwrap())
+    }
+
+    #[test]
+    fn however_it_is_written() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (wanted, source) in [
+            ("{ path = \"s/x/\" }", "path+./s/x"),
+            ("{ path = \"s/../s/x\" }", "path+./s/x"),
+            ("{ path = \"s\" }", "path+./s/x"),
+            ("{ path = \"./a#b/x\" }", "path+./a%23b/x"),
+            ("{ path = \"../x.zip\" }", "path+../x.zip#inside/x"),
+            ("{ git = \"https://h.example/o/r\" }", "git+https://h.example/o/r#COMMIT:skills/x"),
+            (
+                "{ git = \"https://h.example/o/r\", tag = \"v1\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", rev = \"0123456\" }",
+                "git+https://h.example/o/r?rev=COMMIT#COMMIT",
+            ),
+            ("{ url = \"https://h.example/\" }", "well-known+https://h.example#x"),
+        ] {
+            assert!(from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+        }
+    }
+
+    #[test]
+    fn from_elsewhere() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (wanted, source) in [
+            ("{ path = \"s\" }", "path+./sx"),
+            ("{ path = \"../s\" }", "path+./s"),
+            ("{ git = \"https://h.example/o/r\" }", "git+https://h.example/o/r?tag=v1#COMMIT"),
+            (
+                "{ git = \"https://h.example/o/r\", tag = \"v2\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", branch = \"v1\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", path = \"a\" }",
+                "git+https://h.example/o/r#COMMIT:b",
+            ),
+            ("{ git = \"https://h.example/o/other\" }", "git+https://h.example/o/r#COMMIT"),
+            ("{ url = \"https://h.example/a.zip\" }", "path+./a.zip"),
+        ] {
+            assert!(!from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+        }
     }
 }

@@ -55,6 +55,11 @@ impl Shelf {
         Ok(plan)
     }
 
+    /// Whether an agent has a locked skill as it was.
+    pub fn has(&self, name: &str, locked: &LockedSkill) -> Result<bool, ShelfError> {
+        Ok(self.installed(name, locked)?.is_some())
+    }
+
     /// The files of a locked skill, if an agent has them as they were.
     fn installed(&self, name: &str, locked: &LockedSkill) -> Result<Option<Tree>, ShelfError> {
         for target in self.targets(name, &locked.agents)? {

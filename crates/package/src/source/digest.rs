@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::digest::sha256_hex;
 use thiserror::Error;
 
@@ -18,6 +19,15 @@ impl Digest {
     /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha256_hex(bytes))
+    }
+
+    /// The same as subresource integrity.
+    pub fn integrity(&self) -> String {
+        let digits = self.0.as_bytes().chunks(2);
+        let bytes: Vec<u8> = digits
+            .filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        format!("sha256-{}", STANDARD.encode(bytes))
     }
 
     /// The digits.

@@ -199,7 +199,7 @@ fn encode(text: &str) -> String {
 }
 
 /// Resolves `%` and two digits; what is no such thing stays.
-pub(super) fn decode(text: &str) -> String {
+pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -3,8 +3,9 @@
 use std::{env, process::ExitCode};
 
 use savoir_package::{
+    manifest::Wanted,
     shelf::{self, Install, Plan, Ready, Why},
-    source::{Offer, Source},
+    source::{Offer, Place, Source},
 };
 use serde_json::Map;
 
@@ -62,7 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, install(args))
+    told(args.manner.json, || install(args))
 }
 
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
@@ -79,6 +80,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let ready = ready(&door, chosen, &stalls)?;
     args.consent.to(&ready, &door.shelf.state()?.lock)?;
     let how = how(args, &door)?;
+    door.refuse_own_folders(&ready, &how.agents)?;
     let plan = || -> Result<Plan, CommandError> {
         let mut plan = door.shelf.install(&ready, &how)?;
         args.consent.accept(&mut plan)?;
@@ -87,7 +89,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
-    Report { json: args.manner.json, done }.print(&door, &plan, more)?;
+    Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,7 +104,8 @@ fn stalls(door: &Door, sources: &[String]) -> Result<Vec<Stall>, CommandError> {
     for (typed, source) in parsed {
         door.doing(&format!("looking at {typed}"));
         let offers = door.wait(door.fetcher.offers(&source))?;
-        stalls.push(Stall { typed: typed.clone(), offers });
+        let pinned = matches!(source, Source::Url { digest: Some(_), .. });
+        stalls.push(Stall { typed: typed.clone(), offers, pinned });
     }
     door.done();
     Ok(stalls)
@@ -111,8 +114,15 @@ fn stalls(door: &Door, sources: &[String]) -> Result<Vec<Stall>, CommandError> {
 /// Fetches and checks what was chosen, and what that needs of the same sources.
 fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>, CommandError> {
     let root = door.shelf.root();
+    let is_pinned =
+        |offer: &Offer| stalls.iter().any(|stall| stall.pinned && stall.offers.contains(offer));
     let asked = |offer: Offer| {
-        let wanted = shelf::wanted(&offer.place, root);
+        let mut wanted = shelf::wanted(&offer.place, root);
+        if let (Wanted::Url { integrity, .. }, Place::Url { digest, .. }) =
+            (&mut wanted, &offer.place)
+        {
+            *integrity = is_pinned(&offer).then(|| digest.integrity());
+        }
         (offer, Why::Asked(wanted))
     };
     let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(asked).collect();

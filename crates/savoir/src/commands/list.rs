@@ -102,7 +102,14 @@ fn long_table(examined: &[Examined<'_>], installed: &Installed) -> String {
             let source = source(origin, installed.locked_at(entry)).unwrap_or("-".into());
             [
                 output::cell(entry.name()),
-                output::cell(version.unwrap_or("-")),
+                match &examined.newer {
+                    Some(newer) => Cow::Owned(format!(
+                        "{} → {}",
+                        output::cell(version.unwrap_or("-")),
+                        output::cell(newer)
+                    )),
+                    None => output::cell(version.unwrap_or("-")),
+                },
                 state(examined).0.into(),
                 origin.map_or("plain", |origin| origin.word()).into(),
                 output::cell(&source).into_owned().into(),

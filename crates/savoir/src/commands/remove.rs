@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, remove(args))
+    told(args.manner.json, || remove(args))
 }
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
@@ -48,6 +48,6 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
         })
     };
     let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
-    Report { json: args.manner.json, done }.print(&door, &plan, Map::new())?;
+    Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
 }

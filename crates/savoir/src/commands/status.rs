@@ -140,6 +140,7 @@ impl<'a> Status<'a> {
     fn page(&self) -> String {
         let mut page = String::new();
         section(&mut page, "modified since they were installed", self.modified());
+        section(&mut page, "newer when `savoir update` looked last", self.newer());
         section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
         section(&mut page, "broken", self.broken());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
@@ -160,6 +161,13 @@ impl<'a> Status<'a> {
                 output::cell(examined.entry.name()),
                 self.path(examined.entry)
             )
+        })
+    }
+
+    fn newer(&self) -> impl Iterator<Item = String> {
+        self.examined.iter().filter_map(|examined| {
+            let newer = output::cell(examined.newer.as_deref()?).into_owned();
+            Some(format!("{} ({newer})", output::cell(examined.entry.name())))
         })
     }
 

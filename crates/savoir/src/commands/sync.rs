@@ -1,10 +1,10 @@
 //! `savoir sync`.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use savoir_package::{
     ShelfError,
-    lock::LockedSkill,
+    lock::{Lock, LockedSkill, LockedSource},
     resolve::IndexError,
     shelf::{Arrival, Change, Edits, Install, Plan, Ready, Stale, Why},
     source::Place,
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
         sync(&args.whose.open()?, &args.agents, &args.consent, args.manner, args.frozen)
     };
-    told(args.manner.json, open())
+    told(args.manner.json, open)
 }
 
 /// Brings the lock in line with `savoir.toml`, and the disk in line with the lock.
@@ -68,8 +68,9 @@ pub(super) fn sync(
         return Err(out_of_date(&missing));
     }
     let edits = manner.edits();
+    let mut told = Vec::new();
     if !missing.is_empty() {
-        let ready = door.missing(&missing)?;
+        let ready = door.missing(&missing, &state)?;
         consent.to(&ready, &state.lock)?;
         let agents = door.agents(agents, &state.manifest)?;
         let install = Install { agents, edits, ..Install::default() };
@@ -80,44 +81,47 @@ pub(super) fn sync(
         };
         let (plan, done) = door.carry_out(plan, |_| Ok(!manner.dry_run))?;
         if manner.dry_run {
-            Report { json: manner.json, done }.print(door, &plan, Map::new())?;
+            Report { json: manner.json, done }.print(door, &[&plan], Map::new())?;
             return Ok(ExitCode::SUCCESS);
         }
-        if !manner.json {
-            Report { json: false, done }.print(door, &plan, Map::new())?;
-        }
+        told.push(plan);
     }
     let (plan, done) = door.carry_out(|| plan(door, consent, edits), |_| Ok(!manner.dry_run))?;
-    if manner.json || missing.is_empty() || !plan.is_empty() {
-        Report { json: manner.json, done }.print(door, &plan, Map::new())?;
-    }
+    told.push(plan);
+    let plans: Vec<&Plan> = told.iter().collect();
+    Report { json: manner.json, done }.print(door, &plans, Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is fetched again is scanned, too: the lock may be somebody else's, and rules are learnt.
+/// What is not kept on this machine is fetched, and treated as if it were installed for the first time:
+/// whoever made the lock may be somebody else.
 fn plan(door: &Door, consent: &Consent, edits: Edits) -> Result<Plan, CommandError> {
-    let mut refused = None;
-    let mut fetch = |name: &str, locked: &LockedSkill| {
+    let state = door.shelf.state()?;
+    let store = door.shelf.store();
+    let mut fetched = BTreeMap::new();
+    let mut ready = Vec::new();
+    for (name, locked) in &state.lock.skills {
+        let is_here = store.has(&locked.integrity) || door.shelf.has(name, locked)?;
+        if is_here || matches!(locked.source, LockedSource::Adopted { .. }) {
+            door.check_signature(name, locked)?;
+            continue;
+        }
         door.doing(&format!("fetching {name}"));
-        let checked = fetched(door, name, locked).and_then(|ready| {
-            consent.refuse(std::slice::from_ref(&ready))?;
-            Ok(ready.tree)
-        });
-        checked.map_err(|error| {
-            let told = IndexError::from(error.to_string());
-            refused = Some(error);
-            told
-        })
-    };
-    let plan = door.shelf.sync(edits, &mut fetch);
-    door.done();
-    match refused {
-        Some(error) => Err(error),
-        None => Ok(plan?),
+        let arrived = fetch(door, name, locked)?;
+        fetched.insert(name.clone(), arrived.tree.clone());
+        ready.push(arrived);
     }
+    door.done();
+    if !ready.is_empty() {
+        consent.to(&ready, &Lock::default())?;
+    }
+    let mut again = |name: &str, _: &LockedSkill| {
+        fetched.remove(name).ok_or_else(|| IndexError::from("it changed meanwhile; try again"))
+    };
+    Ok(door.shelf.sync(edits, &mut again)?)
 }
 
-fn fetched(door: &Door, name: &str, locked: &LockedSkill) -> Result<Ready, CommandError> {
+fn fetch(door: &Door, name: &str, locked: &LockedSkill) -> Result<Ready, CommandError> {
     let source = locked.source.clone();
     let place = Place::parse(&source.to_string(), door.shelf.root())?;
     let tree = door.wait(door.fetcher.fetch_locked(&place))?;
@@ -150,13 +154,13 @@ fn check(args: &Args) -> Result<ExitCode, CommandError> {
     more.insert("stale".into(), json!(lines));
     more.insert("in_sync".into(), Value::Bool(!differs));
     if args.manner.json {
-        Report { json: true, done: false }.print(&door, &plan, more)?;
+        Report { json: true, done: false }.print(&door, &[&plan], more)?;
     } else if differs {
         for line in &lines {
             output::text(&format!("{}\n", output::cell(line)))?;
         }
         if !plan.changes().is_empty() {
-            Report { json: false, done: false }.print(&door, &plan, more)?;
+            Report { json: false, done: false }.print(&door, &[&plan], more)?;
         }
     } else {
         output::text("everything is as savoir.lock says\n")?;

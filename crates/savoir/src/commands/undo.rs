@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
+use savoir_package::shelf::Edits;
 use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    shelf::{Manner, Report, Whose, told},
+    shelf::{Report, Whose, told},
 };
 
 /// Take back the last change of the skills: install, update, remove, sync or adopt
@@ -22,19 +23,26 @@ project can be taken back, one after the other. What was edited since is not tou
 pub(crate) struct Args {
     #[command(flatten)]
     whose: Whose,
-    #[command(flatten)]
-    manner: Manner,
+    /// Lose what was edited since, for good
+    #[arg(long, short)]
+    force: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, undo(args))
+    told(args.json, || undo(args))
 }
 
 fn undo(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
-    let edits = args.manner.edits();
+    let edits = if args.force { Edits::Discard } else { Edits::Keep };
     let plan = || Ok(door.shelf.undo(edits)?);
-    let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
-    Report { json: args.manner.json, done }.print(&door, &plan, Map::new())?;
+    let (plan, done) = door.carry_out(plan, |_| Ok(!args.dry_run))?;
+    Report { json: args.json, done }.print(&door, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,13 @@
 //! `savoir update`.
 
-use std::process::ExitCode;
+use std::{fmt::Write as _, process::ExitCode};
 
-use savoir_package::{
-    manifest::Wanted,
-    shelf::{Install, Plan, Ready, State, Why},
-    source::Offer,
+use savoir_package::shelf::{
+    Install, Plan, State,
+    updates::{self, Availability},
 };
-use serde_json::{Map, json};
+use semver::Version;
+use serde_json::{Map, Value, json};
 
 use crate::{
     ask,
@@ -47,41 +47,50 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, update(args))
+    told(args.manner.json, || update(args))
 }
 
 fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
     let state = door.shelf.state()?;
-    let ready = newer(args, &door, &state)?;
-    let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
-    if !only_looks {
+    if !args.all && args.names.is_empty() {
+        return look(args, &door, &state);
+    }
+    let every: Vec<String> = state.lock.skills.keys().cloned().collect();
+    let names = if args.all { &every } else { &args.names };
+    let ready = door.newer(names, &state, &args.consent)?;
+    if !args.manner.dry_run {
         args.consent.to(&ready, &state.lock)?;
     }
-    let edits = args.manner.edits();
-    let how = Install { edits, ..Install::default() };
+    let how = Install { edits: args.manner.edits(), ..Install::default() };
     let plan = || -> Result<Plan, CommandError> {
         let mut plan = door.shelf.install(&ready, &how)?;
         let accepted = args.consent.accept(&mut plan);
         if accepted.is_err() {
             show(args, &plan);
         }
-        accepted.map(|()| plan)
+        if args.manner.dry_run { Ok(plan) } else { accepted.map(|()| plan) }
     };
     let agree = |plan: &Plan| {
+        if args.manner.dry_run {
+            return Ok(false);
+        }
         show(args, plan);
-        if only_looks || plan.is_empty() || args.consent.yes || !ask::can_ask() {
-            return Ok(!only_looks);
+        if plan.is_empty() || args.consent.yes || !ask::can_ask() {
+            return Ok(true);
         }
         Ok(ask::line("Update? [y]es, [N]o: ", &ask::yes_or_no)? == Some(true))
     };
     let (plan, done) = door.carry_out(plan, agree)?;
+    if args.manner.dry_run && plan.growth().is_empty() {
+        show(args, &plan);
+    }
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     if args.manner.json && args.diff {
         more.insert("diff".into(), json!(diff(&plan)));
     }
-    Report { json: args.manner.json, done }.print(&door, &plan, more)?;
+    Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,34 +100,59 @@ fn show(args: &Args, plan: &Plan) {
     }
 }
 
-/// Fetches the skills that were named, and keeps those that are not what is installed.
-fn newer(args: &Args, door: &Door, state: &State) -> Result<Vec<Ready>, CommandError> {
-    let mut offers: Vec<(Offer, Why)> = Vec::new();
-    for (name, wanted) in wanted(args, state)? {
-        offers.push((door.newest(name, wanted)?, Why::Newer));
-    }
-    let mut ready = door.arrive(&offers)?;
+/// Tells for which skills there is something newer, and remembers it for `savoir list`.
+fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandError> {
+    door.doing("looking for newer versions");
+    let found = door.wait(updates::look(&door.fetcher, door.shelf.root(), state));
     door.done();
-    ready.retain(|ready| {
-        let locked = state.lock.skills.get(&ready.card.name);
-        locked.is_none_or(|locked| locked.integrity != ready.tree.integrity())
-    });
-    Ok(ready)
+    if let Err(error) = updates::remember(&door.cache, door.shelf.root(), state, &found) {
+        output::note(&format!("what was found is not remembered: {error}"));
+    }
+    if args.manner.json {
+        let skills: Vec<Value> = found.iter().map(|(name, found)| told_as(name, found)).collect();
+        output::json(&json!({ "skills": skills }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    for (name, found) in &found {
+        let locked = state.lock.skills.get(name).map(|locked| &locked.version);
+        // Writing to a string cannot fail.
+        let _ = match found {
+            Availability::Current => Ok(()),
+            Availability::Newer { version, .. } => {
+                writeln!(text, "{}", output::cell(&newer(name, locked, version.as_ref())))
+            }
+            Availability::Unknown(why) => {
+                writeln!(text, "`{name}` cannot be told: {}", output::cell(why))
+            }
+        };
+    }
+    if text.is_empty() {
+        text.push_str("nothing is newer\n");
+    } else {
+        output::note("`savoir update NAME` or `savoir update --all` shows the change and makes it");
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn wanted<'a>(
-    args: &Args,
-    state: &'a State,
-) -> Result<Vec<(&'a String, &'a Wanted)>, CommandError> {
-    if args.names.is_empty() {
-        return Ok(state.manifest.skills.iter().collect());
+fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> String {
+    match (locked, version) {
+        (Some(locked), Some(version)) if locked != version => {
+            format!("`{name}` could go from {locked} to {version}")
+        }
+        _ => format!("`{name}` has other files there"),
     }
-    let find = |name: &String| {
-        state.manifest.skills.get_key_value(name).ok_or_else(|| {
-            CommandError::input(format!("savoir.toml asks for no skill `{name}`"))
-                .named("not_installed")
-                .hint("skills that only others need are updated with these")
-        })
-    };
-    args.names.iter().map(find).collect()
+}
+
+fn told_as(name: &str, found: &Availability) -> Value {
+    match found {
+        Availability::Current => json!({ "name": name, "state": "current" }),
+        Availability::Newer { version, .. } => json!({
+            "name": name,
+            "state": "newer",
+            "version": version.as_ref().map(ToString::to_string),
+        }),
+        Availability::Unknown(why) => json!({ "name": name, "state": "unknown", "why": why }),
+    }
 }

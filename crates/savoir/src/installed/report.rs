@@ -41,6 +41,8 @@ pub(crate) struct Findings<'a> {
     source: Option<Cow<'a, str>>,
     state: &'static str,
     why: Option<String>,
+    /// What was newer when `savoir update` looked last.
+    update: Option<&'a str>,
     /// Other tools that claim to have installed it.
     claims: &'a [Origin],
     warnings: Vec<String>,
@@ -87,6 +89,7 @@ impl<'a> Findings<'a> {
             source: source(examined.origin(), locked),
             state,
             why,
+            update: examined.newer.as_deref(),
             claims: details.map_or(&[], |details| &details.claims),
             warnings: warnings.map(ToString::to_string).collect(),
         }

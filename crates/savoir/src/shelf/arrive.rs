@@ -2,28 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use futures::{StreamExt as _, TryStreamExt as _};
 use savoir_package::{
-    Tree,
-    lock::Lock,
+    Agent, Tree,
+    lock::{Lock, LockedSkill},
     shelf::{Arrival, Ready, Why, locked_source},
-    source::{Offer, SourceError},
+    source::{Offer, Place},
 };
 
 use super::Door;
-use crate::{error::CommandError, installed::in_parallel};
-
-/// How many skills are fetched at the same time.
-const AT_ONCE: usize = 8;
+use crate::{error::CommandError, output};
 
 impl Door {
     /// Fetches skills and checks them. They are in the same order.
     pub(crate) fn arrive(&self, wanted: &[(Offer, Why)]) -> Result<Vec<Ready>, CommandError> {
-        let fetched = futures::stream::iter(wanted)
-            .map(|(offer, _)| self.fetch(offer))
-            .buffered(AT_ONCE)
-            .try_collect();
-        let fetched: Vec<Tree> = self.wait(fetched)?;
+        self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
+        let offers: Vec<Offer> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
+        let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
+        let fetched: Vec<Tree> = fetched.collect::<Result<_, _>>()?;
         let mut arrivals = Vec::with_capacity(fetched.len());
         for (tree, (offer, why)) in fetched.into_iter().zip(wanted) {
             let source = locked_source(&offer.place, self.shelf.root())?;
@@ -34,20 +29,53 @@ impl Door {
                 why: why.clone(),
             });
         }
-        self.check(&arrivals)
-    }
-
-    async fn fetch(&self, offer: &Offer) -> Result<Tree, SourceError> {
-        self.doing(&format!("fetching {}", offer.name));
-        self.fetcher.fetch(offer).await
-    }
-
-    /// Checks what arrived, on all processors.
-    pub(crate) fn check(&self, arrivals: &[Arrival]) -> Result<Vec<Ready>, CommandError> {
         self.doing("scanning");
-        let arrivals: Vec<&Arrival> = arrivals.iter().collect();
-        let checked = in_parallel(&arrivals, |arrival| Ready::check(arrival.clone(), &self.trust));
-        Ok(checked.into_iter().collect::<Result<_, _>>()?)
+        let checked = Ready::check_all(arrivals, &self.trust).into_iter();
+        Ok(checked.collect::<Result<_, _>>()?)
+    }
+
+    /// A skill that lies where it would be installed is somebody's own: removing it later would
+    /// remove the original.
+    pub(crate) fn refuse_own_folders(
+        &self,
+        ready: &[Ready],
+        agents: &[&'static Agent],
+    ) -> Result<(), CommandError> {
+        let root = self.shelf.root();
+        for ready in ready {
+            let Ok(Place::Path { path, .. }) = Place::parse(&ready.source.to_string(), root) else {
+                continue;
+            };
+            for agent in agents {
+                let folder = self.shelf.agent_folder(agent)?.join(&ready.card.name);
+                let same = folder
+                    .canonicalize()
+                    .is_ok_and(|folder| path.canonicalize().is_ok_and(|path| path == folder));
+                if same {
+                    let name = &ready.card.name;
+                    let message = format!("`{name}` lies already where {} looks", agent.title);
+                    return Err(CommandError::input(message)
+                        .named("lies_there")
+                        .hint(format!("take it under the lock as it is: savoir adopt {name}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a kept skill whose signature does not hold any more.
+    pub(crate) fn check_signature(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<(), CommandError> {
+        if locked.signature.is_none() {
+            return Ok(());
+        }
+        let Ok(Some(tree)) = self.shelf.store().get(&locked.integrity) else { return Ok(()) };
+        let (called, source) = (name.to_owned(), locked.source.clone());
+        Ready::check(Arrival { tree, called, source, why: Why::Newer }, &self.trust)?;
+        Ok(())
     }
 
     /// Adds the skills that others need and that their source has, too.

@@ -28,6 +28,8 @@ pub(crate) struct Choice {
 pub(crate) struct Stall {
     pub(crate) typed: String,
     pub(crate) offers: Vec<Offer>,
+    /// Whether somebody said what it must be.
+    pub(crate) pinned: bool,
 }
 
 impl Choice {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use savoir_package::{
-    lock::{Growth, Lock, Wish},
+    lock::{Growth, Lock, LockedSource, Wish},
     scan::{Finding, Severity},
     shelf::{Plan, Question, Ready, Refusal, Why},
     trust::{Decision, Tier},
@@ -38,6 +38,11 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
+    /// Whether this was accepted by its name.
+    pub(crate) fn accepts(&self, word: &str) -> bool {
+        self.accept.iter().any(|accepted| accepted == word)
+    }
+
     /// Shows what arrived and asks where something must be asked; refuses where nobody can answer.
     pub(crate) fn to(&self, ready: &[Ready], lock: &Lock) -> Result<(), CommandError> {
         self.refuse(ready)?;
@@ -98,7 +103,13 @@ impl Consent {
             }
             Question::Review(_) => !self.yes,
         });
-        Open { ready, questions }
+        let place = |source: &LockedSource| {
+            let text = source.to_string();
+            text.split('#').next().unwrap_or_default().to_owned()
+        };
+        let old = lock.skills.get(&ready.card.name);
+        let before = old.map(|old| place(&old.source)).filter(|old| *old != place(&ready.source));
+        Open { ready, questions, before }
     }
 
     /// Accepts what new versions want more than the old ones, as far as that was named.
@@ -130,6 +141,8 @@ impl Consent {
 struct Open<'a> {
     ready: &'a Ready,
     questions: Vec<Question>,
+    /// Where the skill came from whose place it takes, if that was elsewhere.
+    before: Option<String>,
 }
 
 fn unasked(asked: &[&Open<'_>]) -> CommandError {
@@ -175,7 +188,7 @@ fn page(open: &[Open<'_>]) -> String {
     };
     let all = open.len() <= SHOWN;
     for open in open.iter().filter(|open| all || is_told(open)) {
-        tell(&mut page, open.ready);
+        tell(&mut page, open);
     }
     let silent: Vec<&str> = open
         .iter()
@@ -201,13 +214,17 @@ fn heading(page: &mut String, ready: &Ready) {
     let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
 }
 
-fn tell(page: &mut String, ready: &Ready) {
+fn tell(page: &mut String, open: &Open<'_>) {
+    let ready = open.ready;
     heading(page, ready);
     let mut field = |name: &str, value: &str| {
         let _ = writeln!(page, "  {name:12} {}", output::cell(value));
     };
     field("does", ready.card.description.trim());
     field("comes from", &ready.source.to_string());
+    if let Some(before) = &open.before {
+        field("came from", before);
+    }
     field("vouched for", &vouched(ready));
     for (permission, decision) in ready.decisions() {
         let how = match decision {

@@ -1,55 +1,157 @@
 //! What `savoir.toml` asks for, as it can be had now.
 
 use savoir_package::{
-    manifest::{Revision, Wanted},
-    shelf::{Ready, Stale, Why},
-    source::{GitSource, GitUrl, Offer, Source, SourceError},
+    ShelfError,
+    lock::LockedSkill,
+    manifest::Wanted,
+    shelf::{
+        Ready, Stale, State, Why,
+        updates::{self, NewestError},
+        wanted,
+    },
+    source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
 };
 
-use super::Door;
+use super::{Consent, Door};
 use crate::error::CommandError;
 
 impl Door {
     /// Fetches what the lock is missing, or has from elsewhere.
-    pub(crate) fn missing(&self, stale: &[Stale]) -> Result<Vec<Ready>, CommandError> {
-        let mut offers = Vec::new();
-        for stale in stale {
-            if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = stale {
-                offers.push((self.newest(name, wanted)?, Why::Asked(wanted.clone())));
+    pub(crate) fn missing(
+        &self,
+        differences: &[Stale],
+        state: &State,
+    ) -> Result<Vec<Ready>, CommandError> {
+        let mut asked = Vec::new();
+        for one in differences {
+            if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
+                let offer = self.newest(name, wanted)?;
+                asked.push((name.clone(), offer, Why::Asked(wanted.clone())));
             }
         }
-        let ready = self.arrive(&offers)?;
-        self.done();
+        self.named(asked, state)
+    }
+
+    /// Fetches newer ones of locked skills: those that `savoir.toml` names, and those that others
+    /// need. What is the same as what is installed is left out.
+    pub(crate) fn newer(
+        &self,
+        names: &[String],
+        state: &State,
+        consent: &Consent,
+    ) -> Result<Vec<Ready>, CommandError> {
+        let mut asked = Vec::new();
+        for name in names {
+            let locked = state.lock.skills.get(name);
+            let wanted = match (state.manifest.skills.get(name), locked) {
+                (Some(wanted), _) => wanted.clone(),
+                (None, Some(locked)) => self.as_locked(locked)?,
+                (None, None) => return Err(ShelfError::NotInstalled(name.clone()).into()),
+            };
+            let offer = self.newest(name, &wanted)?;
+            if let Some(moved) = locked.and_then(|locked| self.moved(locked, &offer))
+                && !consent.accepts(&format!("tag:{}", moved.1))
+            {
+                let hint = format!("if the new commit is what you want: --accept tag:{}", moved.1);
+                return Err(CommandError::from(moved.0).hint(hint));
+            }
+            asked.push((name.clone(), offer, Why::Newer));
+        }
+        let mut ready = self.named(asked, state)?;
+        ready.retain(|ready| {
+            let locked = state.lock.skills.get(&ready.card.name);
+            locked.is_none_or(|locked| locked.integrity != ready.tree.integrity())
+        });
         Ok(ready)
     }
 
     /// The skill of this name, where `savoir.toml` says that it comes from.
-    pub(crate) fn newest(&self, name: &str, wanted: &Wanted) -> Result<Offer, CommandError> {
+    fn newest(&self, name: &str, wanted: &Wanted) -> Result<Offer, CommandError> {
         self.doing(&format!("looking for {name}"));
-        let source = self.source(wanted)?;
-        let mut offers = self.wait(self.fetcher.offers(&source))?;
-        if let Some(at) = offers.iter().position(|offer| offer.called() == name) {
-            return Ok(offers.swap_remove(at));
-        }
-        Err(CommandError::findings(format!("`{name}` is not where savoir.toml says")))
+        Ok(self.wait(updates::newest(&self.fetcher, self.shelf.root(), name, wanted))?)
     }
 
-    fn source(&self, wanted: &Wanted) -> Result<Source, SourceError> {
-        let root = self.shelf.root();
-        match wanted {
-            Wanted::Path(path) => Source::parse(&format!("path+{path}"), root),
-            Wanted::Git { url, at, path } => Ok(Source::Git(GitSource {
-                url: GitUrl::parse(url)?,
-                reference: match at {
-                    Revision::Default => None,
-                    Revision::Rev(commit) => Some(commit.clone()),
-                    Revision::Tag(name) => Some(format!("refs/tags/{name}")),
-                    Revision::Branch(name) => Some(format!("refs/heads/{name}")),
-                },
-                path: path.clone(),
-            })),
-            Wanted::Url { url, .. } => Source::parse(url, root),
-            Wanted::Version { range, .. } => Err(SourceError::Registry(range.to_string())),
+    /// Fetches skills that must be called so, and what they need.
+    fn named(
+        &self,
+        asked: Vec<(String, Offer, Why)>,
+        state: &State,
+    ) -> Result<Vec<Ready>, CommandError> {
+        let names: Vec<String> = asked.iter().map(|(name, ..)| name.clone()).collect();
+        let offers: Vec<(Offer, Why)> =
+            asked.into_iter().map(|(_, offer, why)| (offer, why)).collect();
+        let mut ready = self.arrive(&offers)?;
+        for (name, ready) in names.iter().zip(&ready) {
+            if ready.card.name != *name {
+                let (key, name) = (name.clone(), ready.card.name.clone());
+                return Err(ShelfError::Renamed { key, name }.into());
+            }
         }
+        for (offer, _) in &offers {
+            if lacks_needs(&ready, state) {
+                let around = self.around(&offer.place)?;
+                ready = self.with_needs(ready, &around, &state.lock)?;
+            }
+        }
+        self.done();
+        Ok(ready)
+    }
+
+    /// The skills that lie where a skill lies.
+    fn around(&self, place: &Place) -> Result<Vec<Offer>, CommandError> {
+        let source = match place {
+            Place::Git(git) => {
+                let Source::Git(source) = place.source() else { return Ok(Vec::new()) };
+                let path = git.path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+                Source::Git(GitSource { path, ..source })
+            }
+            Place::Path { path, inside } if inside.is_empty() => match path.parent() {
+                Some(folder) => Source::Folder(folder.to_owned()),
+                None => return Ok(Vec::new()),
+            },
+            place => place.source(),
+        };
+        Ok(self.wait(self.fetcher.offers(&source))?)
+    }
+
+    /// What a skill that only others need would be in `savoir.toml`.
+    fn as_locked(&self, locked: &LockedSkill) -> Result<Wanted, CommandError> {
+        let root = self.shelf.root();
+        Ok(wanted(&Place::parse(&locked.source.to_string(), root)?, root))
+    }
+
+    /// Whether a tag was moved since a skill was locked, and which.
+    fn moved(&self, locked: &LockedSkill, offer: &Offer) -> Option<(SourceError, String)> {
+        let old = Place::parse(&locked.source.to_string(), self.shelf.root()).ok()?;
+        let (Place::Git(old), Place::Git(new)) = (old, &offer.place) else { return None };
+        match (&old.reference, &new.reference) {
+            (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
+                if tag == now && old.commit != new.commit =>
+            {
+                let (url, tag) = (old.url, tag.clone());
+                let (locked, now) = (old.commit, TagNow::At(new.commit.clone()));
+                let told = tag.clone();
+                Some((SourceError::TagMoved { url, tag, locked, now }, told))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn lacks_needs(ready: &[Ready], state: &State) -> bool {
+    let known = |name: &str| {
+        state.lock.skills.contains_key(name) || ready.iter().any(|one| one.card.name == name)
+    };
+    ready.iter().flat_map(|ready| &ready.card.needs).any(|need| !known(&need.name))
+}
+
+impl From<NewestError> for CommandError {
+    fn from(error: NewestError) -> Self {
+        let (code, hint) = (error.code(), error.hint());
+        let failed = match error {
+            NewestError::Source(error) => Self::from(error),
+            error => Self::findings(error).named(code),
+        };
+        hint.into_iter().fold(failed, Self::hint)
     }
 }

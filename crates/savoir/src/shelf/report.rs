@@ -22,28 +22,33 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Prints what a plan did, and something more for programs.
+    /// Prints what plans did, one after the other, and something more for programs.
     pub(crate) fn print(
         self,
         door: &Door,
-        plan: &Plan,
+        plans: &[&Plan],
         mut more: serde_json::Map<String, Value>,
     ) -> Result<(), CommandError> {
+        let changes = || plans.iter().flat_map(|plan| plan.changes());
         if self.json {
-            let changes: Vec<Value> = plan.changes().iter().map(change).collect();
+            let grown = plans.iter().flat_map(|plan| plan.growth());
             more.insert("done".into(), self.done.into());
-            more.insert("changes".into(), changes.into());
-            more.insert("wants_more".into(), plan.growth().iter().map(growth).collect());
+            more.insert("changes".into(), changes().map(change).collect());
+            more.insert("wants_more".into(), grown.map(growth).collect());
             return output::json(&more);
         }
+        let nothing = plans.iter().all(|plan| plan.is_empty());
         let mut text = String::new();
-        for change in plan.changes().iter().filter(|change| !is_faithful(change)) {
+        if !self.done && !nothing {
+            text.push_str("nothing was changed; this is what would be done:\n");
+        }
+        for change in changes().filter(|change| !is_faithful(change)) {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}", output::harmless(&door.short(&change.to_string())));
             losses(change, &mut text);
         }
-        if plan.changes().is_empty() {
-            text.push_str(if plan.is_empty() { "nothing to do\n" } else { "done\n" });
+        if changes().next().is_none() {
+            text.push_str(if nothing { "nothing to do\n" } else { "done\n" });
         }
         output::text(&text)
     }

@@ -114,6 +114,8 @@ fn programs_get_json() {
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
     let refused = machine.run(&["install", "../elsewhere/pdf", "--json"]);
     assert_eq!((refused.code, &refused.json()["error"]["code"]), (3, &"experimental".into()));
+    let shown = machine.well(&["install", "../elsewhere/pdf", "--allow-experimental", "--dry-run"]);
+    assert!(shown.stdout.starts_with("nothing was changed"), "{shown}");
     let dry = ["install", "../elsewhere/pdf", "--json", "--allow-experimental", "--dry-run"];
     let told = machine.well(&dry).json();
     assert_eq!((&told["done"], machine.has("project/savoir.lock")), (&false.into(), false));
@@ -294,7 +296,11 @@ fn updates_merge_with_edits() {
     machine.sandbox.write(PDF, &edited);
     machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nfive and a half");
     let looked = machine.well(&["update"]);
-    assert!(looked.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{looked}");
+    assert_eq!(looked.stdout, "`pdf` could go from 1.0.0 to 1.1.0\n");
+    let listed = machine.well(&["list", "--long"]);
+    assert!(listed.stdout.contains("1.0.0 → 1.1.0"), "{listed}");
+    let status = machine.well(&["status"]);
+    assert!(status.stdout.contains("pdf (1.1.0)"), "{status}");
     assert_eq!(machine.read(PDF), edited, "looking changes nothing");
     let shown = machine.well(&["update", "pdf", "--diff"]);
     assert!(shown.stderr.contains("+five and a half"), "{shown}");
@@ -310,6 +316,60 @@ fn updates_merge_with_edits() {
     assert!(marked.contains("<<<<<<<") && marked.contains("one, by them"), "{marked}");
     machine.well(&["undo"]);
     assert_eq!(machine.read(PDF), edited);
+}
+
+#[test]
+fn what_others_need_is_updated_too() {
+    let machine = Machine::new();
+    let needs = "dependencies:\n  skills: [\"paper@^1.0\"]\n";
+    machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
+    machine.declared("elsewhere/s/paper", "1.0.0", "", "Fold it.");
+    machine.well(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
+    machine.declared("elsewhere/s/paper", "1.1.0", "", "Fold it twice.");
+    let updated = machine.well(&["update", "--all"]);
+    assert!(updated.stdout.contains("`paper` goes from 1.0.0 to 1.1.0"), "{updated}");
+    // A new version may need what was not needed before.
+    let more = "dependencies:\n  skills: [\"paper@^1.0\", \"ink@^1.0\"]\n";
+    machine.declared("elsewhere/s/pdf", "1.1.0", more, "Read it.");
+    machine.declared("elsewhere/s/ink", "1.0.0", "", "Spill it.");
+    let refused = machine.run(&["update", "pdf"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("`ink`"), "{refused}");
+}
+
+#[test]
+fn nobody_takes_the_place_of_another() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
+    let install = ["install", "../elsewhere/pdf", "../elsewhere/mail", "--allow-experimental"];
+    machine.well(&install);
+    let text = machine.read("elsewhere/mail/SKILL.md").replace("name: mail", "name: pdf");
+    machine.sandbox.write("elsewhere/mail/SKILL.md", text);
+    let refused = machine.run(&["update", "mail", "--yes"]);
+    assert_ne!(refused.code, 0, "{refused}");
+    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
+}
+
+#[test]
+fn a_skill_of_an_agent_is_adopted_and_not_installed() {
+    let machine = Machine::new();
+    machine.skill("project/.claude/skills/pdf", "1.0.0", "Read it.");
+    let before = machine.read(PDF);
+    let there = machine.run(&["install", "./.claude/skills/pdf", "--allow-experimental"]);
+    assert!(there.code == 2 && there.stderr.contains("savoir adopt pdf"), "{there}");
+    let looked = machine.well(&["adopt"]);
+    assert!(looked.stdout.contains("`pdf` 1.0.0 is adopted"), "{looked}");
+    assert!(!machine.has("project/savoir.lock"), "looking changes nothing");
+    machine.well(&["adopt", "pdf"]);
+    assert_eq!(machine.read(PDF), before);
+    machine.well(&["verify"]);
+    assert!(machine.well(&["list"]).stdout.contains("savoir"));
+    let again = machine.run(&["adopt", "pdf"]);
+    assert_eq!(again.code, 2, "{again}");
+    machine.well(&["undo"]);
+    assert!(!machine.has("project/savoir.lock"));
+    assert_eq!(machine.read(PDF), before);
 }
 
 #[test]

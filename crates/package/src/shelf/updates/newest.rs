@@ -114,7 +114,7 @@ async fn elsewhere(
 ) -> NewestError {
     let whole = Source::Git(GitSource { path: None, ..git.clone() });
     let Ok(offers) = fetcher.offers(&whole).await else { return error.into() };
-    let found = offers.into_iter().find(|offer| offer.name == name);
+    let found = offers.into_iter().find(|offer| offer.called() == name);
     match found.map(|offer| offer.place) {
         Some(Place::Git(place)) => NewestError::Moved {
             name: name.to_owned(),
@@ -197,7 +197,7 @@ pub(super) fn pick(name: &str, source: &Source, offers: Vec<Offer>) -> Result<Of
     let only = offers.len() == 1;
     let mut stranger = None;
     for offer in offers {
-        if offer.name == name {
+        if offer.called() == name {
             return Ok(offer);
         }
         if only || lies_there(&offer) {

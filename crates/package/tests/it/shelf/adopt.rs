@@ -18,7 +18,7 @@ use savoir_package::{
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 
-use super::bench::{self, Bench, asked, gaia, skill, with};
+use super::bench::{self, Bench, asked, skill, with};
 use crate::source::repository::Repository;
 
 const BODY: &str = "One.\n\nTwo.\n\nThree.\n";
@@ -353,7 +353,9 @@ async fn what_cannot_be_adopted_is_in_nobodys_way() {
     put(&bench, ".claude/skills/other-name", &skill("name", "1.0.0", BODY));
     bench.write(".claude/skills/broken/SKILL.md", "---\nname: [\n---\n");
     bench.write(".claude/skills/empty/README.md", "no skill");
-    put(&bench, ".claude/skills/search", &gaia("search", "1.0.0", &[], &[]));
+    let other = "---\nname: search\ndescription: Finds.\ninputs:\n  - name: what\n    type: text\n\
+                 ---\nFind {{what}}.\n";
+    bench.write(".claude/skills/search/SKILL.md", other);
     put(&bench, ".claude/skills/two", &skill("two", "1.0.0", BODY));
     put(&bench, ".roo/skills/two", &skill("two", "2.0.0", BODY));
     put(&bench, ".roo/skills/known", &skill("known", "1.0.0", BODY));

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn verify(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {
-    told(as_json, held_to_lock(whose, as_json))
+    told(as_json, || held_to_lock(whose, as_json))
 }
 
 fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {

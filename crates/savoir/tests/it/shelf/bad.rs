@@ -99,7 +99,8 @@ fn a_lock_does_not_bring_harmful_skills() {
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(machine.sandbox.path("home/.local")).expect("it was there");
     fails(&machine, &["sync"], 3, &["the scan blocks `pdf`"]);
-    machine.well(&["sync", "--allow-blocked", "pdf"]);
+    fails(&machine, &["sync", "--allow-blocked", "pdf"], 3, &["nobody vouches for `pdf`"]);
+    machine.well(&["sync", "--allow-blocked", "pdf", "--allow-experimental"]);
     assert!(machine.has(PDF));
 }
 
@@ -129,6 +130,36 @@ fn what_was_fetched_again_must_be_the_same() {
         .expect("it was there");
     fails(&machine, &["sync"], 3, &["`pdf` is not what the lock says"]);
     assert!(!machine.has(PDF));
+}
+
+#[test]
+fn a_revoked_key_is_noticed_by_sync() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.well(&["keys", "new", "ada"]);
+    machine.well(&["sign", "../elsewhere/pdf", "--key", "ada"]);
+    machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+    let keys = machine.well(&["verify", "../elsewhere/pdf", "--json"]).json();
+    let key = keys[0]["signatures"][0]["key_id"].as_str().expect("a key").to_owned();
+    machine.well(&["keys", "revoke", &key]);
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fails(&machine, &["sync"], 3, &["revoked"]);
+}
+
+#[test]
+fn links_do_not_lead_out_of_a_project() {
+    let machine = Machine::with_pdf();
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fs::create_dir_all(machine.sandbox.path("home/secret")).expect("a folder");
+    let link = machine.sandbox.path("project/.claude");
+    std::os::unix::fs::symlink("../home/secret", link).expect("a link");
+    let refused = machine.run(&["sync"]);
+    assert_ne!(refused.code, 0, "{refused}");
+    assert!(refused.stderr.contains("--follow-links"), "{refused}");
+    let left = fs::read_dir(machine.sandbox.path("home/secret")).expect("a folder").count();
+    assert_eq!(left, 0);
+    machine.well(&["sync", "--follow-links"]);
+    assert!(machine.has("home/secret/skills/pdf/SKILL.md"));
 }
 
 #[test]

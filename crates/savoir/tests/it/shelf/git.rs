@@ -51,7 +51,8 @@ fn a_branch_is_followed_and_the_lock_holds_the_commit() {
     // Whoever clones the project gets the commit of the lock.
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
-    machine.well(&["sync", "--frozen"]);
+    assert_eq!(machine.run(&["sync", "--frozen"]).code, 3, "this person never agreed to it");
+    machine.well(&["sync", "--frozen", "--allow-experimental"]);
     assert!(!machine.read(PDF).contains("four"));
     let updated = machine.well(&["update", "--all"]);
     assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
@@ -67,6 +68,8 @@ fn a_tag_that_moved_is_noticed() {
     machine.skill("elsewhere/repo/skills/pdf", "1.0.0", "Something else.");
     machine.commit("moved");
     machine.git(&["tag", "-f", "v1"]);
+    let update = machine.run(&["update", "pdf"]);
+    assert!(update.code == 3 && update.stderr.contains("--accept tag:v1"), "{update}");
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
     fs::remove_dir_all(machine.sandbox.path("home/.cache/savoir")).expect("it was there");
@@ -74,6 +77,22 @@ fn a_tag_that_moved_is_noticed() {
     assert!(moved.stderr.contains("the tag `v1`") && moved.stderr.contains("was moved"), "{moved}");
     assert_ne!(moved.code, 0, "{moved}");
     assert!(!machine.has(PDF));
+}
+
+#[test]
+fn another_tag_in_the_manifest_is_another_source() {
+    let (machine, url) = Machine::with_repository();
+    machine.git(&["tag", "v1"]);
+    machine.well(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
+    machine.skill("elsewhere/repo/skills/pdf", "2.0.0", "Something else.");
+    machine.commit("second");
+    machine.git(&["tag", "v2"]);
+    let manifest = machine.read("project/savoir.toml").replace("v1", "v2");
+    machine.sandbox.write("project/savoir.toml", manifest);
+    assert_eq!(machine.run(&["sync", "--frozen"]).code, 1);
+    machine.well(&["sync", "--allow-experimental"]);
+    assert!(machine.read(PDF).contains("Something else."));
+    machine.well(&["sync", "--frozen"]);
 }
 
 #[test]

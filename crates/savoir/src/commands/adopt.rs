@@ -1,0 +1,114 @@
+//! `savoir adopt`.
+
+use std::process::ExitCode;
+
+use savoir_package::{
+    agents::Scope,
+    ledger::{Entry, Origin},
+    scan::Verdict,
+    shelf::Found,
+};
+use serde_json::Map;
+
+use crate::{
+    error::CommandError,
+    installed::{Installed, unknown},
+    output,
+    shelf::{Door, Manner, Report, Whose, told},
+};
+
+/// Take skills that others installed under savoir.lock, without moving a byte of them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir adopt                           what could be adopted? nothing is changed
+  savoir adopt pdf
+  savoir adopt --all --global            everything of yours, however it came
+
+Skills of `npx skills`, `gh skill`, ClawHub and of people stay where they are, and so do the ledgers of
+these tools. Where the original can be found, your edits are known as edits, and updates merge into them.
+`savoir undo` takes it back.")]
+pub(crate) struct Args {
+    /// The names of the skills
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All skills that are not under a lock
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Ask nobody on the network where they came from
+    #[arg(long)]
+    offline: bool,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.manner.json, || adopt(args))
+}
+
+fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
+    let door = args.whose.open()?;
+    let installed = Installed::open(args.whose.project())?;
+    installed.warn();
+    let entries = entries(args, &door, &installed)?;
+    door.doing("looking at what lies there");
+    let fetcher = (!args.offline).then_some(&door.fetcher);
+    let found = door.wait(door.shelf.found(&entries, fetcher, &door.trust))?;
+    door.done();
+    found.iter().for_each(tell);
+    let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
+    let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;
+    Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The skills that are meant: of this shelf, and not under a lock.
+fn entries<'a>(
+    args: &Args,
+    door: &Door,
+    installed: &'a Installed,
+) -> Result<Vec<&'a Entry>, CommandError> {
+    let scope = if door.is_global() { Scope::User } else { Scope::Project };
+    let is_meant = |entry: &&Entry| {
+        !matches!(entry.recorded(), Some(Origin::Savoir { .. }))
+            && entry.places().iter().any(|place| place.scope() == scope)
+    };
+    if args.names.is_empty() {
+        return Ok(installed.ledger.entries().iter().filter(is_meant).collect());
+    }
+    let mut found = Vec::new();
+    for name in &args.names {
+        let named = installed.ledger.named(name);
+        if named.is_empty() {
+            return Err(unknown(name, installed));
+        }
+        let before = found.len();
+        found.extend(named.iter().filter(is_meant));
+        if found.len() == before {
+            let message =
+                format!("`{name}` is under a lock already, or is not one of these skills");
+            return Err(CommandError::input(message)
+                .named("nothing_to_adopt")
+                .hint(format!("savoir info {name} tells where it is; --global means your own")));
+        }
+    }
+    Ok(found)
+}
+
+/// Tells what a person should know of a skill that lies there already.
+fn tell(found: &Found) {
+    let Ok(ready) = found.ready() else { return };
+    let name = &found.name;
+    if let Some(why) = &found.untraced {
+        output::note(&format!("`{name}`: its original could not be found: {why}"));
+    }
+    if found.is_edited() {
+        output::note(&format!("`{name}` was edited since it was installed; the edits stay"));
+    }
+    if ready.report.verdict != Verdict::Allow {
+        let verdict = ready.report.verdict;
+        output::note(&format!("`{name}`: the scan says {verdict}; see savoir scan"));
+    }
+}
