@@ -64,6 +64,8 @@ Examples:
   savoir show my-skill                   see how a skill is read, and why
   savoir convert my-skill --to codex -o out/my-skill
   savoir new my-skill --dialect gaia     begin a skill
+  savoir install owner/repo --list       the skills of a repository, to choose from
+  savoir update                          is anything newer?
   savoir list                            every skill on this machine, however it came
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir approve my-skill                see what a skill may do, and agree to it

@@ -236,7 +236,7 @@ fn tell(page: &mut String, open: &Open<'_>) {
         field("may", &format!("{permission}{how}"));
     }
     if !ready.card.tools.is_empty() {
-        field("tools", &ready.card.tools.join(", "));
+        field("uses", &ready.card.tools.join(", "));
     }
     let findings: Vec<Finding> =
         ready.report.findings.iter().filter(|finding| is_shown(finding)).cloned().collect();

@@ -141,7 +141,7 @@ fn a_revoked_key_is_noticed_by_sync() {
     machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
     let keys = machine.well(&["verify", "../elsewhere/pdf", "--json"]).json();
     let key = keys[0]["signatures"][0]["key_id"].as_str().expect("a key").to_owned();
-    machine.well(&["keys", "revoke", &key]);
+    machine.well(&["keys", "revoke", &key, "--reason", "lost"]);
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     fails(&machine, &["sync"], 3, &["revoked"]);
 }
