@@ -16,6 +16,7 @@ use savoir_engine::{
     run::{Action, Answer, Call, Given, PythonTools, plan},
     subject::Subject,
 };
+use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
 
 fn main() {
@@ -24,7 +25,8 @@ fn main() {
     let file = folder.join("SKILL.md");
     let source = Source::from_bytes(std::fs::read(&file).unwrap()).unwrap();
     let reading = read(source, Folder::open(&folder).ok().as_ref());
-    let subject = Subject::new(&reading, &file, Some(&folder), Trust::User).unwrap();
+    let subject =
+        Subject::new(&reading, &file, Some(&folder), Trust::User, &TrustStore::default()).unwrap();
     let scratch = env::temp_dir().join(format!("savoir-bench-{}", std::process::id()));
     let ground = Ground::at(&folder, &scratch);
     let pairs = vec![("name".to_owned(), "Ada".to_owned())];

@@ -14,8 +14,9 @@ use sqlx::{
 use url::Url;
 
 use crate::{
-    Accounts, Knowledge, Leases, RateLimits, Sessions, Settings, StoreError, Usage, VectorSearch,
-    Workflows, accounts::Memory, knowledge::VectorCache, migrations::migrate, sql::sql,
+    Accounts, Knowledge, Leases, RateLimits, Sessions, Settings, Storage, StoreError, Usage,
+    VectorSearch, Workflows, accounts::Memory, knowledge::VectorCache, migrations::migrate,
+    registry::Registry, sql::sql,
 };
 
 /// How long a writer waits for another process, in milliseconds.
@@ -185,6 +186,11 @@ impl Database {
         Leases(self)
     }
 
+    /// Packages that many publish, whose bytes lie in a storage.
+    pub fn registry<'a>(&'a self, storage: &'a Storage) -> Registry<'a> {
+        Registry::new(self, storage)
+    }
+
     pub(crate) fn reader(&self) -> &AnyPool {
         &self.reader
     }
@@ -196,10 +202,14 @@ impl Database {
     /// Begins a transaction that writes. In SQLite it takes the lock at once: one that reads first
     /// and writes later would fail when another wrote in between.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        Ok(match self.kind {
-            Kind::Sqlite => self.writer.begin_with("BEGIN IMMEDIATE").await?,
-            Kind::Postgres => self.writer.begin().await?,
-        })
+        begin_whole(
+            self.writer.clone(),
+            match self.kind {
+                Kind::Sqlite => "BEGIN IMMEDIATE",
+                Kind::Postgres => "BEGIN",
+            },
+        )
+        .await
     }
 
     pub(crate) fn vectors(&self) -> VectorSearch {
@@ -212,6 +222,19 @@ impl Database {
 
     pub(crate) fn cache(&self) -> &VectorCache {
         &self.cache
+    }
+}
+
+/// Begins a transaction in a task of its own. Whoever asks may stop waiting at any moment, as a server
+/// does whose client went away: a connection that was just beginning would go back to the others with
+/// a transaction that nobody ends, and that holds its locks.
+pub(crate) async fn begin_whole(
+    pool: AnyPool,
+    statement: &'static str,
+) -> Result<Transaction<'static, Any>, StoreError> {
+    match tokio::spawn(async move { pool.begin_with(statement).await }).await {
+        Ok(begun) => Ok(begun?),
+        Err(error) => Err(StoreError::Setting(error.to_string())),
     }
 }
 

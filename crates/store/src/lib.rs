@@ -4,6 +4,7 @@
 //!   migrations done. Its rooms: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`],
 //!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`].
 //! - [`Storage`] keeps bytes under keys, in a folder or a bucket.
+//! - [`registry`] is packages that many publish and everybody reads, in both of them.
 //! - [`SkillFiles`] keeps skills as plain files, `skills/{name}/SKILL.md`.
 //!
 //! No state that matters lives in a process: several can share a database and a bucket.
@@ -19,6 +20,7 @@ mod leases;
 mod migrations;
 mod password;
 mod rate;
+pub mod registry;
 mod sessions;
 mod settings;
 mod skills;

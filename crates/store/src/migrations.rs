@@ -35,6 +35,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/0004_housekeeping.sql"),
         postgres: include_str!("../migrations/0004_housekeeping.sql"),
     },
+    Migration {
+        version: 5,
+        sqlite: include_str!("../migrations/sqlite/0005_registry.sql"),
+        postgres: include_str!("../migrations/postgres/0005_registry.sql"),
+    },
 ];
 
 impl Migration {

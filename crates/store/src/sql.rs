@@ -3,7 +3,7 @@
 //! One text serves both databases: `$1` placeholders, and only the types that both have.
 
 use sqlx::{
-    Any, Executor, Row as _,
+    Any, AnyConnection, AssertSqlSafe, Executor, Row as _,
     any::{AnyArguments, AnyRow},
     query::Query,
 };
@@ -16,6 +16,103 @@ pub(crate) struct Sql(Query<'static, Any, AnyArguments>);
 /// A statement whose text is known when the program is built.
 pub(crate) fn sql(text: &'static str) -> Sql {
     Sql(sqlx::query(text))
+}
+
+/// A statement that is put together from such texts. No value is ever a part of it.
+pub(crate) fn built(text: String) -> Sql {
+    Sql(sqlx::query(AssertSqlSafe(text)))
+}
+
+/// A statement that ends with a list of texts: `head` is `SELECT … WHERE column IN`.
+pub(crate) fn among(head: &str, texts: impl ExactSizeIterator<Item = String>) -> Sql {
+    let statement = built(format!("{head} {}", places(1, texts.len())));
+    texts.fold(statement, |statement, text| statement.text(&text))
+}
+
+/// A statement that grows with what is asked for.
+pub(crate) struct Growing {
+    text: String,
+    values: Vec<Value>,
+}
+
+impl Growing {
+    pub(crate) fn new(text: String) -> Self {
+        Self { text, values: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Where a value stands in the text.
+    pub(crate) fn place(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    /// Adds a condition such as `column >` with its value.
+    pub(crate) fn and(&mut self, condition: &str, value: Value) {
+        let place = self.place(value);
+        for text in [" AND ", condition, " ", &place] {
+            self.push(text);
+        }
+    }
+
+    pub(crate) fn into_statement(self) -> Sql {
+        self.values.into_iter().fold(built(self.text), Sql::value)
+    }
+}
+
+/// How many values a statement of many rows has at most. PostgreSQL would take twice as many; SQLite
+/// looks for each value among all others, and has no way to go that many rows would save.
+const MOST_VALUES: [(&str, usize); 2] = [("PostgreSQL", 32_000), ("SQLite", 200)];
+const MOST_ROWS: usize = 500;
+
+/// A value of a row that is one of many.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    MaybeText(Option<String>),
+    Number(i64),
+    MaybeNumber(Option<i64>),
+    Bytes(Vec<u8>),
+}
+
+/// Inserts rows, many in a statement: `head` is `INSERT INTO table (…)`, and `tail` may say what to
+/// do with those that are there. Returns how many were changed.
+pub(crate) async fn insert_rows(
+    connection: &mut AnyConnection,
+    head: &str,
+    rows: Vec<Vec<Value>>,
+    tail: &str,
+) -> Result<u64, StoreError> {
+    let backend = connection.backend_name();
+    let most = MOST_VALUES.iter().find(|(name, _)| *name == backend).map_or(200, |(_, most)| *most);
+    let mut rows = rows.into_iter().peekable();
+    let mut changed = 0;
+    while let Some(width) = rows.peek().map(|row| row.len().max(1)) {
+        let some: Vec<_> = rows.by_ref().take(MOST_ROWS.min(most / width).max(1)).collect();
+        let mut statement = built(format!("{head} VALUES {} {tail}", places(some.len(), width)));
+        for value in some.into_iter().flatten() {
+            statement = statement.value(value);
+        }
+        changed += statement.run(&mut *connection).await?;
+    }
+    Ok(changed)
+}
+
+/// `($1,$2),($3,$4)`
+fn places(rows: usize, width: usize) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(rows * width * 7);
+    for place in 1..=rows * width {
+        let before = if place % width == 1 || width == 1 { "(" } else { "," };
+        let between = if place > 1 && before == "(" { "," } else { "" };
+        let after = if place.is_multiple_of(width) { ")" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{between}{before}${place}{after}");
+    }
+    text
 }
 
 impl Sql {
@@ -50,6 +147,16 @@ impl Sql {
 
     pub(crate) fn bytes(self, value: &[u8]) -> Self {
         Self(self.0.bind(value.to_vec()))
+    }
+
+    pub(crate) fn value(self, value: Value) -> Self {
+        match value {
+            Value::Text(value) => self.text(&value),
+            Value::MaybeText(value) => self.maybe_text(value.as_deref()),
+            Value::Number(value) => self.number(value),
+            Value::MaybeNumber(value) => self.maybe_number(value),
+            Value::Bytes(value) => Self(self.0.bind(value)),
+        }
     }
 
     /// How many rows were changed.
@@ -133,4 +240,15 @@ pub(crate) fn new_id() -> String {
 /// What stands where one of a few words should.
 pub(crate) fn damaged(what: &str, found: &str) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), message: format!("`{found}` is unknown") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn places_of_many_rows() {
+        assert_eq!(places(2, 3), "($1,$2,$3),($4,$5,$6)");
+        assert_eq!(places(3, 1), "($1),($2),($3)");
+    }
 }

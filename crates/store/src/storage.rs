@@ -10,7 +10,7 @@ use bytes::Bytes;
 pub(crate) use bucket::Bucket;
 pub(crate) use folder::{WORK_PREFIX, file_error, on_a_thread, sync_folder, write_whole};
 
-use crate::{SkillFiles, StoreError};
+use crate::{SkillFiles, StoreError, Time};
 use folder::Folder;
 
 /// A place for bytes. Cloning shares it.
@@ -86,6 +86,15 @@ impl Storage {
         }
     }
 
+    /// Keeps bytes unless something is there; false if so. Of several at once, one is true.
+    pub async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.put_if_absent(key, bytes).await,
+            Place::Bucket(bucket) => bucket.put_if_absent(key, bytes).await,
+        }
+    }
+
     /// The bytes of a key.
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         check(key)?;
@@ -117,6 +126,27 @@ impl Storage {
         };
         keys.sort_unstable();
         Ok(keys)
+    }
+
+    /// The names of the folders below a prefix.
+    pub(crate) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        check(prefix)?;
+        match &self.place {
+            Place::Folder(folder) => folder.folders(prefix).await,
+            Place::Bucket(bucket) => bucket.folders(prefix).await,
+        }
+    }
+
+    /// The keys below a prefix with the times of their last changes, in any order.
+    pub(crate) async fn list_with_times(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, Time)>, StoreError> {
+        check(prefix)?;
+        match &self.place {
+            Place::Folder(folder) => folder.list_with_times(prefix).await,
+            Place::Bucket(bucket) => bucket.list_with_times(prefix).await,
+        }
     }
 
     /// The skills that lie here.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{
-    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, RetryConfig,
+    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut},
     path::Path,
 };
 use url::Url;
 
-use crate::StoreError;
+use crate::{StoreError, Time};
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -109,6 +109,14 @@ impl Bucket {
             .map_err(|error| self.failed(key, &error))
     }
 
+    pub(crate) async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
+        match self.store.put_opts(&self.path(key)?, bytes.into(), PutMode::Create.into()).await {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(self.failed(key, &error)),
+        }
+    }
+
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let found = match self.store.get(&self.path(key)?).await {
             Ok(found) => found,
@@ -131,6 +139,25 @@ impl Bucket {
             .iter()
             .filter_map(|object| self.key(&object.location))
             .map(ToOwned::to_owned)
+            .collect())
+    }
+
+    pub(crate) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let found = self.store.list_with_delimiter(Some(&self.path(prefix)?)).await;
+        let found = found.map_err(|error| self.failed(prefix, &error))?;
+        let name = |path: &Path| path.filename().map(ToOwned::to_owned);
+        Ok(found.common_prefixes.iter().filter_map(name).collect())
+    }
+
+    pub(crate) async fn list_with_times(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, Time)>, StoreError> {
+        let objects = self.objects(prefix).await?;
+        let time = |object: &ObjectMeta| Time::from_micros(object.last_modified.timestamp_micros());
+        Ok(objects
+            .iter()
+            .filter_map(|object| Some((self.key(&object.location)?.to_owned(), time(object))))
             .collect())
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::StoreError;
+use crate::{StoreError, Time};
 
 /// How the names of files begin that are still being written.
 pub(crate) const WORK_PREFIX: &str = ".tmp-";
@@ -39,7 +39,25 @@ impl Folder {
 
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let path = self.0.join(key);
-        on_a_thread(move || put(&path, &bytes).map_err(|error| file_error(&path, &error))).await
+        on_a_thread(move || {
+            put(&path, &bytes, Presence::Any).map_err(|error| file_error(&path, &error))
+        })
+        .await
+    }
+
+    pub(crate) async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || {
+            if path.exists() {
+                return Ok(false);
+            }
+            match put(&path, &bytes, Presence::Absent) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(file_error(&path, &error)),
+            }
+        })
+        .await
     }
 
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
@@ -75,6 +93,42 @@ impl Folder {
         })
         .await
     }
+
+    pub(crate) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let path = self.0.join(prefix);
+        on_a_thread(move || match fs::read_dir(&path).and_then(folders) {
+            Ok(names) => Ok(names),
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
+            Err(error) => Err(file_error(&path, &error)),
+        })
+        .await
+    }
+
+    pub(crate) async fn list_with_times(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, Time)>, StoreError> {
+        let (root, keys) = (self.0.clone(), self.list(prefix).await?);
+        on_a_thread(move || {
+            let time = |key: &String| {
+                match fs::metadata(root.join(key)).and_then(|metadata| metadata.modified()) {
+                    Ok(time) => Ok(Some((key.clone(), Time::from(time)))),
+                    // Someone removed it in between.
+                    Err(error) if is_absent(&error) => Ok(None),
+                    Err(error) => Err(file_error(&root.join(key), &error)),
+                }
+            };
+            keys.iter().filter_map(|key| time(key).transpose()).collect()
+        })
+        .await
+    }
+}
+
+/// What may be there before a file is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Any,
+    Absent,
 }
 
 /// Runs what waits for the disk beside the threads that must not wait.
@@ -97,6 +151,15 @@ pub(crate) fn write_whole(
     bytes: &[u8],
     permissions: Option<fs::Permissions>,
 ) -> io::Result<()> {
+    write_where(path, bytes, permissions, Presence::Any)
+}
+
+fn write_where(
+    path: &Path,
+    bytes: &[u8],
+    permissions: Option<fs::Permissions>,
+    presence: Presence,
+) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(folder)?;
     file.write_all(bytes)?;
@@ -106,7 +169,11 @@ pub(crate) fn write_whole(
     // The clock of the file system stands still for milliseconds: two files would be equally new.
     file.as_file().set_modified(SystemTime::now())?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    match presence {
+        Presence::Any => file.persist(path),
+        Presence::Absent => file.persist_noclobber(path),
+    }
+    .map_err(|error| error.error)?;
     sync_folder(folder);
     Ok(())
 }
@@ -120,13 +187,13 @@ pub(crate) fn sync_folder(folder: &Path) {
     }
 }
 
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn put(path: &Path, bytes: &[u8], presence: Presence) -> io::Result<()> {
     let mut tries = 0;
     loop {
         if let Some(folder) = path.parent() {
             make_private(folder)?;
         }
-        match write_whole(path, bytes, None) {
+        match write_where(path, bytes, None, presence) {
             // Someone removed the empty folder in between.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 10 => tries += 1,
             result => return result,
@@ -153,6 +220,17 @@ fn remove_empty_parents(path: &Path, root: &Path) {
         }
         folder = path.parent();
     }
+}
+
+fn folders(entries: fs::ReadDir) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.extend(entry.file_name().into_string().ok());
+        }
+    }
+    Ok(names)
 }
 
 /// Finds files, but follows no links.

@@ -32,7 +32,7 @@ impl Place {
 }
 
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
-fn server(variable: &str, what: &str) -> Option<String> {
+pub(crate) fn server(variable: &str, what: &str) -> Option<String> {
     let found = std::env::var(variable).ok().filter(|value| !value.is_empty());
     if found.is_none() {
         eprintln!("=== SKIPPED: {what}, since {variable} is not set ===");
@@ -116,7 +116,7 @@ pub(crate) fn s3(url: &str, server: &str) -> Storage {
     .unwrap()
 }
 
-fn http(server: &str, request: &str) {
+pub(crate) fn http(server: &str, request: &str) {
     let address = server.strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let head = format!(

@@ -9,6 +9,7 @@ mod files;
 mod harness;
 mod knowledge;
 mod password;
+mod registry;
 mod search;
 mod sessions;
 mod shared;

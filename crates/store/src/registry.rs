@@ -1,0 +1,125 @@
+//! The registry: packages that many publish and everybody reads.
+//!
+//! - [`PackageName`] is `web-search` in the default namespace or `acme/web-search` in another one;
+//!   a [`Holding`] is what people own together, with members and keys.
+//! - [`Actor`] is who does something. Each function that changes something decides whether they may,
+//!   in the transaction that does it.
+//! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. What
+//!   was published never changes, and its number is never given to something else.
+//! - [`Registry::index`], [`Registry::package`], [`Registry::version`], [`Registry::newest`] and
+//!   [`Registry::list`] read. All of them look at an index of the database, and nothing is counted.
+//! - [`Registry::changes`] is every change in order, for those who keep an index of their own;
+//!   [`Registry::audit`] is the same log for people.
+//! - [`Registry::export`] and [`Registry::import`] move everything.
+//!
+//! Whoever locks rows takes them in this order: namespace, keys, packages by name, claims of blobs,
+//! and the counter of the log at last.
+
+mod actor;
+mod blobs;
+mod change;
+mod downloads;
+mod error;
+mod export;
+mod facts;
+mod import;
+mod index;
+mod keys;
+mod list;
+mod log;
+mod name;
+mod order;
+mod people;
+mod publish;
+mod read;
+mod record;
+
+use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+
+pub use actor::{Actor, Grant, Right};
+pub use downloads::DownloadCounter;
+pub use error::RegistryError;
+pub use export::Export;
+pub use facts::{
+    Facts, FileFact, NewSignature, PackageVersion, ScanResult, ScanVerdict, Signature,
+    SignatureState, Signer,
+};
+pub use import::{Import, Imported};
+pub use index::IndexLine;
+pub use keys::{NewKey, RegistryKey};
+pub use list::{Cursor, Filter, Order, Page, Summary};
+pub use log::{Act, AuditEntry, AuditFilter, Change};
+pub use name::{Holding, Namespace, PackageName};
+pub use people::{Member, TeamRole};
+pub use publish::{NewVersion, Published};
+pub use read::{IndexText, Package, VersionSummary};
+pub use record::{
+    KeyRecord, LogRecord, MemberRecord, PackageRecord, PrefixRecord, Record, SignatureRecord,
+    VersionRecord,
+};
+
+use crate::{Database, Kind, Storage, StoreError, sql::Sql};
+
+/// The registry of a database and a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Registry<'a> {
+    database: &'a Database,
+    storage: &'a Storage,
+}
+
+impl<'a> Registry<'a> {
+    pub(crate) fn new(database: &'a Database, storage: &'a Storage) -> Self {
+        Self { database, storage }
+    }
+
+    fn reader(&self) -> &AnyPool {
+        self.database.reader()
+    }
+
+    async fn begin(&self) -> Result<Work, StoreError> {
+        Ok(Work { transaction: self.database.begin().await?, kind: self.database.kind() })
+    }
+}
+
+/// A transaction that changes the registry.
+struct Work {
+    transaction: Transaction<'static, Any>,
+    kind: Kind,
+}
+
+impl Work {
+    fn connection(&mut self) -> &mut AnyConnection {
+        &mut self.transaction
+    }
+
+    async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.transaction.commit().await?)
+    }
+
+    /// A statement that locks the rows that it reads. In SQLite a transaction has locked everything.
+    fn locking(&self, text: &'static str, lock: Lock) -> Sql {
+        match self.kind {
+            Kind::Sqlite => crate::sql::sql(text),
+            Kind::Postgres => crate::sql::built(format!("{text} {}", lock.as_str())),
+        }
+    }
+}
+
+/// How rows are locked.
+#[derive(Clone, Copy)]
+enum Lock {
+    /// So that others can lock them so, but not change them.
+    Share,
+    /// So that nobody else can lock them.
+    Alone,
+}
+
+impl Lock {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Share => "FOR SHARE",
+            // Rows that refer to this one can be added nevertheless.
+            Self::Alone => "FOR NO KEY UPDATE",
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What can change after a version was published: never its bytes.
+
+use savoir_skill::permission::Tier;
+use semver::Version;
+use serde_json::json;
+
+use super::{
+    Actor, PackageName, Registry, RegistryError, Right, ScanResult, Work,
+    facts::read_version,
+    index::renew,
+    keys::earn,
+    log::{Act, Deed, note},
+    order::sort_key,
+    people::must_publish,
+};
+use crate::{Time, sql::sql};
+
+const LONGEST_MESSAGE: usize = 4096;
+
+fn check(message: Option<&str>) -> Result<(), RegistryError> {
+    if message.is_some_and(|message| message.len() > LONGEST_MESSAGE) {
+        let message = format!("it has more than {LONGEST_MESSAGE} bytes");
+        return Err(RegistryError::Invalid { what: "the message", message });
+    }
+    Ok(())
+}
+
+impl Work {
+    /// Refuses a version that is not there, or was withdrawn.
+    pub(super) async fn must_be_live(
+        &mut self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<(), RegistryError> {
+        let row = sql("SELECT withdrawn_at, withdrawn_why, version FROM versions
+             WHERE package = $1 AND sort_key = $2")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .optional(self.connection())
+        .await?;
+        match row {
+            None => Err(RegistryError::no_version(package, version)),
+            Some(row) if row.maybe_number(0)?.is_some() => Err(RegistryError::Withdrawn {
+                package: package.clone(),
+                version: read_version(&row.text(2)?)?,
+                why: row.maybe_text(1)?.unwrap_or_default(),
+            }),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Ends a change of a package.
+    pub(super) async fn done(
+        mut self,
+        actor: &Actor,
+        package: &PackageName,
+        deed: Deed,
+    ) -> Result<(), RegistryError> {
+        let now = Time::now();
+        renew(self.connection(), package, now).await?;
+        note(self.connection(), actor, now, vec![deed]).await?;
+        Ok(self.commit().await?)
+    }
+}
+
+impl Registry<'_> {
+    /// Begins what those do who publish.
+    async fn as_publisher(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+    ) -> Result<Work, RegistryError> {
+        actor.must_have(Right::Yank, Some(&package.holding()))?;
+        let mut work = self.begin().await?;
+        work.lock_package(package).await?;
+        must_publish(work.connection(), actor, package).await?;
+        Ok(work)
+    }
+
+    /// Leaves a version only to those who have it already; false if it was so.
+    pub async fn yank(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+        why: Option<&str>,
+    ) -> Result<bool, RegistryError> {
+        check(why)?;
+        let mut work = self.as_publisher(actor, package).await?;
+        work.must_be_live(package, version).await?;
+        let changed = sql("UPDATE versions SET yanked_at = $3, yanked_why = $4
+             WHERE package = $1 AND sort_key = $2 AND yanked_at IS NULL")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .time(Time::now())
+        .maybe_text(why)
+        .run(work.connection())
+        .await?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        let deed = Deed::new(Act::Yanked).version(package, version).details(json!({"why": why}));
+        work.done(actor, package, deed).await?;
+        Ok(true)
+    }
+
+    /// Gives a version to everybody again; false if it was so.
+    pub async fn unyank(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<bool, RegistryError> {
+        let mut work = self.as_publisher(actor, package).await?;
+        work.must_be_live(package, version).await?;
+        let changed = sql("UPDATE versions SET yanked_at = NULL, yanked_why = NULL
+             WHERE package = $1 AND sort_key = $2 AND yanked_at IS NOT NULL")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .run(work.connection())
+        .await?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        let deed = Deed::new(Act::Unyanked).version(package, version);
+        work.done(actor, package, deed).await?;
+        Ok(true)
+    }
+
+    /// Says what users of a version should know, or of all versions; `None` takes it back.
+    pub async fn deprecate(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: Option<&Version>,
+        message: Option<&str>,
+    ) -> Result<(), RegistryError> {
+        check(message)?;
+        let mut work = self.as_publisher(actor, package).await?;
+        let deed = if let Some(version) = version {
+            work.must_be_live(package, version).await?;
+            sql("UPDATE versions SET deprecated = $3 WHERE package = $1 AND sort_key = $2")
+                .text(&package.id())
+                .bytes(&sort_key(version))
+                .maybe_text(message)
+                .run(work.connection())
+                .await?;
+            Deed::new(Act::Deprecated).version(package, version)
+        } else {
+            sql("UPDATE packages SET deprecated = $2 WHERE id = $1")
+                .text(&package.id())
+                .maybe_text(message)
+                .run(work.connection())
+                .await?;
+            Deed::new(Act::Deprecated).package(package)
+        };
+        work.done(actor, package, deed.details(json!({"message": message}))).await
+    }
+
+    /// Takes a version away, with what is known of it. Its number stays taken for ever; its bytes are
+    /// swept away later. For administrators: others yank.
+    pub async fn withdraw(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+        why: &str,
+    ) -> Result<(), RegistryError> {
+        check(Some(why))?;
+        actor.must_be_admin()?;
+        let mut work = self.as_publisher(actor, package).await?;
+        work.must_be_live(package, version).await?;
+        let (id, key) = (package.id(), sort_key(version));
+        sql(
+            "UPDATE versions SET withdrawn_at = $3, withdrawn_why = $4, facts = '{}', entry = '{}',
+                scan = NULL, integrity = '', sha256 = '', skill_md = ''
+             WHERE package = $1 AND sort_key = $2",
+        )
+        .text(&id)
+        .bytes(&key)
+        .time(Time::now())
+        .text(why)
+        .run(work.connection())
+        .await?;
+        sql("DELETE FROM signatures WHERE package = $1 AND sort_key = $2")
+            .text(&id)
+            .bytes(&key)
+            .run(work.connection())
+            .await?;
+        let deed = Deed::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
+        work.done(actor, package, deed).await
+    }
+
+    /// Keeps what a scan found, and tells what tier the version has now. For administrators, and for
+    /// the registry's own scanner.
+    pub async fn set_scan(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+        scan: &ScanResult,
+    ) -> Result<Tier, RegistryError> {
+        actor.must_be_admin()?;
+        let mut work = self.begin().await?;
+        work.lock_package(package).await?;
+        work.must_be_live(package, version).await?;
+        let (id, key) = (package.id(), sort_key(version));
+        sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5
+             WHERE package = $1 AND sort_key = $2")
+        .text(&id)
+        .bytes(&key)
+        .text(scan.verdict.as_str())
+        .text(&scan.report.to_string())
+        .time(Time::now())
+        .run(work.connection())
+        .await?;
+        let (before, tier) = earn(work.connection(), &id, &key).await?;
+        let details = json!({
+            "verdict": scan.verdict.as_str(),
+            "before": before.as_str(), "attested": tier.as_str(),
+        });
+        let deed = Deed::new(Act::Scanned).version(package, version).details(details);
+        work.done(actor, package, deed).await?;
+        Ok(tier)
+    }
+
+    /// The versions that were published and not scanned yet, by package, at most `limit`.
+    pub async fn unscanned(
+        &self,
+        limit: u64,
+    ) -> Result<Vec<(PackageName, Version)>, RegistryError> {
+        let rows = sql("SELECT package, version FROM versions
+             WHERE verdict IS NULL AND withdrawn_at IS NULL
+             ORDER BY package, sort_key LIMIT $1")
+        .count(limit.min(1000))
+        .all(self.reader())
+        .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            found.push((super::facts::read_name(&row.text(0)?)?, read_version(&row.text(1)?)?));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,156 @@
+//! Why the registry refuses.
+
+use semver::Version;
+use thiserror::Error;
+
+use super::{Holding, PackageName, Right};
+use crate::StoreError;
+
+/// Why the registry refuses.
+#[derive(Debug, Error)]
+pub enum RegistryError {
+    /// A name that cannot be used.
+    #[error("`{}` cannot be used: {message}", name.escape_debug())]
+    Name {
+        /// As it was given.
+        name: String,
+        /// Why not.
+        message: String,
+    },
+    /// Something else that cannot be used.
+    #[error("{what} cannot be used: {message}")]
+    Invalid {
+        /// Which thing.
+        what: &'static str,
+        /// Why not, and what would do.
+        message: String,
+    },
+    /// Nobody acts who has an account.
+    #[error("this needs an account; log in, or use a token")]
+    NobodyActs,
+    /// The token may not do this, or not there.
+    #[error("this token lacks the scope {}", wanted(*right, place.as_ref()))]
+    MissingScope {
+        /// What it would need.
+        right: Right,
+        /// Where.
+        place: Option<Holding>,
+    },
+    /// It belongs to others.
+    #[error("`{holding}` belongs to others; ask one of its owners to add you")]
+    NotMember {
+        /// What belongs to others.
+        holding: Holding,
+    },
+    /// One who publishes there wants to do what owners do.
+    #[error("only an owner of `{holding}` may do this")]
+    NotOwner {
+        /// What they own.
+        holding: Holding,
+    },
+    /// Only an administrator of the registry may do this.
+    #[error("only an administrator of the registry may do this")]
+    NotAdmin,
+    /// Names that begin so are not for everybody.
+    #[error("names that begin with `{prefix}` are reserved; ask an administrator of the registry")]
+    Reserved {
+        /// How they begin.
+        prefix: &'static str,
+    },
+    /// The version was published before; its bytes never change.
+    #[error(
+        "{package} {version} was published before, and never changes; publish a higher version"
+    )]
+    VersionExists {
+        /// Of which package.
+        package: PackageName,
+        /// As it was published, which may differ in build metadata.
+        version: Version,
+        /// The SHA-256 of its artefact: whoever tries again learns that the first try did it.
+        sha256: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {what}")]
+    NotFound {
+        /// Which one.
+        what: String,
+    },
+    /// The version was there, and was taken away.
+    #[error("{package} {version} was withdrawn: {why}")]
+    Withdrawn {
+        /// Of which package.
+        package: PackageName,
+        /// Which one.
+        version: Version,
+        /// As the one who did it put it.
+        why: String,
+    },
+    /// There is such a thing already.
+    #[error("there is {what} already")]
+    Exists {
+        /// Which one.
+        what: String,
+    },
+    /// The key was revoked, for good.
+    #[error("the key {key_id} of `{holding}` was revoked; use another one")]
+    KeyRevoked {
+        /// What it signed for.
+        holding: Holding,
+        /// Which one.
+        key_id: String,
+    },
+    /// Nobody would be left who may change it.
+    #[error("`{holding}` would have no owner; make somebody else one first")]
+    LastOwner {
+        /// What would have none.
+        holding: Holding,
+    },
+    /// Publishing took so long that its files may be gone again.
+    #[error("publishing took too long; try again")]
+    TooSlow,
+    /// The database or the storage failed. Nothing was done.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RegistryError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Name { .. } => "invalid_name",
+            Self::Invalid { .. } => "invalid_request",
+            Self::NobodyActs => "unauthorized",
+            Self::MissingScope { .. } => "missing_scope",
+            Self::NotMember { .. } => "not_member",
+            Self::NotOwner { .. } => "not_owner",
+            Self::NotAdmin => "not_admin",
+            Self::Reserved { .. } => "reserved_prefix",
+            Self::VersionExists { .. } => "version_exists",
+            Self::NotFound { .. } => "not_found",
+            Self::Withdrawn { .. } => "withdrawn",
+            Self::Exists { .. } => "exists",
+            Self::KeyRevoked { .. } => "key_revoked",
+            Self::LastOwner { .. } => "last_owner",
+            Self::TooSlow => "too_slow",
+            Self::Store(_) => "store_failed",
+        }
+    }
+
+    pub(super) fn no_package(package: &PackageName) -> Self {
+        Self::NotFound { what: format!("package {package}") }
+    }
+
+    pub(super) fn no_version(package: &PackageName, version: &Version) -> Self {
+        Self::NotFound { what: format!("version {version} of {package}") }
+    }
+}
+
+impl From<sqlx::Error> for RegistryError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+fn wanted(right: Right, place: Option<&Holding>) -> String {
+    place.map_or_else(|| right.to_string(), |place| format!("{right} or {right}:{place}"))
+}

@@ -1,0 +1,357 @@
+//! Everything that the registry knows, as it was at one moment.
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+use sqlx::{Any, AnyConnection, Transaction};
+
+use super::{
+    Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
+    ScanVerdict, SignatureRecord, VersionRecord,
+    facts::{read_name, read_tier},
+    record::LogRecord,
+};
+use crate::{
+    Kind, StoreError,
+    database::begin_whole,
+    sql::{Row, damaged, sql},
+};
+
+const PAGE: u64 = 500;
+
+/// An export that is under way. What changes meanwhile is not in it.
+#[derive(Debug)]
+pub struct Export {
+    transaction: Transaction<'static, Any>,
+    stage: Stage,
+    /// After what the next page of the stage begins.
+    text: String,
+    number: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Accounts,
+    Namespaces,
+    Members,
+    Prefixes,
+    Keys,
+    Packages,
+    Log,
+    Done,
+}
+
+impl Stage {
+    fn next(self) -> Self {
+        match self {
+            Self::Accounts => Self::Namespaces,
+            Self::Namespaces => Self::Members,
+            Self::Members => Self::Prefixes,
+            Self::Prefixes => Self::Keys,
+            Self::Keys => Self::Packages,
+            Self::Packages => Self::Log,
+            Self::Log | Self::Done => Self::Done,
+        }
+    }
+}
+
+impl Registry<'_> {
+    /// Begins to export everything but the bytes, which lie in the storage under their digests.
+    pub async fn export(&self) -> Result<Export, StoreError> {
+        let begin = match self.database.kind() {
+            Kind::Sqlite => "BEGIN",
+            Kind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        let transaction = begin_whole(self.reader().clone(), begin).await?;
+        let (text, number) = (String::new(), i64::MIN);
+        Ok(Export { transaction, stage: Stage::Accounts, text, number })
+    }
+}
+
+impl Export {
+    /// Some more records; none at the end.
+    pub async fn next_page(&mut self) -> Result<Vec<Record>, StoreError> {
+        while self.stage != Stage::Done {
+            let records = match self.stage {
+                Stage::Accounts => self.accounts().await?,
+                Stage::Namespaces => self.namespaces().await?,
+                Stage::Members => self.members().await?,
+                Stage::Prefixes => self.prefixes().await?,
+                Stage::Keys => self.keys().await?,
+                Stage::Packages => self.packages().await?,
+                Stage::Log => self.log().await?,
+                Stage::Done => Vec::new(),
+            };
+            if !records.is_empty() {
+                return Ok(records);
+            }
+            (self.stage, self.text, self.number) = (self.stage.next(), String::new(), i64::MIN);
+        }
+        Ok(Vec::new())
+    }
+
+    async fn accounts(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT id, email FROM users
+             WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2")
+        .number(self.number)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        if let Some(last) = rows.last() {
+            self.number = last.number(0)?;
+        }
+        let account = |row: &Row| Ok(Record::Account { id: row.number(0)?, email: row.text(1)? });
+        rows.iter().map(account).collect()
+    }
+
+    async fn namespaces(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT name, created_by, created_at FROM namespaces
+             WHERE name > $1 ORDER BY name LIMIT $2")
+        .text(&self.text)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        if let Some(last) = rows.last() {
+            self.text = last.text(0)?;
+        }
+        let namespace = |row: &Row| {
+            Ok(Record::Namespace {
+                name: row.text(0)?,
+                created_by: row.maybe_number(1)?,
+                created_at: row.number(2)?,
+            })
+        };
+        rows.iter().map(namespace).collect()
+    }
+
+    async fn members(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT holding, user_id, role, added_by, added_at FROM members
+             WHERE (holding, user_id) > ($1, $2) ORDER BY holding, user_id LIMIT $3")
+        .text(&self.text)
+        .number(self.number)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        if let Some(last) = rows.last() {
+            (self.text, self.number) = (last.text(0)?, last.number(1)?);
+        }
+        let member = |row: &Row| {
+            Ok(Record::Member(MemberRecord {
+                holding: row.text(0)?,
+                user_id: row.number(1)?,
+                role: row.text(2)?,
+                added_by: row.maybe_number(3)?,
+                added_at: row.number(4)?,
+            }))
+        };
+        rows.iter().map(member).collect()
+    }
+
+    /// All at once: they are few.
+    async fn prefixes(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT user_id, prefix, added_by, added_at FROM prefix_grants
+             WHERE user_id > $1 ORDER BY user_id, prefix")
+        .number(self.number)
+        .all(&mut *self.transaction)
+        .await?;
+        self.number = i64::MAX;
+        let prefix = |row: &Row| {
+            Ok(Record::Prefix(PrefixRecord {
+                user_id: row.number(0)?,
+                prefix: row.text(1)?,
+                added_by: row.maybe_number(2)?,
+                added_at: row.number(3)?,
+            }))
+        };
+        rows.iter().map(prefix).collect()
+    }
+
+    async fn keys(&mut self) -> Result<Vec<Record>, StoreError> {
+        // What one holding has is few, so that a page ends with one.
+        let rows = sql("SELECT holding, key_id, public_key, label, account, added_by, added_at,
+                revoked_at, revoked_why
+             FROM registry_keys WHERE holding IN
+                (SELECT DISTINCT holding FROM registry_keys WHERE holding > $1
+                 ORDER BY holding LIMIT $2)
+             ORDER BY holding, key_id")
+        .text(&self.text)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        if let Some(last) = rows.last() {
+            self.text = last.text(0)?;
+        }
+        rows.iter().map(|row| key(row).map(Record::Key)).collect()
+    }
+
+    async fn packages(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT id, created_by, created_at, updated_at, deprecated FROM packages
+             WHERE id > $1 ORDER BY id LIMIT $2")
+        .text(&self.text)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(Vec::new()) };
+        let range = (std::mem::replace(&mut self.text, last.text(0)?), last.text(0)?);
+        let mut versions = versions(&mut self.transaction, &range).await?;
+        let mut records = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let id = row.text(0)?;
+            records.push(Record::Package(Box::new(PackageRecord {
+                name: read_name(&id)?,
+                created_by: row.maybe_number(1)?,
+                created_at: row.number(2)?,
+                updated_at: row.number(3)?,
+                deprecated: row.maybe_text(4)?,
+                versions: versions.remove(&id).unwrap_or_default(),
+            })));
+        }
+        Ok(records)
+    }
+
+    async fn log(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows =
+            sql("SELECT seq, done_at, account, token, act, holding, package, version, details
+             FROM registry_log WHERE seq > $1 ORDER BY seq LIMIT $2")
+            .number(self.number)
+            .count(PAGE)
+            .all(&mut *self.transaction)
+            .await?;
+        if let Some(last) = rows.last() {
+            self.number = last.number(0)?;
+        }
+        rows.iter().map(|row| entry(row).map(Record::Log)).collect()
+    }
+}
+
+fn key(row: &Row) -> Result<KeyRecord, StoreError> {
+    Ok(KeyRecord {
+        holding: row.text(0)?,
+        key_id: row.text(1)?,
+        public_key: row.text(2)?,
+        label: row.text(3)?,
+        account: row.maybe_number(4)?,
+        added_by: row.maybe_number(5)?,
+        added_at: row.number(6)?,
+        revoked_at: row.maybe_number(7)?,
+        revoked_why: row.maybe_text(8)?,
+    })
+}
+
+fn entry(row: &Row) -> Result<LogRecord, StoreError> {
+    Ok(LogRecord {
+        seq: row.number(0)?,
+        done_at: row.number(1)?,
+        account: row.maybe_number(2)?,
+        token: row.maybe_text(3)?,
+        act: row.text(4)?,
+        holding: row.maybe_text(5)?,
+        package: row.maybe_text(6)?,
+        version: row.maybe_text(7)?,
+        details: row.text(8)?,
+    })
+}
+
+/// The versions of the packages after the first name and up to the second, with all that is theirs.
+async fn versions(
+    connection: &mut AnyConnection,
+    range: &(String, String),
+) -> Result<HashMap<String, Vec<VersionRecord>>, StoreError> {
+    let mut signatures = signatures(&mut *connection, range).await?;
+    let downloads = downloads(&mut *connection, range).await?;
+    let rows = sql("SELECT package, sort_key, version, claimed, integrity, sha256, size, skill_md,
+            facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated, withdrawn_at,
+            withdrawn_why, published_by, published_at
+         FROM versions WHERE package > $1 AND package <= $2 ORDER BY package, sort_key")
+    .text(&range.0)
+    .text(&range.1)
+    .all(connection)
+    .await?;
+    let mut versions: HashMap<String, Vec<VersionRecord>> = HashMap::new();
+    for row in &rows {
+        let mut version = version(row)?;
+        let key = (row.text(0)?, row.bytes(1)?);
+        version.signatures = signatures.remove(&key).unwrap_or_default();
+        let key = (key.0, version.version.clone());
+        version.downloads = downloads.get(&key).copied().unwrap_or(0);
+        versions.entry(key.0).or_default().push(version);
+    }
+    Ok(versions)
+}
+
+async fn signatures(
+    connection: &mut AnyConnection,
+    (after, last): &(String, String),
+) -> Result<HashMap<(String, Vec<u8>), Vec<SignatureRecord>>, StoreError> {
+    let rows = sql("SELECT package, sort_key, holding, key_id, state, record, added_by, added_at
+         FROM signatures WHERE package > $1 AND package <= $2
+         ORDER BY package, sort_key, holding, key_id")
+    .text(after)
+    .text(last)
+    .all(connection)
+    .await?;
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for row in &rows {
+        found.entry((row.text(0)?, row.bytes(1)?)).or_default().push(signature(row)?);
+    }
+    Ok(found)
+}
+
+async fn downloads(
+    connection: &mut AnyConnection,
+    (after, last): &(String, String),
+) -> Result<HashMap<(String, String), u64>, StoreError> {
+    let rows = sql("SELECT package, version, number FROM downloads
+         WHERE package > $1 AND package <= $2")
+    .text(after)
+    .text(last)
+    .all(connection)
+    .await?;
+    rows.iter().map(|row| Ok(((row.text(0)?, row.text(1)?), row.count(2)?))).collect()
+}
+
+fn signature(row: &Row) -> Result<SignatureRecord, StoreError> {
+    Ok(SignatureRecord {
+        holding: row.text(2)?,
+        key_id: row.text(3)?,
+        state: row.text(4)?,
+        record: row.text(5)?,
+        added_by: row.maybe_number(6)?,
+        added_at: row.number(7)?,
+    })
+}
+
+fn version(row: &Row) -> Result<VersionRecord, StoreError> {
+    let claimed = row.maybe_number(3)?.map(read_tier).transpose()?;
+    let scan = match (row.maybe_text(9)?, row.maybe_text(10)?) {
+        (Some(verdict), report) => Some(ScanResult {
+            verdict: ScanVerdict::read(&verdict)?,
+            report: match report {
+                Some(text) => serde_json::from_str(&text)
+                    .map_err(|_| damaged("the report of a scan", &text))?,
+                None => Json::Null,
+            },
+        }),
+        (None, _) => None,
+    };
+    Ok(VersionRecord {
+        version: row.text(2)?,
+        claimed: claimed.map(|tier| tier.as_str().to_owned()),
+        integrity: row.text(4)?,
+        sha256: row.text(5)?,
+        size: row.count(6)?,
+        skill_md: row.text(7)?,
+        facts: Facts::read(&row.text(8)?)?,
+        scan,
+        scanned_at: row.maybe_number(11)?,
+        yanked_at: row.maybe_number(12)?,
+        yanked_why: row.maybe_text(13)?,
+        deprecated: row.maybe_text(14)?,
+        withdrawn_at: row.maybe_number(15)?,
+        withdrawn_why: row.maybe_text(16)?,
+        published_by: row.maybe_number(17)?,
+        published_at: row.number(18)?,
+        signatures: Vec::new(),
+        downloads: 0,
+    })
+}

@@ -1,0 +1,569 @@
+//! How a backup, or a whole tree of an operator, comes into the registry: fast, and all or nothing.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use savoir_skill::permission::Tier;
+use semver::Version;
+use serde_json::json;
+
+use super::{
+    Actor, Holding, PackageName, PackageRecord, Record, Registry, RegistryError, ScanVerdict,
+    SignatureState, VersionRecord, Work,
+    blobs::{BLOBS_LEASE, is_digest},
+    facts::{attested, tier_number},
+    index::{Entry, INSERT_TAGS, Live, index_text, latest, tag_row, tags},
+    log::{Act, Deed, note},
+    order::{self, sort_key},
+};
+use crate::{
+    Lease, Time,
+    sql::{Value, among, insert_rows, new_id, sql},
+};
+
+/// How many packages are inserted together.
+const TOGETHER: usize = 1000;
+/// How long an import may take. Blobs are not swept meanwhile.
+const LONGEST: Duration = Duration::from_hours(6);
+
+/// An import that is under way. Nothing of it is seen before it is finished, and nothing stays if it
+/// is dropped. In SQLite nobody else can write meanwhile.
+#[derive(Debug)]
+pub struct Import<'a> {
+    registry: Registry<'a>,
+    actor: Actor,
+    work: Work,
+    lease: Lease,
+    /// Whether the registry was empty.
+    fresh: bool,
+    /// The numbers of accounts here; none yet if the records name no accounts.
+    accounts: Option<HashMap<i64, i64>>,
+    /// Holdings that were there before, which an import does not change.
+    old: HashSet<String>,
+    waiting: Vec<Record>,
+    done: Imported,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// How many packages were added.
+    pub packages: u64,
+    /// How many versions they have.
+    pub versions: u64,
+    /// Packages that were there before, and stayed as they were.
+    pub skipped: Vec<PackageName>,
+    /// How many other records were left out: of people who have no account here, of holdings that
+    /// were there before, or of the log, if something was here before.
+    pub left_out: u64,
+    /// The number of the last change.
+    pub seq: u64,
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Registry<'a> {
+    /// Begins an import. The bytes that versions refer to are there already, or are given to
+    /// [`Self::put_blob`] before it is finished. For administrators.
+    pub async fn import(&self, actor: &Actor) -> Result<Import<'a>, RegistryError> {
+        actor.must_be_admin()?;
+        let holder = new_id();
+        let lease = self.database.leases().acquire(BLOBS_LEASE, &holder, LONGEST).await?;
+        let lease = lease.ok_or_else(|| RegistryError::Exists {
+            what: "another import, or a sweep, that is under way".to_owned(),
+        })?;
+        let mut work = self.begin().await?;
+        let found = sql("SELECT 1 FROM registry_counter WHERE seq > 0
+             UNION ALL SELECT 1 FROM packages LIMIT 1")
+        .optional(work.connection())
+        .await?;
+        Ok(Import {
+            registry: *self,
+            actor: actor.clone(),
+            work,
+            lease,
+            fresh: found.is_none(),
+            accounts: None,
+            old: HashSet::new(),
+            waiting: Vec::new(),
+            done: Imported::default(),
+        })
+    }
+}
+
+impl Import<'_> {
+    /// Takes a record. Those that others refer to come first, as an export has them.
+    pub async fn push(&mut self, record: Record) -> Result<(), RegistryError> {
+        let same =
+            |other: &Record| std::mem::discriminant(other) == std::mem::discriminant(&record);
+        if self.waiting.len() >= TOGETHER || !self.waiting.first().is_none_or(same) {
+            self.flush().await?;
+        }
+        self.waiting.push(record);
+        Ok(())
+    }
+
+    /// Makes everything visible at once, or nothing if something is wrong with it.
+    pub async fn finish(mut self) -> Result<Imported, RegistryError> {
+        let complete = self.complete().await;
+        let Self { registry, work, lease, done, .. } = self;
+        let ended = match complete {
+            Ok(()) => work.commit().await.map_err(RegistryError::from),
+            Err(error) => {
+                work.transaction.rollback().await?;
+                Err(error)
+            }
+        };
+        registry.database.leases().release(&lease).await?;
+        ended.map(|()| done)
+    }
+
+    async fn complete(&mut self) -> Result<(), RegistryError> {
+        self.flush().await?;
+        let details = json!({"packages": self.done.packages, "versions": self.done.versions});
+        let deed = Deed::new(Act::Imported).details(details);
+        let deeds = vec![deed];
+        self.done.seq = note(self.work.connection(), &self.actor, Time::now(), deeds).await?;
+        Ok(())
+    }
+
+    /// Gives up. Whoever just drops it leaves the lock, under which no blob is swept, to end by
+    /// itself.
+    pub async fn cancel(self) -> Result<(), RegistryError> {
+        self.work.transaction.rollback().await?;
+        Ok(self.registry.database.leases().release(&self.lease).await?)
+    }
+
+    async fn flush(&mut self) -> Result<(), RegistryError> {
+        let records = std::mem::take(&mut self.waiting);
+        match records.first() {
+            None => Ok(()),
+            Some(Record::Account { .. }) => self.accounts(records).await,
+            Some(Record::Namespace { .. }) => self.namespaces(records).await,
+            Some(Record::Package(_)) => self.packages(records).await,
+            Some(Record::Log(_)) => self.log(records).await,
+            Some(Record::Member(_) | Record::Prefix(_) | Record::Key(_)) => {
+                self.people(records).await
+            }
+        }
+    }
+
+    /// Who has a number here.
+    fn account(&self, id: Option<i64>) -> Option<i64> {
+        match &self.accounts {
+            Some(accounts) => accounts.get(&id?).copied(),
+            None => id,
+        }
+    }
+
+    async fn accounts(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        for record in records {
+            let Record::Account { id, email } = record else { continue };
+            let row = sql("SELECT id FROM users WHERE email = $1 AND deleted_at IS NULL")
+                .text(&email)
+                .optional(self.work.connection())
+                .await?;
+            let accounts = self.accounts.get_or_insert_default();
+            if let Some(row) = row {
+                accounts.insert(id, row.number(0)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of some names a column has.
+    async fn existing(
+        &mut self,
+        select: &str,
+        names: &[String],
+    ) -> Result<HashSet<String>, RegistryError> {
+        let mut found = HashSet::new();
+        if self.fresh {
+            return Ok(found);
+        }
+        for some in names.chunks(500) {
+            let statement = among(select, some.iter().cloned());
+            for row in statement.all(self.work.connection()).await? {
+                found.insert(row.text(0)?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn namespaces(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        let names: Vec<String> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Namespace { name, .. } => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        let old = self.existing("SELECT name FROM namespaces WHERE name IN", &names).await?;
+        let mut rows = Vec::with_capacity(records.len());
+        for record in records {
+            let Record::Namespace { name, created_by, created_at } = record else { continue };
+            Holding::of_namespace(&super::Namespace::parse(&name)?)?;
+            if old.contains(&name) {
+                self.done.left_out += 1;
+                continue;
+            }
+            rows.push(vec![
+                Value::Text(name),
+                Value::MaybeNumber(self.account(created_by)),
+                Value::Number(created_at),
+            ]);
+        }
+        self.old.extend(old);
+        let head = "INSERT INTO namespaces (name, created_by, created_at)";
+        insert_rows(self.work.connection(), head, rows, "").await?;
+        Ok(())
+    }
+
+    /// Members, keys and prefixes.
+    async fn people(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        let holdings: Vec<String> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Member(member) => Some(member.holding.clone()),
+                Record::Key(key) => Some(key.holding.clone()),
+                _ => None,
+            })
+            .filter(|holding| holding.contains('/'))
+            .collect();
+        let old = self.existing("SELECT id FROM packages WHERE id IN", &holdings).await?;
+        self.old.extend(old);
+        let (mut members, mut prefixes, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let total = records.len();
+        for record in records {
+            match record {
+                Record::Member(member) if !self.old.contains(&member.holding) => {
+                    members.extend(self.member(member)?);
+                }
+                Record::Prefix(prefix) => prefixes.extend(self.prefix(prefix)),
+                Record::Key(key) if !self.old.contains(&key.holding) => {
+                    check_holding(&key.holding)?;
+                    keys.push(self.key(key));
+                }
+                _ => {}
+            }
+        }
+        self.done.left_out += (total - members.len() - prefixes.len() - keys.len()) as u64;
+        let connection = self.work.connection();
+        let again = "ON CONFLICT DO NOTHING";
+        let head = "INSERT INTO members (holding, user_id, role, added_by, added_at)";
+        insert_rows(connection, head, members, again).await?;
+        let head = "INSERT INTO prefix_grants (user_id, prefix, added_by, added_at)";
+        insert_rows(connection, head, prefixes, again).await?;
+        let head =
+            "INSERT INTO registry_keys (holding, key_id, public_key, label, account, added_by,
+            added_at, revoked_at, revoked_why)";
+        insert_rows(connection, head, keys, again).await?;
+        Ok(())
+    }
+
+    fn member(&self, member: super::MemberRecord) -> Result<Option<Vec<Value>>, RegistryError> {
+        let Some(user) = self.account(Some(member.user_id)) else { return Ok(None) };
+        super::TeamRole::read(&member.role)?;
+        check_holding(&member.holding)?;
+        Ok(Some(vec![
+            Value::Text(member.holding),
+            Value::Number(user),
+            Value::Text(member.role),
+            Value::MaybeNumber(self.account(member.added_by)),
+            Value::Number(member.added_at),
+        ]))
+    }
+
+    fn prefix(&self, prefix: super::PrefixRecord) -> Option<Vec<Value>> {
+        let user = self.account(Some(prefix.user_id))?;
+        Some(vec![
+            Value::Number(user),
+            Value::Text(prefix.prefix),
+            Value::MaybeNumber(self.account(prefix.added_by)),
+            Value::Number(prefix.added_at),
+        ])
+    }
+
+    fn key(&self, key: super::KeyRecord) -> Vec<Value> {
+        vec![
+            Value::Text(key.holding),
+            Value::Text(key.key_id),
+            Value::Text(key.public_key),
+            Value::Text(key.label),
+            Value::MaybeNumber(self.account(key.account)),
+            Value::MaybeNumber(self.account(key.added_by)),
+            Value::Number(key.added_at),
+            Value::MaybeNumber(key.revoked_at),
+            Value::MaybeText(key.revoked_why),
+        ]
+    }
+
+    async fn packages(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        let records: Vec<PackageRecord> = records
+            .into_iter()
+            .filter_map(|record| match record {
+                Record::Package(package) => Some(*package),
+                _ => None,
+            })
+            .collect();
+        let names: Vec<String> = records.iter().map(|record| record.name.id()).collect();
+        let old = self.existing("SELECT id FROM packages WHERE id IN", &names).await?;
+        let mut rows = Rows::default();
+        for record in records {
+            if old.contains(&record.name.id()) {
+                self.done.skipped.push(record.name);
+            } else {
+                self.done.packages += 1;
+                self.done.versions += record.versions.len() as u64;
+                self.add(&mut rows, record)?;
+            }
+        }
+        let connection = self.work.connection();
+        for (head, rows) in [
+            (PACKAGES, rows.packages),
+            (VERSIONS, rows.versions),
+            (INSERT_TAGS, rows.tags),
+            (SIGNATURES, rows.signatures),
+            (DOWNLOADS, rows.downloads),
+        ] {
+            insert_rows(connection, head, rows, "").await?;
+        }
+        Ok(())
+    }
+
+    async fn log(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        if !self.fresh {
+            self.done.left_out += records.len() as u64;
+            return Ok(());
+        }
+        let mut last = 0;
+        let mut rows = Vec::with_capacity(records.len());
+        for record in records {
+            let Record::Log(log) = record else { continue };
+            check_log(&log)?;
+            last = last.max(log.seq);
+            rows.push(vec![
+                Value::Number(log.seq),
+                Value::Number(log.done_at),
+                Value::MaybeNumber(self.account(log.account)),
+                Value::MaybeText(log.token),
+                Value::Text(log.act),
+                Value::MaybeText(log.holding),
+                Value::MaybeText(log.package),
+                Value::MaybeText(log.version),
+                Value::Text(log.details),
+            ]);
+        }
+        let head = "INSERT INTO registry_log
+            (seq, done_at, account, token, act, holding, package, version, details)";
+        insert_rows(self.work.connection(), head, rows, "").await?;
+        sql("UPDATE registry_counter SET seq = $1 WHERE id = 1 AND seq < $1")
+            .number(last)
+            .run(self.work.connection())
+            .await?;
+        Ok(())
+    }
+}
+
+/// A name of the auditors', of a namespace, or of a package.
+fn check_holding(text: &str) -> Result<(), RegistryError> {
+    if text == Holding::auditors().as_str() { Ok(()) } else { text.parse::<Holding>().map(drop) }
+}
+
+/// What is read again with every page of the log.
+fn check_log(log: &super::LogRecord) -> Result<(), RegistryError> {
+    let version = log.version.as_deref().map(str::parse::<Version>).transpose();
+    let details = serde_json::from_str::<serde_json::Value>(&log.details);
+    let package = log.package.as_deref().map(str::parse::<PackageName>).transpose();
+    if log.seq > 0 && version.is_ok() && details.is_ok() && package.is_ok() {
+        return Ok(());
+    }
+    let message = "its package, version or details cannot be read".to_owned();
+    Err(RegistryError::Invalid { what: "an entry of the log", message })
+}
+
+const PACKAGES: &str = "INSERT INTO packages (id, created_by, created_at, updated_at, latest, tier,
+    description, author, license, homepage, repository, tags, deprecated, index_text, index_tag)";
+const VERSIONS: &str = "INSERT INTO versions (package, sort_key, version, claimed, attested, integrity,
+    sha256, size, skill_md, entry, facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated,
+    withdrawn_at, withdrawn_why, published_by, published_at)";
+const SIGNATURES: &str = "INSERT INTO signatures
+    (package, sort_key, holding, key_id, state, record, added_by, added_at)";
+const DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
+
+/// Rows that are inserted together.
+#[derive(Default)]
+struct Rows {
+    packages: Vec<Vec<Value>>,
+    versions: Vec<Vec<Value>>,
+    tags: Vec<Vec<Value>>,
+    signatures: Vec<Vec<Value>>,
+    downloads: Vec<Vec<Value>>,
+}
+
+impl Import<'_> {
+    /// Adds the rows of a package.
+    fn add(&self, rows: &mut Rows, record: PackageRecord) -> Result<(), RegistryError> {
+        let id = record.name.id();
+        let mut live = Vec::with_capacity(record.versions.len());
+        for version in &record.versions {
+            let read = ReadVersion::read(version)?;
+            live.extend(read.live(version));
+            rows.versions.push(self.version_row(&id, version, &read)?);
+            let key = sort_key(&read.version);
+            for signature in &version.signatures {
+                SignatureState::read(&signature.state)?;
+                check_holding(&signature.holding)?;
+                rows.signatures.push(vec![
+                    Value::Text(id.clone()),
+                    Value::Bytes(key.clone()),
+                    Value::Text(signature.holding.clone()),
+                    Value::Text(signature.key_id.clone()),
+                    Value::Text(signature.state.clone()),
+                    Value::Text(signature.record.clone()),
+                    Value::MaybeNumber(self.account(signature.added_by)),
+                    Value::Number(signature.added_at),
+                ]);
+            }
+            if version.downloads > 0 {
+                let number = i64::try_from(version.downloads).unwrap_or(i64::MAX);
+                let version = Value::Text(version.version.clone());
+                rows.downloads.push(vec![Value::Text(id.clone()), version, Value::Number(number)]);
+            }
+        }
+        live.sort_by(|a, b| b.version.cmp_precedence(&a.version));
+        self.add_package(rows, record, &id, &live);
+        Ok(())
+    }
+
+    fn add_package(&self, rows: &mut Rows, record: PackageRecord, id: &str, live: &[Live]) {
+        let (text, tag) = index_text(live, record.deprecated.as_deref());
+        let latest = latest(live);
+        let facts = latest
+            .and_then(|latest| {
+                let number = latest.version.to_string();
+                record.versions.iter().find(|version| version.version == number)
+            })
+            .map(|version| version.facts.clone())
+            .unwrap_or_default();
+        let tags = tags(&facts);
+        let listed = serde_json::Value::from(tags.clone()).to_string();
+        let at = Time::from_micros(record.updated_at);
+        rows.tags.extend(tags.into_iter().map(|tag| tag_row(tag, id, at)));
+        rows.packages.push(vec![
+            Value::Text(id.to_owned()),
+            Value::MaybeNumber(self.account(record.created_by)),
+            Value::Number(record.created_at),
+            Value::Number(record.updated_at),
+            Value::MaybeText(latest.map(|latest| latest.version.to_string())),
+            Value::Number(tier_number(latest.map_or(Tier::Experimental, |latest| latest.attested))),
+            Value::Text(facts.description),
+            Value::MaybeText(facts.author),
+            Value::MaybeText(facts.license),
+            Value::MaybeText(facts.homepage),
+            Value::MaybeText(facts.repository),
+            Value::Text(listed),
+            Value::MaybeText(record.deprecated),
+            Value::Text(text),
+            Value::Text(tag),
+        ]);
+    }
+
+    fn version_row(
+        &self,
+        id: &str,
+        record: &VersionRecord,
+        read: &ReadVersion,
+    ) -> Result<Vec<Value>, RegistryError> {
+        let scan = record.scan.as_ref();
+        Ok(vec![
+            Value::Text(id.to_owned()),
+            Value::Bytes(sort_key(&read.version)),
+            Value::Text(record.version.clone()),
+            Value::MaybeNumber(read.claimed.map(tier_number)),
+            Value::Number(tier_number(read.attested)),
+            Value::Text(record.integrity.clone()),
+            Value::Text(record.sha256.clone()),
+            Value::Number(i64::try_from(record.size).unwrap_or(i64::MAX)),
+            Value::Text(record.skill_md.clone()),
+            Value::Text(entry(record).to_text()),
+            Value::Text(record.facts.to_text()?),
+            Value::MaybeText(scan.map(|scan| scan.verdict.as_str().to_owned())),
+            Value::MaybeText(scan.map(|scan| scan.report.to_string())),
+            Value::MaybeNumber(record.scanned_at),
+            Value::MaybeNumber(record.yanked_at),
+            Value::MaybeText(record.yanked_why.clone()),
+            Value::MaybeText(record.deprecated.clone()),
+            Value::MaybeNumber(record.withdrawn_at),
+            Value::MaybeText(record.withdrawn_why.clone()),
+            Value::MaybeNumber(self.account(record.published_by)),
+            Value::Number(record.published_at),
+        ])
+    }
+}
+
+/// What is computed from the record of a version.
+struct ReadVersion {
+    version: Version,
+    claimed: Option<Tier>,
+    attested: Tier,
+}
+
+impl ReadVersion {
+    fn read(record: &VersionRecord) -> Result<Self, RegistryError> {
+        let invalid = |what, message: String| RegistryError::Invalid { what, message };
+        let version: Version = record.version.parse().map_err(|error: semver::Error| {
+            invalid("the version", format!("`{}`: {error}", record.version.escape_debug()))
+        })?;
+        order::check(&version)?;
+        let has_bytes = is_digest(&record.sha256) && is_digest(&record.skill_md);
+        if record.withdrawn_at.is_none() && !has_bytes {
+            let message = format!("{version} has no digests of 64 hexadecimal digits");
+            return Err(invalid("the version", message));
+        }
+        let claimed = record.claimed.as_deref().map(str::parse).transpose();
+        let claimed = claimed.map_err(|error: savoir_skill::permission::UnknownTier| {
+            invalid("the tier", error.to_string())
+        })?;
+        let has = |auditor: bool| {
+            let active = SignatureState::Active.as_str();
+            let mut active = record.signatures.iter().filter(|one| one.state == active);
+            active.any(|one| Holding::read(one.holding.clone()).is_for_auditors() == auditor)
+        };
+        let verdict: Option<ScanVerdict> = record.scan.as_ref().map(|scan| scan.verdict);
+        let attested = attested(verdict, has(false), has(true));
+        Ok(Self { version, claimed, attested })
+    }
+
+    fn live(&self, record: &VersionRecord) -> Option<Live> {
+        if record.withdrawn_at.is_some() {
+            return None;
+        }
+        Some(Live {
+            version: self.version.clone(),
+            entry: entry(record),
+            claimed: self.claimed,
+            attested: self.attested,
+            yanked: record.yanked_at.is_some(),
+            deprecated: record.deprecated.clone(),
+        })
+    }
+}
+
+fn entry(record: &VersionRecord) -> Entry {
+    Entry {
+        version: record.version.clone(),
+        integrity: record.integrity.clone(),
+        sha256: record.sha256.clone(),
+        size: record.size,
+        needs: record.facts.needs.clone(),
+        permissions: record.facts.permissions.clone(),
+        published_at: Time::from_micros(record.published_at).to_string(),
+    }
+}

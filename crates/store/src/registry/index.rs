@@ -1,0 +1,286 @@
+//! What lists and resolvers ask for, in the row of a package.
+//!
+//! The index of a package is a line of JSON for each version, the highest first. It is renewed in the
+//! transaction that changes a version, so that it is served by looking at one row.
+
+use savoir_skill::{
+    digest::sha256_hex,
+    permission::{Tier, effective},
+};
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use sqlx::AnyConnection;
+
+use super::{
+    Facts, PackageName,
+    facts::{read_tier, read_version, tier_number},
+    order::sort_key,
+};
+use crate::{
+    StoreError, Time,
+    sql::{Row, Value, insert_rows, sql},
+};
+
+/// The part of a line that never changes, as it is kept with the version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) version: String,
+    pub(super) integrity: String,
+    pub(super) sha256: String,
+    pub(super) size: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) needs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) permissions: Vec<String>,
+    pub(super) published_at: String,
+}
+
+impl Entry {
+    pub(super) fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// One line of the index of a package: what a resolver must know of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexLine {
+    /// The version.
+    pub version: String,
+    /// What a lock holds it to.
+    pub integrity: String,
+    /// SHA-256 of its artefact, in hexadecimal digits.
+    pub sha256: String,
+    /// The size of its artefact, in bytes.
+    pub size: u64,
+    /// The skills that it needs, as `name@range`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// What it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
+    /// When it was published, as RFC 3339.
+    pub published_at: String,
+    /// How far the registry trusts it, and no further than it claims.
+    pub tier: String,
+    /// The tier that its scan and its signatures earned it.
+    pub attested: String,
+    /// Whether it is only for those who have it already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub yanked: bool,
+    /// What its users should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+}
+
+/// A version that was not withdrawn, as far as the row of its package depends on it.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) version: Version,
+    pub(super) entry: Entry,
+    pub(super) claimed: Option<Tier>,
+    pub(super) attested: Tier,
+    pub(super) yanked: bool,
+    pub(super) deprecated: Option<String>,
+}
+
+impl Live {
+    /// Reads `version, entry, claimed, attested, yanked_at, deprecated`.
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let entry = row.text(1)?;
+        Ok(Self {
+            version: read_version(&row.text(0)?)?,
+            entry: serde_json::from_str(&entry).map_err(|error| StoreError::Damaged {
+                what: "the index of a version".to_owned(),
+                message: error.to_string(),
+            })?,
+            claimed: row.maybe_number(2)?.map(read_tier).transpose()?,
+            attested: read_tier(row.number(3)?)?,
+            yanked: row.maybe_number(4)?.is_some(),
+            deprecated: row.maybe_text(5)?,
+        })
+    }
+
+    fn line(&self, deprecated: Option<&str>) -> IndexLine {
+        let entry = self.entry.clone();
+        let tier = effective(self.claimed.unwrap_or_default(), self.attested);
+        IndexLine {
+            version: entry.version,
+            integrity: entry.integrity,
+            sha256: entry.sha256,
+            size: entry.size,
+            needs: entry.needs,
+            permissions: entry.permissions,
+            published_at: entry.published_at,
+            tier: tier.as_str().to_owned(),
+            attested: self.attested.as_str().to_owned(),
+            yanked: self.yanked,
+            deprecated: self.deprecated.as_deref().or(deprecated).map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// The version that is meant when none is named: the highest release that was not yanked, or the
+/// highest pre-release if there is no release. `versions` has the highest first.
+pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
+    let good = || versions.iter().filter(|version| !version.yanked);
+    good().find(|live| live.version.pre.is_empty()).or_else(|| good().next())
+}
+
+/// The index of a package, and the tag that changes with it.
+pub(super) fn index_text(versions: &[Live], deprecated: Option<&str>) -> (String, String) {
+    let mut text = String::new();
+    for version in versions {
+        let line = serde_json::to_string(&version.line(deprecated)).unwrap_or_default();
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let tag = sha256_hex(text.as_bytes())[..32].to_owned();
+    (text, tag)
+}
+
+/// Tags as they are searched: each once, sorted.
+pub(super) fn tags(facts: &Facts) -> Vec<String> {
+    let mut tags: Vec<String> = facts.tags.iter().map(|tag| tag.trim().to_owned()).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Live>, StoreError> {
+    let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated FROM versions
+         WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
+    .text(id)
+    .all(connection)
+    .await?;
+    rows.iter().map(Live::read).collect()
+}
+
+/// Renews the row of a package from its versions. The caller has locked the row.
+pub(super) async fn renew(
+    connection: &mut AnyConnection,
+    package: &PackageName,
+    now: Time,
+) -> Result<(), StoreError> {
+    let id = package.id();
+    let versions = live_versions(&mut *connection, &id).await?;
+    let row = sql("SELECT deprecated, tags FROM packages WHERE id = $1")
+        .text(&id)
+        .one(&mut *connection)
+        .await?;
+    let (deprecated, old_tags) = (row.maybe_text(0)?, row.text(1)?);
+    let (text, tag) = index_text(&versions, deprecated.as_deref());
+    let latest = latest(&versions);
+    let facts = match latest {
+        Some(latest) => facts_of(&mut *connection, &id, &latest.version).await?,
+        None => Facts::default(),
+    };
+    let tags = tags(&facts);
+    let new_tags = serde_json::Value::from(tags.clone()).to_string();
+    sql("UPDATE packages SET updated_at = $2, latest = $3, tier = $4, description = $5, author = $6,
+            license = $7, homepage = $8, repository = $9, tags = $10, index_text = $11,
+            index_tag = $12
+         WHERE id = $1")
+    .text(&id)
+    .time(now)
+    .maybe_text(latest.map(|latest| latest.version.to_string()).as_deref())
+    .number(tier_number(latest.map_or(Tier::Experimental, |latest| latest.attested)))
+    .text(&facts.description)
+    .maybe_text(facts.author.as_deref())
+    .maybe_text(facts.license.as_deref())
+    .maybe_text(facts.homepage.as_deref())
+    .maybe_text(facts.repository.as_deref())
+    .text(&new_tags)
+    .text(&text)
+    .text(&tag)
+    .run(&mut *connection)
+    .await?;
+    let tags = (old_tags != new_tags).then_some(tags);
+    put_tags(connection, &id, tags, now).await
+}
+
+/// Renews the tags of a package, or only their time.
+async fn put_tags(
+    connection: &mut AnyConnection,
+    id: &str,
+    tags: Option<Vec<String>>,
+    now: Time,
+) -> Result<(), StoreError> {
+    let Some(tags) = tags else {
+        let statement = sql("UPDATE package_tags SET updated_at = $2 WHERE package = $1");
+        return statement.text(id).time(now).run(connection).await.map(drop);
+    };
+    sql("DELETE FROM package_tags WHERE package = $1").text(id).run(&mut *connection).await?;
+    let rows = tags.into_iter().map(|tag| tag_row(tag, id, now)).collect();
+    insert_rows(connection, INSERT_TAGS, rows, "").await.map(drop)
+}
+
+pub(super) const INSERT_TAGS: &str = "INSERT INTO package_tags (tag, package, updated_at)";
+
+pub(super) fn tag_row(tag: String, id: &str, updated_at: Time) -> Vec<Value> {
+    vec![Value::Text(tag), Value::Text(id.to_owned()), Value::Number(updated_at.micros())]
+}
+
+async fn facts_of(
+    connection: &mut AnyConnection,
+    id: &str,
+    version: &Version,
+) -> Result<Facts, StoreError> {
+    let row = sql("SELECT facts FROM versions WHERE package = $1 AND sort_key = $2")
+        .text(id)
+        .bytes(&sort_key(version))
+        .one(connection)
+        .await?;
+    Facts::read(&row.text(0)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(version: &str, yanked: bool) -> Live {
+        Live {
+            version: version.parse().unwrap(),
+            entry: Entry {
+                version: version.to_owned(),
+                integrity: "sha256-x".to_owned(),
+                sha256: "00".to_owned(),
+                size: 1,
+                needs: vec!["a@>=1".to_owned()],
+                permissions: Vec::new(),
+                published_at: Time::from_micros(0).to_string(),
+            },
+            claimed: Some(Tier::Community),
+            attested: Tier::Verified,
+            yanked,
+            deprecated: None,
+        }
+    }
+
+    #[test]
+    fn the_latest_is_a_release_that_was_not_yanked() {
+        let latest = |versions: &[(&str, bool)]| {
+            let versions: Vec<_> =
+                versions.iter().map(|(version, yanked)| live(version, *yanked)).collect();
+            super::latest(&versions).map(|live| live.version.to_string())
+        };
+        assert_eq!(latest(&[]), None);
+        assert_eq!(latest(&[("1.0.0", true)]), None);
+        let versions = [("2.0.0-rc.1", false), ("1.1.0", true), ("1.0.0", false)];
+        assert_eq!(latest(&versions).as_deref(), Some("1.0.0"));
+        let versions = [("2.0.0-rc.2", true), ("2.0.0-rc.1", false), ("1.0.0", true)];
+        assert_eq!(latest(&versions).as_deref(), Some("2.0.0-rc.1"));
+    }
+
+    #[test]
+    fn a_line_for_each_version() {
+        let versions = [live("2.0.0", true), live("1.0.0", false)];
+        let (text, tag) = index_text(&versions, None);
+        let lines: Vec<IndexLine> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((lines[0].version.as_str(), lines[0].yanked), ("2.0.0", true));
+        assert_eq!((lines[1].tier.as_str(), lines[1].attested.as_str()), ("community", "verified"));
+        assert!(!text.contains("\"yanked\":false") && !text.contains("permissions"), "{text}");
+        let (text, other) = index_text(&versions, Some("use b"));
+        assert!(text.contains("use b") && tag != other);
+    }
+}

@@ -1,0 +1,272 @@
+//! Every change, with its number: what followers follow, and what auditors read.
+//!
+//! Numbers have no gaps, and are seen in their order. In PostgreSQL two transactions may commit in
+//! another order than they took their numbers; here the number comes from a row that stays locked
+//! until its transaction is over, and is taken last, so that others wait for a moment only.
+
+use semver::Version;
+use serde_json::Value as Json;
+use sqlx::AnyConnection;
+
+use super::{
+    Actor, Holding, PackageName, Registry,
+    facts::{read_name, read_version},
+};
+use crate::{
+    StoreError, Time,
+    sql::{Growing, Row, Value, damaged, insert_rows, sql},
+};
+
+/// The most that one answer has.
+const LARGEST_PAGE: u64 = 1000;
+
+macro_rules! acts {
+    ($($(#[$meta:meta])+ $variant:ident = $word:literal,)+) => {
+        /// What was done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Act {
+            $($(#[$meta])+ $variant,)+
+        }
+
+        impl Act {
+            const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word that programs read.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+acts! {
+    /// A version was published.
+    Published = "published",
+    /// A version is only for those who have it already.
+    Yanked = "yanked",
+    /// A version is for everybody again.
+    Unyanked = "unyanked",
+    /// The message to users of a version, or of a package, was changed.
+    Deprecated = "deprecated",
+    /// A version was taken away.
+    Withdrawn = "withdrawn",
+    /// A version was scanned.
+    Scanned = "scanned",
+    /// A version got a signature.
+    Signed = "signed",
+    /// A version lost a signature, because its key was revoked.
+    Unsigned = "unsigned",
+    /// Somebody took a namespace.
+    NamespaceCreated = "namespace_created",
+    /// Somebody became a member, or another kind of member.
+    MemberSet = "member_set",
+    /// Somebody is no member any more.
+    MemberRemoved = "member_removed",
+    /// A holding has another owner.
+    Transferred = "transferred",
+    /// A key was registered.
+    KeyAdded = "key_added",
+    /// A key was revoked.
+    KeyRevoked = "key_revoked",
+    /// Somebody may publish under a reserved prefix.
+    PrefixGranted = "prefix_granted",
+    /// Somebody may not do so any more.
+    PrefixRevoked = "prefix_revoked",
+    /// Much was added at once: whoever follows reads everything again.
+    Imported = "imported",
+    /// Something that a newer program did.
+    Other = "other",
+}
+
+impl Act {
+    /// A newer program on the same database may do what this one does not know; whoever follows only
+    /// needs to know which package it concerns.
+    fn read(text: &str) -> Self {
+        Self::ALL.iter().copied().find(|act| act.as_str() == text).unwrap_or(Self::Other)
+    }
+}
+
+/// A change, as those see it who follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its number.
+    pub seq: u64,
+    /// What was done.
+    pub act: Act,
+    /// To which package; none if it concerns people and keys, or everything.
+    pub package: Option<PackageName>,
+    /// To which version.
+    pub version: Option<Version>,
+}
+
+/// A change, as auditors see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    /// What was done.
+    pub change: Change,
+    /// When.
+    pub done_at: Time,
+    /// Whose account did it; none for the operator.
+    pub account: Option<i64>,
+    /// With which token.
+    pub token: Option<String>,
+    /// To what people own.
+    pub holding: Option<Holding>,
+    /// What else there is to know.
+    pub details: Json,
+}
+
+/// Which entries of the log are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Those of a package.
+    pub package: Option<PackageName>,
+    /// Those of a holding.
+    pub holding: Option<Holding>,
+    /// What an account did.
+    pub account: Option<i64>,
+}
+
+/// Something that was done, before it has a number.
+#[derive(Clone, Debug)]
+pub(super) struct Deed {
+    act: Act,
+    holding: Option<Holding>,
+    package: Option<PackageName>,
+    version: Option<Version>,
+    details: Json,
+}
+
+impl Deed {
+    pub(super) fn new(act: Act) -> Self {
+        Self {
+            act,
+            holding: None,
+            package: None,
+            version: None,
+            details: Json::Object(<_>::default()),
+        }
+    }
+
+    pub(super) fn holding(self, holding: &Holding) -> Self {
+        Self { holding: Some(holding.clone()), ..self }
+    }
+
+    pub(super) fn package(self, package: &PackageName) -> Self {
+        let holding = Some(package.holding());
+        Self { holding, package: Some(package.clone()), ..self }
+    }
+
+    pub(super) fn version(self, package: &PackageName, version: &Version) -> Self {
+        Self { version: Some(version.clone()), ..self }.package(package)
+    }
+
+    pub(super) fn details(self, details: Json) -> Self {
+        Self { details, ..self }
+    }
+}
+
+/// Notes what was done. This is the last thing that a transaction does: until it is committed, no
+/// other one gets a number. Returns the last number.
+pub(super) async fn note(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    now: Time,
+    deeds: Vec<Deed>,
+) -> Result<u64, StoreError> {
+    let row = sql("UPDATE registry_counter SET seq = seq + $1 WHERE id = 1 RETURNING seq")
+        .count(deeds.len() as u64)
+        .one(&mut *connection)
+        .await?;
+    let last = row.number(0)?;
+    let first = last - i64::try_from(deeds.len()).unwrap_or(0) + 1;
+    let row = |(seq, deed): (i64, Deed)| {
+        vec![
+            Value::Number(seq),
+            Value::Number(now.micros()),
+            Value::MaybeNumber(actor.account),
+            Value::MaybeText(actor.token.clone()),
+            Value::Text(deed.act.as_str().to_owned()),
+            Value::MaybeText(deed.holding.map(|holding| holding.to_string())),
+            Value::MaybeText(deed.package.map(|package| package.id())),
+            Value::MaybeText(deed.version.map(|version| version.to_string())),
+            Value::Text(deed.details.to_string()),
+        ]
+    };
+    let rows = (first..).zip(deeds).map(row).collect();
+    let head = "INSERT INTO registry_log
+        (seq, done_at, account, token, act, holding, package, version, details)";
+    insert_rows(connection, head, rows, "").await?;
+    Ok(u64::try_from(last).unwrap_or(0))
+}
+
+/// Reads `seq, act, package, version`.
+fn change(row: &Row) -> Result<Change, StoreError> {
+    Ok(Change {
+        seq: row.count(0)?,
+        act: Act::read(&row.text(1)?),
+        package: row.maybe_text(2)?.map(|id| read_name(&id)).transpose()?,
+        version: row.maybe_text(3)?.map(|text| read_version(&text)).transpose()?,
+    })
+}
+
+impl Registry<'_> {
+    /// The number of the last change; 0 before the first.
+    pub async fn head(&self) -> Result<u64, StoreError> {
+        sql("SELECT seq FROM registry_counter WHERE id = 1").one(self.reader()).await?.count(0)
+    }
+
+    /// The changes after a number, in their order, at most `limit`. None is ever added before one
+    /// that was seen: whoever goes on from the last number misses nothing.
+    pub async fn changes(&self, after: u64, limit: u64) -> Result<Vec<Change>, StoreError> {
+        let rows = sql("SELECT seq, act, package, version FROM registry_log
+             WHERE seq > $1 ORDER BY seq LIMIT $2")
+        .count(after)
+        .count(limit.min(LARGEST_PAGE))
+        .all(self.reader())
+        .await?;
+        rows.iter().map(change).collect()
+    }
+
+    /// The entries of the log before a number, newest first, at most `limit`.
+    pub async fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u64,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let columns =
+            "SELECT seq, act, package, version, done_at, account, token, holding, details";
+        let mut query = Growing::new(format!("{columns} FROM registry_log WHERE 1 = 1"));
+        if let Some(before) = before {
+            query.and("seq <", Value::Number(i64::try_from(before).unwrap_or(i64::MAX)));
+        }
+        if let Some(package) = &filter.package {
+            query.and("package =", Value::Text(package.id()));
+        }
+        if let Some(holding) = &filter.holding {
+            query.and("holding =", Value::Text(holding.to_string()));
+        }
+        if let Some(account) = filter.account {
+            query.and("account =", Value::Number(account));
+        }
+        let limit = i64::try_from(limit.min(LARGEST_PAGE)).unwrap_or(0);
+        let limit = query.place(Value::Number(limit));
+        query.push(&format!(" ORDER BY seq DESC LIMIT {limit}"));
+        let rows = query.into_statement().all(self.reader()).await?;
+        rows.iter().map(audit_entry).collect()
+    }
+}
+
+fn audit_entry(row: &Row) -> Result<AuditEntry, StoreError> {
+    let details = row.text(8)?;
+    Ok(AuditEntry {
+        change: change(row)?,
+        done_at: row.time(4)?,
+        account: row.maybe_number(5)?,
+        token: row.maybe_text(6)?,
+        holding: row.maybe_text(7)?.map(Holding::read),
+        details: serde_json::from_str(&details)
+            .map_err(|_| damaged("the details of a change", &details))?,
+    })
+}

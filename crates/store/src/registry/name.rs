@@ -1,0 +1,282 @@
+//! Names of namespaces and packages, and what people own together.
+
+use std::{fmt, str::FromStr};
+
+use savoir_skill::name::{NameGrammar, reserved_prefix};
+
+use super::RegistryError;
+
+/// How the default namespace is kept and written in addresses. No name can be this.
+const DEFAULT: &str = "_";
+/// Where prose lies whose author gave no namespace.
+const ANONYMOUS: &str = "anon";
+/// Names that addresses need for something else.
+const TAKEN: [&str; 7] = ["api", "download", "index", "registry", "search", "skills", "well-known"];
+
+const NEEDED: &str = "the registry needs this name itself; choose another";
+
+/// Where packages lie whose names must differ.
+///
+/// Two namespaces are everybody's: the default one, whose packages are named without it as in GAIA,
+/// and `anon`. In those each package has owners of its own. Any other belongs to the team of whoever
+/// came first, with all its packages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// The one whose packages are named without it.
+    pub fn default_one() -> Self {
+        Self(DEFAULT.to_owned())
+    }
+
+    /// The one for prose, `anon`.
+    pub fn anonymous() -> Self {
+        Self(ANONYMOUS.to_owned())
+    }
+
+    /// Reads the name of a namespace; `_` is the default one.
+    pub fn parse(text: &str) -> Result<Self, RegistryError> {
+        if text == DEFAULT {
+            return Ok(Self::default_one());
+        }
+        NameGrammar::Ascii.check(text).map_err(|problem| RegistryError::Name {
+            name: text.to_owned(),
+            message: problem.to_string(),
+        })?;
+        if TAKEN.contains(&text) {
+            return Err(RegistryError::Name { name: text.to_owned(), message: NEEDED.to_owned() });
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Its name; `_` for the default one.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether its packages are named without it.
+    pub fn is_default(&self) -> bool {
+        self.0 == DEFAULT
+    }
+
+    /// Whether everybody may publish here, under names that are free.
+    pub fn is_shared(&self) -> bool {
+        self.is_default() || self.0 == ANONYMOUS
+    }
+
+    /// The prefix that makes it reserved: `amd` and `amd-labs` are, `amdahl` is not.
+    pub(super) fn reserved_prefix(&self) -> Option<&'static str> {
+        reserved_prefix(&format!("{}-", self.0))
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a package: `web-search` in the default namespace, `acme/web-search` in another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackageName {
+    namespace: Namespace,
+    name: String,
+}
+
+impl PackageName {
+    /// A name in a namespace. Names are those that every dialect can read.
+    pub fn new(namespace: Namespace, name: &str) -> Result<Self, RegistryError> {
+        NameGrammar::Published.check(name).map_err(|problem| RegistryError::Name {
+            name: name.to_owned(),
+            message: problem.to_string(),
+        })?;
+        // `skills/acme/download` gives the bytes of `acme`.
+        if name == "download" && !namespace.is_default() {
+            return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
+        }
+        Ok(Self { namespace, name: name.to_owned() })
+    }
+
+    /// Where it lies.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Its name without the namespace.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its owners own.
+    pub fn holding(&self) -> Holding {
+        if self.namespace.is_shared() {
+            Holding(self.id())
+        } else {
+            Holding(self.namespace.0.clone())
+        }
+    }
+
+    /// What it is kept under: always with its namespace.
+    pub(super) fn id(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The prefix that only some may publish under.
+    pub(super) fn reserved_prefix(&self) -> Option<&'static str> {
+        let namespace = self.namespace.reserved_prefix();
+        // `mcp` is a name like another, `mcp-files` is not.
+        reserved_prefix(&self.name).or(namespace)
+    }
+}
+
+impl FromStr for PackageName {
+    type Err = RegistryError;
+
+    /// Reads `name`, `namespace/name` or `_/name`.
+    fn from_str(text: &str) -> Result<Self, RegistryError> {
+        match text.split_once('/') {
+            Some((namespace, name)) => Self::new(Namespace::parse(namespace)?, name),
+            None => Self::new(Namespace::default_one(), text),
+        }
+    }
+}
+
+impl fmt::Display for PackageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_default() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+impl serde::Serialize for PackageName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for PackageName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What people own together, and what a key signs for: a namespace with all its packages, or one
+/// package of a namespace that is everybody's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holding(String);
+
+impl Holding {
+    /// A namespace. Those that are everybody's are nobody's.
+    pub fn of_namespace(namespace: &Namespace) -> Result<Self, RegistryError> {
+        if namespace.is_shared() {
+            let message = "this namespace is everybody's; name one of its packages".to_owned();
+            return Err(RegistryError::Name { name: namespace.to_string(), message });
+        }
+        Ok(Self(namespace.0.clone()))
+    }
+
+    /// What the auditors of the registry sign for: everything. Only administrators change their keys.
+    pub fn auditors() -> Self {
+        Self("*".to_owned())
+    }
+
+    pub(super) fn is_for_auditors(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// A namespace, or the name of a package with `_/` or `anon/` before it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What was kept.
+    pub(super) fn read(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl FromStr for Holding {
+    type Err = RegistryError;
+
+    /// Reads `acme`, `acme/tool` (which is `acme`), `_/tool` or `anon/note`.
+    fn from_str(text: &str) -> Result<Self, RegistryError> {
+        if text.contains('/') {
+            return Ok(text.parse::<PackageName>()?.holding());
+        }
+        Self::of_namespace(&Namespace::parse(text)?)
+    }
+}
+
+impl fmt::Display for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> PackageName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn with_and_without_a_namespace() {
+        for (text, id, shown, holding) in [
+            ("web-search", "_/web-search", "web-search", "_/web-search"),
+            ("_/web-search", "_/web-search", "web-search", "_/web-search"),
+            ("anon/note", "anon/note", "anon/note", "anon/note"),
+            ("acme/web-search", "acme/web-search", "acme/web-search", "acme"),
+            ("0x/tool", "0x/tool", "0x/tool", "0x"),
+            ("download", "_/download", "download", "_/download"),
+        ] {
+            let name = name(text);
+            assert_eq!((name.id().as_str(), name.to_string().as_str()), (id, shown));
+            assert_eq!(name.holding().as_str(), holding);
+            assert_eq!(name.holding(), holding.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_no_name() {
+        for text in [
+            "",
+            "/",
+            "a/b/c",
+            "A",
+            "a_b",
+            "../x",
+            "api/x",
+            "a/",
+            "/a",
+            "*/a",
+            "1a",
+            "a\0",
+            "acme/download",
+        ] {
+            assert!(text.parse::<PackageName>().is_err(), "{text:?}");
+        }
+        for text in ["", "_", "anon", "*", "index", "a--b"] {
+            assert!(text.parse::<Holding>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reserved_names() {
+        for (text, prefix) in [
+            ("mcp-files", Some("mcp-")),
+            ("acme/gaia-core", Some("gaia-")),
+            ("amd/tool", Some("amd-")),
+            ("amd-labs/tool", Some("amd-")),
+            ("amdahl/mcp", None),
+            ("mcp", None),
+        ] {
+            assert_eq!(name(text).reserved_prefix(), prefix, "{text}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Who owns what, and who may publish there.
+
+use serde_json::json;
+use sqlx::AnyConnection;
+
+use super::{
+    Actor, Holding, Lock, Namespace, PackageName, Registry, RegistryError, Right, Work,
+    log::{Act, Deed, note},
+};
+use crate::{
+    StoreError, Time,
+    sql::{Row, damaged, sql},
+};
+
+/// What a member of a team may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TeamRole {
+    /// Publish, yank and deprecate.
+    Publisher,
+    /// That, and change members and keys.
+    Owner,
+}
+
+impl TeamRole {
+    /// `publisher` or `owner`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Owner => "owner",
+        }
+    }
+
+    /// Reads `publisher` or `owner`.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Publisher, Self::Owner].into_iter().find(|role| role.as_str() == text)
+    }
+
+    pub(super) fn read(text: &str) -> Result<Self, StoreError> {
+        Self::parse(text).ok_or_else(|| damaged("the role of a member", text))
+    }
+}
+
+/// A member of the team of a holding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What they are a member of.
+    pub holding: Holding,
+    /// Their account.
+    pub user_id: i64,
+    /// What they may do.
+    pub role: TeamRole,
+    /// Since when.
+    pub added_at: Time,
+}
+
+/// Reads `holding, user_id, role, added_at`.
+fn member(row: &Row) -> Result<Member, StoreError> {
+    Ok(Member {
+        holding: Holding::read(row.text(0)?),
+        user_id: row.number(1)?,
+        role: TeamRole::read(&row.text(2)?)?,
+        added_at: row.time(3)?,
+    })
+}
+
+async fn role_of(
+    connection: &mut AnyConnection,
+    holding: &Holding,
+    user_id: i64,
+) -> Result<Option<TeamRole>, StoreError> {
+    let row = sql("SELECT role FROM members WHERE holding = $1 AND user_id = $2")
+        .text(holding.as_str())
+        .number(user_id)
+        .optional(connection)
+        .await?;
+    row.map(|row| TeamRole::read(&row.text(0)?)).transpose()
+}
+
+/// Whether somebody has a role in a holding, or a higher one.
+pub(super) async fn must_be(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    holding: &Holding,
+    role: TeamRole,
+) -> Result<(), RegistryError> {
+    if actor.is_admin() {
+        return Ok(());
+    }
+    let account = actor.account.ok_or(RegistryError::NobodyActs)?;
+    match role_of(connection, holding, account).await? {
+        Some(found) if found >= role => Ok(()),
+        Some(_) => Err(RegistryError::NotOwner { holding: holding.clone() }),
+        None => Err(RegistryError::NotMember { holding: holding.clone() }),
+    }
+}
+
+/// Whether somebody may use names that begin so.
+pub(super) async fn must_have_prefix(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    prefix: Option<&'static str>,
+) -> Result<(), RegistryError> {
+    let Some(prefix) = prefix.filter(|_| !actor.is_admin()) else { return Ok(()) };
+    let account = actor.account.ok_or(RegistryError::NobodyActs)?;
+    let granted = sql("SELECT 1 FROM prefix_grants WHERE user_id = $1 AND prefix = $2")
+        .number(account)
+        .text(prefix)
+        .optional(connection)
+        .await?;
+    granted.map(drop).ok_or(RegistryError::Reserved { prefix })
+}
+
+/// Writes down what a member may do.
+pub(super) async fn put_member(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    holding: &Holding,
+    (user_id, role): (i64, TeamRole),
+    now: Time,
+) -> Result<(), StoreError> {
+    sql("INSERT INTO members (holding, user_id, role, added_by, added_at)
+         VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (holding, user_id) DO UPDATE SET role = excluded.role")
+    .text(holding.as_str())
+    .number(user_id)
+    .text(role.as_str())
+    .maybe_number(actor.account)
+    .time(now)
+    .run(connection)
+    .await
+    .map(drop)
+}
+
+/// Takes a namespace for whoever acts, unless somebody has it. Of several at once, one gets it.
+pub(super) async fn take_namespace(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    namespace: &Namespace,
+    now: Time,
+) -> Result<Option<Deed>, StoreError> {
+    let taken = sql("INSERT INTO namespaces (name, created_by, created_at) VALUES ($1, $2, $3)
+         ON CONFLICT (name) DO NOTHING")
+    .text(namespace.as_str())
+    .maybe_number(actor.account)
+    .time(now)
+    .run(&mut *connection)
+    .await?;
+    if taken == 0 {
+        return Ok(None);
+    }
+    let holding = Holding::read(namespace.to_string());
+    if let Some(account) = actor.account {
+        put_member(connection, actor, &holding, (account, TeamRole::Owner), now).await?;
+    }
+    Ok(Some(Deed::new(Act::NamespaceCreated).holding(&holding)))
+}
+
+impl Work {
+    /// Makes sure that nobody else changes the members of a holding meanwhile.
+    async fn lock_holding(&mut self, holding: &Holding) -> Result<(), RegistryError> {
+        let text = if holding.as_str().contains('/') {
+            "SELECT 1 FROM packages WHERE id = $1"
+        } else {
+            "SELECT 1 FROM namespaces WHERE name = $1"
+        };
+        let statement = self.locking(text, Lock::Alone).text(holding.as_str());
+        let found = statement.optional(self.connection()).await?;
+        let missing =
+            || RegistryError::NotFound { what: format!("namespace or package `{holding}`") };
+        found.map(drop).ok_or_else(missing)
+    }
+
+    async fn must_keep_an_owner(&mut self, holding: &Holding) -> Result<(), RegistryError> {
+        let row = sql("SELECT 1 FROM members WHERE holding = $1 AND role = 'owner' LIMIT 1")
+            .text(holding.as_str())
+            .optional(self.connection())
+            .await?;
+        row.map(drop).ok_or_else(|| RegistryError::LastOwner { holding: holding.clone() })
+    }
+
+    async fn must_be_an_account(&mut self, user_id: i64) -> Result<(), RegistryError> {
+        let row = sql("SELECT 1 FROM users WHERE id = $1 AND deleted_at IS NULL")
+            .number(user_id)
+            .optional(self.connection())
+            .await?;
+        row.map(drop).ok_or_else(|| RegistryError::NotFound { what: format!("account {user_id}") })
+    }
+}
+
+impl Registry<'_> {
+    /// Takes a namespace. Whoever publishes into one that is free takes it likewise.
+    pub async fn create_namespace(
+        &self,
+        actor: &Actor,
+        namespace: &Namespace,
+    ) -> Result<(), RegistryError> {
+        let holding = Holding::of_namespace(namespace)?;
+        actor.must_have(Right::Own, Some(&holding))?;
+        let (mut work, now) = (self.begin().await?, Time::now());
+        must_have_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
+        let Some(deed) = take_namespace(work.connection(), actor, namespace, now).await? else {
+            return Err(RegistryError::Exists { what: format!("a namespace `{namespace}`") });
+        };
+        note(work.connection(), actor, now, vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// The members of a holding, by account.
+    pub async fn members(&self, holding: &Holding) -> Result<Vec<Member>, StoreError> {
+        let rows = sql("SELECT holding, user_id, role, added_at FROM members
+             WHERE holding = $1 ORDER BY user_id")
+        .text(holding.as_str())
+        .all(self.reader())
+        .await?;
+        rows.iter().map(member).collect()
+    }
+
+    /// What somebody is a member of, by name.
+    pub async fn memberships(&self, user_id: i64) -> Result<Vec<Member>, StoreError> {
+        let rows = sql("SELECT holding, user_id, role, added_at FROM members
+             WHERE user_id = $1 ORDER BY holding")
+        .number(user_id)
+        .all(self.reader())
+        .await?;
+        rows.iter().map(member).collect()
+    }
+
+    /// Adds a member, or changes what one may do.
+    pub async fn set_member(
+        &self,
+        actor: &Actor,
+        holding: &Holding,
+        user_id: i64,
+        role: TeamRole,
+    ) -> Result<(), RegistryError> {
+        let mut work = self.as_owner(actor, holding).await?;
+        work.must_be_an_account(user_id).await?;
+        let now = Time::now();
+        put_member(work.connection(), actor, holding, (user_id, role), now).await?;
+        work.must_keep_an_owner(holding).await?;
+        let details = json!({"user_id": user_id, "role": role.as_str()});
+        let deed = Deed::new(Act::MemberSet).holding(holding).details(details);
+        note(work.connection(), actor, now, vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// Removes a member; oneself without being an owner. The last owner stays.
+    pub async fn remove_member(
+        &self,
+        actor: &Actor,
+        holding: &Holding,
+        user_id: i64,
+    ) -> Result<(), RegistryError> {
+        let mut work = if actor.account == Some(user_id) {
+            actor.must_have(Right::Own, Some(holding))?;
+            let mut work = self.begin().await?;
+            work.lock_holding(holding).await?;
+            work
+        } else {
+            self.as_owner(actor, holding).await?
+        };
+        remove(work.connection(), holding, user_id).await?;
+        work.must_keep_an_owner(holding).await?;
+        let details = json!({"user_id": user_id});
+        let deed = Deed::new(Act::MemberRemoved).holding(holding).details(details);
+        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// Gives a holding from one owner to another account, which becomes an owner in their place.
+    pub async fn transfer(
+        &self,
+        actor: &Actor,
+        holding: &Holding,
+        from: i64,
+        to: i64,
+    ) -> Result<(), RegistryError> {
+        let mut work = self.as_owner(actor, holding).await?;
+        work.must_be_an_account(to).await?;
+        let now = Time::now();
+        if role_of(work.connection(), holding, from).await? != Some(TeamRole::Owner) {
+            return Err(RegistryError::NotFound { what: format!("owner {from} of `{holding}`") });
+        }
+        remove(work.connection(), holding, from).await?;
+        put_member(work.connection(), actor, holding, (to, TeamRole::Owner), now).await?;
+        let details = json!({"from": from, "to": to});
+        let deed = Deed::new(Act::Transferred).holding(holding).details(details);
+        note(work.connection(), actor, now, vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// Begins what only owners do.
+    async fn as_owner(&self, actor: &Actor, holding: &Holding) -> Result<Work, RegistryError> {
+        actor.must_have(Right::Own, Some(holding))?;
+        let mut work = self.begin().await?;
+        work.lock_holding(holding).await?;
+        must_be(work.connection(), actor, holding, TeamRole::Owner).await?;
+        Ok(work)
+    }
+
+    /// Lets somebody publish under a reserved prefix, such as `mcp-`. For administrators.
+    pub async fn grant_prefix(
+        &self,
+        actor: &Actor,
+        user_id: i64,
+        prefix: &str,
+    ) -> Result<(), RegistryError> {
+        actor.must_be_admin()?;
+        actor.must_have(Right::Own, None)?;
+        let prefix = known_prefix(prefix)?;
+        let (mut work, now) = (self.begin().await?, Time::now());
+        work.must_be_an_account(user_id).await?;
+        sql("INSERT INTO prefix_grants (user_id, prefix, added_by, added_at)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (user_id, prefix) DO NOTHING")
+        .number(user_id)
+        .text(prefix)
+        .maybe_number(actor.account)
+        .time(now)
+        .run(work.connection())
+        .await?;
+        let details = json!({"user_id": user_id, "prefix": prefix});
+        let deed = Deed::new(Act::PrefixGranted).details(details);
+        note(work.connection(), actor, now, vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// Takes that back. What was published stays.
+    pub async fn revoke_prefix(
+        &self,
+        actor: &Actor,
+        user_id: i64,
+        prefix: &str,
+    ) -> Result<(), RegistryError> {
+        actor.must_be_admin()?;
+        actor.must_have(Right::Own, None)?;
+        let mut work = self.begin().await?;
+        let removed = sql("DELETE FROM prefix_grants WHERE user_id = $1 AND prefix = $2")
+            .number(user_id)
+            .text(prefix)
+            .run(work.connection())
+            .await?;
+        if removed == 0 {
+            return Err(RegistryError::NotFound {
+                what: format!("grant of `{prefix}` to {user_id}"),
+            });
+        }
+        let details = json!({"user_id": user_id, "prefix": prefix});
+        let deed = Deed::new(Act::PrefixRevoked).details(details);
+        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        Ok(work.commit().await?)
+    }
+
+    /// The reserved prefixes that somebody may use.
+    pub async fn prefixes(&self, user_id: i64) -> Result<Vec<String>, StoreError> {
+        let rows = sql("SELECT prefix FROM prefix_grants WHERE user_id = $1 ORDER BY prefix")
+            .number(user_id)
+            .all(self.reader())
+            .await?;
+        rows.iter().map(|row| row.text(0)).collect()
+    }
+}
+
+async fn remove(
+    connection: &mut AnyConnection,
+    holding: &Holding,
+    user_id: i64,
+) -> Result<(), RegistryError> {
+    let removed = sql("DELETE FROM members WHERE holding = $1 AND user_id = $2")
+        .text(holding.as_str())
+        .number(user_id)
+        .run(connection)
+        .await?;
+    if removed == 1 {
+        return Ok(());
+    }
+    Err(RegistryError::NotFound { what: format!("member {user_id} of `{holding}`") })
+}
+
+fn known_prefix(text: &str) -> Result<&'static str, RegistryError> {
+    let found = savoir_skill::name::reserved_prefix(text).filter(|prefix| *prefix == text);
+    found.ok_or_else(|| RegistryError::Invalid {
+        what: "the prefix",
+        message: format!("`{}` is not reserved", text.escape_debug()),
+    })
+}
+
+/// What a package belongs to, and whether somebody may do something there.
+pub(super) async fn must_publish(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    package: &PackageName,
+) -> Result<(), RegistryError> {
+    must_be(connection, actor, &package.holding(), TeamRole::Publisher).await
+}

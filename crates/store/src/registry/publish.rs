@@ -1,0 +1,257 @@
+//! How a version comes into the registry.
+
+use bytes::Bytes;
+use savoir_skill::permission::Tier;
+use semver::Version;
+use serde_json::json;
+
+use super::{
+    Actor, Facts, Lock, NewSignature, PackageName, Registry, RegistryError, Right, ScanResult,
+    Signer, TeamRole, Work,
+    blobs::hold_claims,
+    facts::{attested, read_version, tier_number},
+    index::{Entry, renew},
+    keys::{KeyState, put_signature},
+    log::{Act, Deed, note},
+    order::{self, sort_key},
+    people::{must_have_prefix, must_publish, put_member, take_namespace},
+};
+use crate::{Time, sql::sql};
+
+/// A version that is to be published. Whoever hands it over has checked that its parts belong
+/// together, and that its signatures are good.
+#[derive(Clone, Debug)]
+pub struct NewVersion<'a> {
+    /// Of which package.
+    pub package: &'a PackageName,
+    /// Its version.
+    pub version: &'a Version,
+    /// The bytes that are downloaded.
+    pub artefact: Bytes,
+    /// The text of its SKILL.md.
+    pub skill_md: Bytes,
+    /// What a lock holds it to.
+    pub integrity: &'a str,
+    /// The tier that it claims.
+    pub claimed: Option<Tier>,
+    /// What its files say.
+    pub facts: &'a Facts,
+    /// Who vouches for it. Those by keys that are not registered are kept, and count for nothing; so
+    /// do those of auditors, unless the auditor publishes.
+    pub signatures: &'a [NewSignature],
+    /// What was found in it; none if it is scanned later.
+    pub scan: Option<&'a ScanResult>,
+}
+
+/// A version that was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// SHA-256 of the artefact, in hexadecimal digits.
+    pub sha256: String,
+    /// The tier that it earned.
+    pub attested: Tier,
+    /// The version that is meant now when none is named.
+    pub latest: Option<Version>,
+    /// The number of the change.
+    pub seq: u64,
+}
+
+impl Registry<'_> {
+    /// Publishes a version: all of it or nothing. Of several who publish the same at once, one does;
+    /// the others are told that it exists. Whoever is first in a namespace that is free, or has the
+    /// first version of a package where everybody may publish, owns it.
+    pub async fn publish(
+        &self,
+        actor: &Actor,
+        new: NewVersion<'_>,
+    ) -> Result<Published, RegistryError> {
+        let facts = new.facts.to_text()?;
+        self.may_publish(actor, new.package, new.version).await?;
+        let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
+        let mut work = self.begin().await?;
+        let (now, mut deeds) = (Time::now(), Vec::new());
+        let connection = work.connection();
+        must_have_prefix(connection, actor, new.package.reserved_prefix()).await?;
+        if !new.package.namespace().is_shared() {
+            deeds.extend(take_namespace(connection, actor, new.package.namespace(), now).await?);
+        }
+        let states = work.key_states(actor, new.package, new.signatures).await?;
+        work.take_package(actor, new.package, now).await?;
+        let tier = earned(&new, &states);
+        work.insert_version(actor, &new, &facts, &blobs, tier, now).await?;
+        must_publish(work.connection(), actor, new.package).await?;
+        hold_claims(work.connection(), &blobs).await?;
+        for (signature, state) in new.signatures.iter().zip(states) {
+            let at = (new.package, new.version);
+            put_signature(work.connection(), actor, at, signature, state.signature(), now).await?;
+        }
+        renew(work.connection(), new.package, now).await?;
+        let latest = work.latest(new.package).await?;
+        deeds.push(published(&new, &blobs, tier));
+        let seq = note(work.connection(), actor, now, deeds).await?;
+        work.commit().await?;
+        let [sha256, _] = blobs;
+        Ok(Published { sha256, attested: tier, latest, seq })
+    }
+
+    /// Refuses early what [`Self::publish`] would refuse, before its bytes are read. What counts is
+    /// decided again in the transaction.
+    pub async fn may_publish(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<(), RegistryError> {
+        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        order::check(version)?;
+        let connection = &mut *self.reader().acquire().await?;
+        must_have_prefix(connection, actor, package.reserved_prefix()).await?;
+        exists(connection, package, version).await?;
+        let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
+            .text(package.holding().as_str())
+            .optional(&mut *connection)
+            .await?;
+        if taken.is_some() {
+            must_publish(connection, actor, package).await?;
+        } else if actor.account.is_none() && !actor.is_admin() {
+            return Err(RegistryError::NobodyActs);
+        }
+        Ok(())
+    }
+}
+
+fn earned(new: &NewVersion<'_>, states: &[KeyState]) -> Tier {
+    let has = |signer: Signer| {
+        let mut pairs = new.signatures.iter().zip(states);
+        pairs.any(|(signature, state)| signature.signer == signer && *state == KeyState::Active)
+    };
+    let verdict = new.scan.map(|scan| scan.verdict);
+    attested(verdict, has(Signer::Publisher), has(Signer::Auditor))
+}
+
+fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> Deed {
+    let keys: Vec<_> = new.signatures.iter().map(|signature| &signature.key_id).collect();
+    Deed::new(Act::Published).version(new.package, new.version).details(json!({
+        "sha256": blobs[0],
+        "integrity": new.integrity,
+        "attested": tier.as_str(),
+        "verdict": new.scan.map(|scan| scan.verdict.as_str()),
+        "keys": keys,
+    }))
+}
+
+/// Refuses a version that there is, or was.
+async fn exists(
+    connection: &mut sqlx::AnyConnection,
+    package: &PackageName,
+    version: &Version,
+) -> Result<(), RegistryError> {
+    let row = sql("SELECT version, sha256 FROM versions WHERE package = $1 AND sort_key = $2")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .optional(connection)
+        .await?;
+    let Some(row) = row else { return Ok(()) };
+    Err(RegistryError::VersionExists {
+        package: package.clone(),
+        version: read_version(&row.text(0)?)?,
+        sha256: row.text(1)?,
+    })
+}
+
+impl Work {
+    /// Makes the row of a package if there is none, and locks it.
+    async fn take_package(
+        &mut self,
+        actor: &Actor,
+        package: &PackageName,
+        now: Time,
+    ) -> Result<(), RegistryError> {
+        let made = sql("INSERT INTO packages (id, created_by, created_at, updated_at, tier,
+                description, tags, index_text, index_tag)
+             VALUES ($1, $2, $3, $3, 0, '', '[]', '', '') ON CONFLICT (id) DO NOTHING")
+        .text(&package.id())
+        .maybe_number(actor.account)
+        .time(now)
+        .run(self.connection())
+        .await?;
+        if made == 0 {
+            return self.lock_package(package).await;
+        }
+        match actor.account.filter(|_| package.namespace().is_shared()) {
+            Some(account) => {
+                let owner = (account, TeamRole::Owner);
+                put_member(self.connection(), actor, &package.holding(), owner, now).await?;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that nobody else changes a package or its versions meanwhile.
+    pub(super) async fn lock_package(
+        &mut self,
+        package: &PackageName,
+    ) -> Result<(), RegistryError> {
+        let statement = self.locking("SELECT 1 FROM packages WHERE id = $1", Lock::Alone);
+        let row = statement.text(&package.id()).optional(self.connection()).await?;
+        row.map(drop).ok_or_else(|| RegistryError::no_package(package))
+    }
+
+    async fn insert_version(
+        &mut self,
+        actor: &Actor,
+        new: &NewVersion<'_>,
+        facts: &str,
+        blobs: &[String; 2],
+        tier: Tier,
+        now: Time,
+    ) -> Result<(), RegistryError> {
+        let [sha256, skill_md] = blobs;
+        let entry = Entry {
+            version: new.version.to_string(),
+            integrity: new.integrity.to_owned(),
+            sha256: sha256.clone(),
+            size: new.artefact.len() as u64,
+            needs: new.facts.needs.clone(),
+            permissions: new.facts.permissions.clone(),
+            published_at: now.to_string(),
+        };
+        let added = sql("INSERT INTO versions (package, sort_key, version, claimed, attested,
+                integrity, sha256, size, skill_md, entry, facts, verdict, scan, scanned_at,
+                published_by, published_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+             ON CONFLICT (package, sort_key) DO NOTHING")
+        .text(&new.package.id())
+        .bytes(&sort_key(new.version))
+        .text(&entry.version)
+        .maybe_number(new.claimed.map(tier_number))
+        .number(tier_number(tier))
+        .text(new.integrity)
+        .text(sha256)
+        .count(entry.size)
+        .text(skill_md)
+        .text(&entry.to_text())
+        .text(facts)
+        .maybe_text(new.scan.map(|scan| scan.verdict.as_str()))
+        .maybe_text(new.scan.map(|scan| scan.report.to_string()).as_deref())
+        .maybe_time(new.scan.map(|_| now))
+        .maybe_number(actor.account)
+        .time(now)
+        .run(self.connection())
+        .await?;
+        if added == 1 {
+            return Ok(());
+        }
+        exists(self.connection(), new.package, new.version).await?;
+        Err(RegistryError::no_version(new.package, new.version))
+    }
+
+    async fn latest(&mut self, package: &PackageName) -> Result<Option<Version>, RegistryError> {
+        let row = sql("SELECT latest FROM packages WHERE id = $1")
+            .text(&package.id())
+            .one(self.connection())
+            .await?;
+        Ok(row.maybe_text(0)?.map(|text| read_version(&text)).transpose()?)
+    }
+}

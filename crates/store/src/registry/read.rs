@@ -1,0 +1,244 @@
+//! What there is.
+
+use savoir_skill::{permission::Tier, version::VersionRange};
+use semver::Version;
+
+use super::{
+    Facts, PackageName, PackageVersion, Registry, RegistryError, ScanResult, ScanVerdict, Summary,
+    facts::{read_name, read_tier, read_version},
+    list::{SUMMARY, summary},
+    order::sort_key,
+};
+use crate::{
+    StoreError, Time,
+    sql::{Row, among, built, damaged, sql},
+};
+
+/// The most packages whose indexes are read at once.
+const MOST_AT_ONCE: usize = 500;
+
+/// The index of a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexText {
+    /// Of which package.
+    pub package: PackageName,
+    /// A line of JSON for each version, the highest first: an [`super::IndexLine`].
+    pub text: String,
+    /// Changes with the text: its `ETag`, without quotes.
+    pub tag: String,
+    /// When the package last changed.
+    pub updated_at: Time,
+}
+
+/// A package with all its versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Package {
+    /// What lists show; its `latest` is the version whose facts these are.
+    pub summary: Summary,
+    /// When it came.
+    pub created_at: Time,
+    /// Its versions, the highest first.
+    pub versions: Vec<VersionSummary>,
+}
+
+/// A version, as the list of its package shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionSummary {
+    /// The version.
+    pub version: Version,
+    /// When it was published.
+    pub published_at: Time,
+    /// Whose account published it.
+    pub published_by: Option<i64>,
+    /// The tier that it claims.
+    pub claimed: Option<Tier>,
+    /// The tier that its scan and its signatures earned it.
+    pub attested: Tier,
+    /// What a lock holds it to.
+    pub integrity: String,
+    /// SHA-256 of its artefact, in hexadecimal digits.
+    pub sha256: String,
+    /// The size of its artefact, in bytes.
+    pub size: u64,
+    /// Whether it is only for those who have it already.
+    pub yanked: bool,
+    /// What its users should know.
+    pub deprecated: Option<String>,
+}
+
+fn version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
+    Ok(VersionSummary {
+        version: read_version(&row.text(0)?)?,
+        published_at: row.time(1)?,
+        published_by: row.maybe_number(2)?,
+        claimed: row.maybe_number(3)?.map(read_tier).transpose()?,
+        attested: read_tier(row.number(4)?)?,
+        integrity: row.text(5)?,
+        sha256: row.text(6)?,
+        size: row.count(7)?,
+        yanked: row.maybe_number(8)?.is_some(),
+        deprecated: row.maybe_text(9)?,
+    })
+}
+
+fn index_text(row: &Row) -> Result<IndexText, StoreError> {
+    Ok(IndexText {
+        package: read_name(&row.text(0)?)?,
+        text: row.text(1)?,
+        tag: row.text(2)?,
+        updated_at: row.time(3)?,
+    })
+}
+
+impl Registry<'_> {
+    /// The index of a package, which is all that a resolver asks for.
+    pub async fn index(&self, package: &PackageName) -> Result<Option<IndexText>, StoreError> {
+        let row = sql("SELECT id, index_text, index_tag, updated_at FROM packages WHERE id = $1")
+            .text(&package.id())
+            .optional(self.reader())
+            .await?;
+        row.as_ref().map(index_text).transpose()
+    }
+
+    /// The indexes of several packages at once, by name. Those that are not there are left out.
+    pub async fn indexes(&self, packages: &[PackageName]) -> Result<Vec<IndexText>, StoreError> {
+        let mut found = Vec::with_capacity(packages.len());
+        for some in packages.chunks(MOST_AT_ONCE) {
+            let ids = some.iter().map(PackageName::id);
+            let head = "SELECT id, index_text, index_tag, updated_at FROM packages WHERE id IN";
+            for row in among(head, ids).all(self.reader()).await? {
+                found.push(index_text(&row)?);
+            }
+        }
+        found.sort_by(|a, b| a.package.cmp(&b.package));
+        Ok(found)
+    }
+
+    /// The indexes of all packages after a name, in the order of names, at most `limit`: whoever
+    /// keeps an index asks for [`Self::head`], reads them all, and then follows [`Self::changes`].
+    pub async fn all_indexes(
+        &self,
+        after: Option<&PackageName>,
+        limit: u64,
+    ) -> Result<Vec<IndexText>, StoreError> {
+        let rows = sql("SELECT id, index_text, index_tag, updated_at FROM packages
+             WHERE id > $1 ORDER BY id LIMIT $2")
+        .text(&after.map(PackageName::id).unwrap_or_default())
+        .count(limit.min(1000))
+        .all(self.reader())
+        .await?;
+        rows.iter().map(index_text).collect()
+    }
+
+    /// A package with all its versions.
+    pub async fn package(&self, package: &PackageName) -> Result<Option<Package>, StoreError> {
+        let row = built(format!("SELECT {SUMMARY}, p.created_at FROM packages p WHERE p.id = $1"))
+            .text(&package.id())
+            .optional(self.reader())
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        let rows = sql("SELECT version, published_at, published_by, claimed, attested, integrity,
+                sha256, size, yanked_at, deprecated
+             FROM versions WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
+        .text(&package.id())
+        .all(self.reader())
+        .await?;
+        Ok(Some(Package {
+            summary: summary(&row)?,
+            created_at: row.time(11)?,
+            versions: rows.iter().map(version_summary).collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// What lists show of some packages, by name. Those that are not there are left out.
+    pub async fn summaries(&self, packages: &[PackageName]) -> Result<Vec<Summary>, StoreError> {
+        let mut found = Vec::with_capacity(packages.len());
+        for some in packages.chunks(MOST_AT_ONCE) {
+            let ids = some.iter().map(PackageName::id);
+            let head = format!("SELECT {SUMMARY} FROM packages p WHERE p.id IN");
+            for row in among(&head, ids).all(self.reader()).await? {
+                found.push(summary(&row)?);
+            }
+        }
+        found.sort_by(|a, b| a.package.cmp(&b.package));
+        Ok(found)
+    }
+
+    /// One version, also if it was yanked. Build metadata does not count.
+    pub async fn version(
+        &self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<PackageVersion, RegistryError> {
+        let row =
+            sql("SELECT version, claimed, attested, integrity, sha256, size, skill_md, facts,
+                verdict, scan, scanned_at, yanked_at, yanked_why, deprecated, published_by,
+                published_at, withdrawn_at, withdrawn_why
+             FROM versions WHERE package = $1 AND sort_key = $2")
+            .text(&package.id())
+            .bytes(&sort_key(version))
+            .optional(self.reader())
+            .await?;
+        let row = row.ok_or_else(|| RegistryError::no_version(package, version))?;
+        if row.maybe_number(16)?.is_some() {
+            return Err(RegistryError::Withdrawn {
+                package: package.clone(),
+                version: read_version(&row.text(0)?)?,
+                why: row.maybe_text(17)?.unwrap_or_default(),
+            });
+        }
+        Ok(package_version(package, &row)?)
+    }
+
+    /// The highest version in a range that was not yanked; a pre-release that the range does not name
+    /// only if nothing else is in it.
+    pub async fn newest(
+        &self,
+        package: &PackageName,
+        range: &VersionRange,
+    ) -> Result<PackageVersion, RegistryError> {
+        let rows = sql("SELECT version FROM versions
+             WHERE package = $1 AND withdrawn_at IS NULL AND yanked_at IS NULL
+             ORDER BY sort_key DESC")
+        .text(&package.id())
+        .all(self.reader())
+        .await?;
+        let versions: Result<Vec<Version>, StoreError> =
+            rows.iter().map(|row| read_version(&row.text(0)?)).collect();
+        let versions = versions?;
+        let chosen = range.resolve(&versions).ok_or_else(|| RegistryError::NotFound {
+            what: format!("version of {package} in the range `{range}`"),
+        })?;
+        self.version(package, chosen).await
+    }
+}
+
+/// Reads the columns of [`Registry::version`].
+fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, StoreError> {
+    Ok(PackageVersion {
+        package: package.clone(),
+        version: read_version(&row.text(0)?)?,
+        claimed: row.maybe_number(1)?.map(read_tier).transpose()?,
+        attested: read_tier(row.number(2)?)?,
+        integrity: row.text(3)?,
+        sha256: row.text(4)?,
+        size: row.count(5)?,
+        skill_md: row.text(6)?,
+        facts: Facts::read(&row.text(7)?)?,
+        scan: scan(row)?,
+        yanked: row.maybe_time(11)?.zip(Some(row.maybe_text(12)?)),
+        deprecated: row.maybe_text(13)?,
+        published_by: row.maybe_number(14)?,
+        published_at: row.time(15)?,
+    })
+}
+
+fn scan(row: &Row) -> Result<Option<(ScanResult, Time)>, StoreError> {
+    let (verdict, report, time) = (row.maybe_text(8)?, row.maybe_text(9)?, row.maybe_time(10)?);
+    let (Some(verdict), Some(report), Some(time)) = (verdict, report, time) else {
+        return Ok(None);
+    };
+    let report =
+        serde_json::from_str(&report).map_err(|_| damaged("the report of a scan", &report))?;
+    Ok(Some((ScanResult { verdict: ScanVerdict::read(&verdict)?, report }, time)))
+}

@@ -1,0 +1,224 @@
+use bytes::Bytes;
+use savoir_store::{
+    Database, Role,
+    registry::{
+        Actor, Holding, Import, Imported, NewKey, NewSignature, PackageRecord, Record, Registry,
+        RegistryError, Signer, VersionRecord,
+    },
+};
+
+use super::{draft, for_each_registry, name, publish, version};
+
+async fn export(registry: Registry<'_>) -> Vec<Record> {
+    let mut export = registry.export().await.unwrap();
+    let mut records = Vec::new();
+    loop {
+        let page = export.next_page().await.unwrap();
+        if page.is_empty() {
+            return records;
+        }
+        records.extend(page);
+    }
+}
+
+async fn import(registry: Registry<'_>, records: &[Record]) -> Result<Imported, RegistryError> {
+    let mut import: Import<'_> = registry.import(&Actor::operator()).await?;
+    for record in records {
+        // As it is read from a file.
+        let line = serde_json::to_string(record).unwrap();
+        import.push(serde_json::from_str(&line).unwrap()).await?;
+    }
+    import.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_restores_everything() {
+    for_each_registry(async |shop| {
+        let (registry, alice) = (shop.registry(), shop.alice());
+        let acme: Holding = "acme".parse().unwrap();
+        publish(shop, &alice, "acme/tool", "1.0.0").await;
+        let key =
+            NewKey { holding: &acme, key_id: "a", public_key: "p", label: "l", account: None };
+        registry.add_key(&alice, key).await.unwrap();
+        let mut signed = draft("acme/tool", "1.1.0");
+        signed.signatures = vec![NewSignature {
+            signer: Signer::Publisher,
+            key_id: "a".to_owned(),
+            record: "{}".to_owned(),
+        }];
+        signed.publish(registry, &alice).await.unwrap();
+        for text in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
+            publish(shop, &shop.bob(), "other", text).await;
+        }
+        registry.yank(&shop.bob(), &name("other"), &version("1.1.0"), Some("x")).await.unwrap();
+        registry.withdraw(&shop.admin(), &name("other"), &version("1.0.0"), "y").await.unwrap();
+        registry.deprecate(&alice, &name("acme/tool"), None, Some("use other")).await.unwrap();
+        registry.grant_prefix(&shop.admin(), shop.bob.id, "mcp-").await.unwrap();
+        let records = export(registry).await;
+
+        // Into the other kind of database, where people have other numbers.
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open_folder(folder.path()).await.unwrap();
+        for email in ["somebody@example.org", "bob@example.org", "alice@example.org"] {
+            database.accounts().create(email, "h", Role::User).await.unwrap().unwrap();
+        }
+        let restored = database.registry(&shop.storage);
+        let done = import(restored, &records).await.unwrap();
+        assert_eq!((done.packages, done.versions), (2, 5));
+        assert_eq!((done.skipped.len(), done.left_out), (0, 0));
+        assert_eq!(done.seq, registry.head().await.unwrap() + 1);
+        for package in [name("acme/tool"), name("other")] {
+            let (before, after) =
+                (registry.index(&package).await.unwrap(), restored.index(&package).await.unwrap());
+            assert_eq!(before, after);
+            let (before, after) = (registry.package(&package), restored.package(&package));
+            let (before, after) = (before.await.unwrap().unwrap(), after.await.unwrap().unwrap());
+            assert_eq!(before.summary, after.summary);
+        }
+        let tool = restored.version(&name("acme/tool"), &version("1.1.0")).await.unwrap();
+        assert_eq!(tool.attested.as_str(), "community");
+        assert_eq!(restored.blob(&tool.sha256).await.unwrap().unwrap(), signed.artefact);
+        let (alice, _) = database.accounts().by_email("alice@example.org").await.unwrap().unwrap();
+        assert_eq!(restored.members(&acme).await.unwrap()[0].user_id, alice.id);
+        assert_eq!(tool.published_by, Some(alice.id));
+        let again = draft("other", "1.0.0").publish(restored, &Actor::operator()).await;
+        assert_eq!(again.unwrap_err().code(), "version_exists", "what was withdrawn stays so");
+        draft("acme/tool", "3.0.0").publish(restored, &Actor::person(&alice)).await.unwrap();
+        let (before, after) = (registry.changes(0, 100).await, restored.changes(0, 100).await);
+        let before = before.unwrap();
+        assert_eq!(after.unwrap()[..before.len()], before);
+        database.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_is_of_one_moment() {
+    for_each_registry(async |shop| {
+        publish(shop, &shop.alice(), "a", "1.0.0").await;
+        let mut export = shop.registry().export().await.unwrap();
+        let mut records = export.next_page().await.unwrap();
+        publish(shop, &shop.alice(), "b", "1.0.0").await;
+        loop {
+            let page = export.next_page().await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            records.extend(page);
+        }
+        let packages = records.iter().filter(|record| matches!(record, Record::Package(_))).count();
+        let log = records.iter().filter(|record| matches!(record, Record::Log(_))).count();
+        assert_eq!((packages, log), (1, 1));
+    })
+    .await;
+}
+
+fn record(package: &str, text: &str, sha256: &str) -> Record {
+    let one = VersionRecord {
+        version: text.to_owned(),
+        integrity: "sha256-x".to_owned(),
+        sha256: sha256.to_owned(),
+        skill_md: sha256.to_owned(),
+        size: 6,
+        published_at: 1,
+        ..VersionRecord::default()
+    };
+    Record::Package(Box::new(PackageRecord {
+        name: name(package),
+        created_by: None,
+        created_at: 1,
+        updated_at: 1,
+        deprecated: None,
+        versions: vec![one],
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_adds_and_changes_nothing() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let kept = publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
+        let digest = registry.put_blob(Bytes::from_static(b"import")).await.unwrap();
+        let namespace =
+            Record::Namespace { name: "acme".to_owned(), created_by: None, created_at: 1 };
+        let intruder = Record::Member(savoir_store::registry::MemberRecord {
+            holding: "acme".to_owned(),
+            user_id: shop.bob.id,
+            role: "owner".to_owned(),
+            added_by: None,
+            added_at: 1,
+        });
+        let records = [
+            namespace,
+            intruder,
+            record("acme/tool", "9.0.0", &digest),
+            record("new", "1.0.0", &digest),
+        ];
+        let done = import(registry, &records).await.unwrap();
+        assert_eq!((done.packages, done.left_out), (1, 2));
+        assert_eq!(done.skipped, [name("acme/tool")]);
+        let tool = registry.package(&name("acme/tool")).await.unwrap().unwrap();
+        assert_eq!((tool.versions.len(), &tool.versions[0].sha256), (1, &kept.sha256));
+        assert_eq!(registry.members(&"acme".parse().unwrap()).await.unwrap().len(), 1);
+        assert!(registry.version(&name("new"), &version("1.0.0")).await.is_ok());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_fails_leaves_nothing() {
+    for_each_registry(async |shop| {
+        let (registry, digest) = (shop.registry(), "0".repeat(64));
+        let mut import = registry.import(&Actor::operator()).await.unwrap();
+        if !shop.place.is_sqlite() {
+            // In SQLite whoever writes waits.
+            registry.put_blob(Bytes::from_static(b"for a version that comes")).await.unwrap();
+            let busy = registry.import(&Actor::operator()).await.unwrap_err();
+            assert_eq!(busy.code(), "exists");
+            assert_eq!(registry.sweep(std::time::Duration::ZERO).await.unwrap(), 0);
+        }
+        import.push(record("good", "1.0.0", &digest)).await.unwrap();
+        import.push(record("bad", "no version", &digest)).await.unwrap();
+        assert_eq!(import.finish().await.unwrap_err().code(), "invalid_request");
+        assert_eq!(registry.package(&name("good")).await.unwrap(), None);
+        assert_eq!(registry.head().await.unwrap(), 0);
+        assert_eq!(registry.import(&shop.alice()).await.unwrap_err().code(), "not_admin");
+        for bad in [
+            record("bad", "1.0.0", "../../etc/passwd"),
+            Record::Namespace { name: "api".to_owned(), created_by: None, created_at: 1 },
+            Record::Member(savoir_store::registry::MemberRecord {
+                holding: "*".repeat(9),
+                user_id: shop.bob.id,
+                role: "owner".to_owned(),
+                added_by: None,
+                added_at: 1,
+            }),
+            Record::Log(savoir_store::registry::LogRecord {
+                seq: 1,
+                done_at: 1,
+                account: None,
+                token: None,
+                act: "published".to_owned(),
+                holding: None,
+                package: Some("../x".to_owned()),
+                version: None,
+                details: "{}".to_owned(),
+            }),
+        ] {
+            let mut import = registry.import(&Actor::operator()).await.unwrap();
+            import.push(bad.clone()).await.unwrap();
+            let error = import.push(record("a", "1.0.0", &digest)).await;
+            let error = match error {
+                // It was the same kind, and waited.
+                Ok(()) => import.finish().await.unwrap_err(),
+                Err(error) => {
+                    import.cancel().await.unwrap();
+                    error
+                }
+            };
+            assert!(matches!(error.code(), "invalid_request" | "invalid_name"), "{bad:?} {error}");
+        }
+        publish(shop, &shop.alice(), "good", "1.0.0").await;
+    })
+    .await;
+}

@@ -1,0 +1,271 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use savoir_skill::permission::Tier;
+use savoir_store::{
+    Storage,
+    registry::{
+        Actor, DownloadCounter, Facts, NewKey, NewSignature, RegistryError, Signer, TeamRole,
+    },
+};
+
+use super::{Shop, draft, for_each_registry, name, publish, version};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_published_is_there() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let new = draft("acme/tool", "1.2.0");
+        let done = new.publish(registry, &shop.alice()).await.unwrap();
+        assert_eq!((done.attested, done.latest), (Tier::Experimental, Some(version("1.2.0"))));
+        let (database, storage) = shop.again().await;
+        let registry = database.registry(&storage);
+        let found = registry.version(&new.package, &new.version).await.unwrap();
+        assert_eq!((&found.facts, found.claimed), (&new.facts, new.claimed));
+        let size = new.artefact.len() as u64;
+        assert_eq!((found.sha256.as_str(), found.size), (done.sha256.as_str(), size));
+        assert_eq!(found.published_by, Some(shop.alice.id));
+        assert_eq!(found.scan.as_ref().unwrap().0, super::allow());
+        assert_eq!(registry.blob(&found.sha256).await.unwrap().unwrap(), new.artefact);
+        assert_eq!(registry.blob(&found.skill_md).await.unwrap().unwrap(), new.skill_md);
+        let package = registry.package(&new.package).await.unwrap().unwrap();
+        assert_eq!(package.summary.tags, ["all", "web"]);
+        assert_eq!(package.versions.len(), 1);
+        assert_eq!(registry.head().await.unwrap(), done.seq);
+        database.close().await;
+    })
+    .await;
+}
+
+/// A server calls everything from tasks that move between threads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_life_in_a_task() {
+    for_each_registry(async |shop| {
+        let (database, storage) = shop.again().await;
+        let (alice, bob, admin) = (shop.alice.clone(), shop.bob.clone(), shop.admin());
+        tokio::spawn(async move {
+            let (registry, actor) = (database.registry(&storage), Actor::person(&alice));
+            let (tool, one, acme) = (name("acme/tool"), version("1.0.0"), "acme".parse().unwrap());
+            draft("acme/tool", "1.0.0").publish(registry, &actor).await.unwrap();
+            registry.set_member(&actor, &acme, bob.id, TeamRole::Publisher).await.unwrap();
+            registry.transfer(&actor, &acme, alice.id, bob.id).await.unwrap();
+            let (actor, key_id) = (Actor::person(&bob), "k");
+            registry.remove_member(&admin, &acme, alice.id).await.unwrap_err();
+            let key = NewKey { holding: &acme, key_id, public_key: "p", label: "", account: None };
+            registry.add_key(&actor, key).await.unwrap();
+            let signature = NewSignature {
+                signer: Signer::Publisher,
+                key_id: key_id.to_owned(),
+                record: String::new(),
+            };
+            registry.add_signature(&actor, &tool, &one, &signature).await.unwrap();
+            registry.set_scan(&admin, &tool, &one, &super::allow()).await.unwrap();
+            assert_eq!(registry.revoke_key(&actor, &acme, key_id, "").await.unwrap(), 1);
+            registry.yank(&actor, &tool, &one, None).await.unwrap();
+            registry.unyank(&actor, &tool, &one).await.unwrap();
+            registry.deprecate(&actor, &tool, None, Some("x")).await.unwrap();
+            registry.newest(&tool, &"*".parse().unwrap()).await.unwrap();
+            registry.list(&<_>::default(), <_>::default(), None, 1).await.unwrap();
+            registry.indexes(std::slice::from_ref(&tool)).await.unwrap();
+            registry.summaries(std::slice::from_ref(&tool)).await.unwrap();
+            registry.all_indexes(None, 9).await.unwrap();
+            registry.add_downloads(&DownloadCounter::default()).await.unwrap();
+            registry.withdraw(&admin, &tool, &one, "x").await.unwrap();
+            registry.sweep(Duration::ZERO).await.unwrap();
+            let head = registry.head().await.unwrap();
+            assert_eq!(registry.changes(0, 99).await.unwrap().len() as u64, head);
+            registry.audit(&<_>::default(), None, 9).await.unwrap();
+            registry.export().await.unwrap().next_page().await.unwrap();
+            registry.import(&admin).await.unwrap().finish().await.unwrap();
+            database.close().await;
+        })
+        .await
+        .unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_never_changes() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let first = publish(shop, &shop.alice(), "tool", "1.0.0").await;
+        let head = registry.head().await.unwrap();
+        for (text, actor) in
+            [("1.0.0", shop.alice()), ("1.0.0+other", shop.alice()), ("1.0.0", shop.bob())]
+        {
+            let mut again = draft("tool", text);
+            again.artefact = Bytes::from_static(b"something else");
+            match again.publish(registry, &actor).await.unwrap_err() {
+                RegistryError::VersionExists { package, version: found, sha256 } => {
+                    assert_eq!((package, found), (name("tool"), version("1.0.0")));
+                    assert_eq!(sha256, first.sha256, "whoever tries again sees what is there");
+                }
+                other => panic!("{other}"),
+            }
+        }
+        let found = registry.version(&name("tool"), &version("1.0.0")).await.unwrap();
+        assert_eq!(found.sha256, first.sha256);
+        assert_eq!(registry.head().await.unwrap(), head, "a refusal is no change");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawn_version_is_never_used_again() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
+        let gone = publish(shop, &shop.alice(), "acme/tool", "2.0.0").await;
+        let (package, two) = (name("acme/tool"), version("2.0.0"));
+        let error = registry.withdraw(&shop.alice(), &package, &two, "x").await.unwrap_err();
+        assert_eq!(error.code(), "not_admin");
+        registry.withdraw(&shop.admin(), &package, &two, "it steals").await.unwrap();
+        let error = registry.version(&package, &two).await.unwrap_err();
+        assert!(error.to_string().contains("it steals"), "{error}");
+        assert_eq!(error.code(), "withdrawn");
+        let summary = registry.package(&package).await.unwrap().unwrap();
+        assert_eq!(summary.summary.latest, Some(version("1.0.0")));
+        assert_eq!(summary.versions.len(), 1);
+        assert!(!registry.index(&package).await.unwrap().unwrap().text.contains("2.0.0"));
+        for text in ["2.0.0", "2.0.0+new"] {
+            let error =
+                draft("acme/tool", text).publish(registry, &shop.alice()).await.unwrap_err();
+            assert_eq!(error.code(), "version_exists");
+        }
+        for result in [
+            registry.yank(&shop.alice(), &package, &two, None).await.map(drop),
+            registry.withdraw(&shop.admin(), &package, &two, "again").await,
+        ] {
+            assert_eq!(result.unwrap_err().code(), "withdrawn");
+        }
+        expire_claims(shop).await;
+        assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 2);
+        assert_eq!(registry.blob(&gone.sha256).await.unwrap(), None);
+        // With its last version gone the package is in no list, and still its owner's.
+        registry.withdraw(&shop.admin(), &package, &version("1.0.0"), "too").await.unwrap();
+        let page = registry.list(&<_>::default(), <_>::default(), None, 10).await.unwrap();
+        assert!(page.items.is_empty());
+        let error = draft("acme/tool", "3.0.0").publish(registry, &shop.bob()).await.unwrap_err();
+        assert_eq!(error.code(), "not_member");
+        publish(shop, &shop.alice(), "acme/tool", "3.0.0").await;
+    })
+    .await;
+}
+
+/// As if the time of a publish were over.
+async fn expire_claims(shop: &Shop<'_>) {
+    shop.place.raw("UPDATE blob_claims SET ends_at = 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_takes_what_nobody_needs() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let kept = publish(shop, &shop.alice(), "tool", "1.0.0").await;
+        // A publish that died after its bytes were written.
+        let mut orphan = draft("tool", "2.0.0");
+        orphan.facts = Facts { author: Some("x".repeat(999)), ..Facts::default() };
+        assert!(orphan.publish(registry, &shop.alice()).await.is_err());
+        assert_eq!(
+            registry.sweep(Duration::ZERO).await.unwrap(),
+            0,
+            "refused before it was written"
+        );
+        let digest = registry.put_blob(Bytes::from_static(b"orphan")).await.unwrap();
+        assert_eq!(registry.sweep(Duration::from_hours(1)).await.unwrap(), 0, "too young");
+        assert!(registry.blob(&digest).await.unwrap().is_some());
+        assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 1);
+        assert_eq!(registry.blob(&digest).await.unwrap(), None);
+        expire_claims(shop).await;
+        assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 0);
+        assert!(registry.blob(&kept.sha256).await.unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claimed_blob_is_not_swept() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let digest = registry.put_blob(Bytes::from_static(b"soon needed")).await.unwrap();
+        let later = savoir_store::Time::now().plus(Duration::from_mins(5)).micros();
+        let claim = format!("INSERT INTO blob_claims VALUES ('{digest}', {later})");
+        shop.place.raw(&claim).await;
+        assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 0);
+        expire_claims(shop).await;
+        assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sweeps_and_publishes_at_once() {
+    for_each_registry(async |shop| {
+        let sweeper = {
+            let (database, storage) = shop.again().await;
+            tokio::spawn(async move {
+                loop {
+                    database.registry(&storage).sweep(Duration::ZERO).await.unwrap();
+                }
+            })
+        };
+        let rounds = if shop.place.is_sqlite() { 20 } else { 6 };
+        for n in 0..rounds {
+            // The same bytes as an orphan has that may be swept at this moment.
+            let bytes = Bytes::from(format!("bytes {n}"));
+            shop.registry().put_blob(bytes.clone()).await.unwrap();
+            let mut new = draft("tool", &format!("1.0.{n}"));
+            new.artefact = bytes;
+            new.publish(shop.registry(), &shop.alice()).await.unwrap();
+        }
+        sweeper.abort();
+        for n in 0..rounds {
+            let found = shop.registry().version(&name("tool"), &version(&format!("1.0.{n}"))).await;
+            let bytes = shop.registry().blob(&found.unwrap().sha256).await.unwrap();
+            assert_eq!(bytes.unwrap(), format!("bytes {n}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_storage_or_database_nothing_is_published() {
+    for_each_registry(async |shop| {
+        // A file where the folder of blobs should be: every write fails as on a full disk.
+        let broken = tempfile::TempDir::new().unwrap();
+        std::fs::write(broken.path().join("registry"), "").unwrap();
+        let storage = Storage::folder(broken.path()).unwrap();
+        let registry = shop.database.registry(&storage);
+        let error = draft("acme/tool", "1.0.0").publish(registry, &shop.alice()).await.unwrap_err();
+        assert_eq!(error.code(), "store_failed");
+        let registry = shop.registry();
+        assert_eq!(registry.package(&name("acme/tool")).await.unwrap(), None);
+        assert_eq!(registry.head().await.unwrap(), 0);
+        assert!(registry.members(&"acme".parse().unwrap()).await.unwrap().is_empty());
+
+        let (database, storage) = shop.again().await;
+        database.close().await;
+        let registry = database.registry(&storage);
+        let error = draft("acme/tool", "1.0.0").publish(registry, &shop.alice()).await.unwrap_err();
+        assert_eq!(error.code(), "store_failed");
+        publish(shop, &shop.bob(), "acme/tool", "1.0.0").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_bytes_are_not_given_away() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let storage = Storage::folder(folder.path()).unwrap();
+    let database = savoir_store::Database::open_folder(folder.path()).await.unwrap();
+    let registry = database.registry(&storage);
+    let done = draft("tool", "1.0.0").publish(registry, &Actor::operator()).await.unwrap();
+    let file = folder.path().join(format!("registry/blobs/{}/{0}", &done.sha256[..2]));
+    let file = file.parent().unwrap().join(&done.sha256);
+    std::fs::write(file, "something else").unwrap();
+    assert!(registry.blob(&done.sha256).await.unwrap_err().to_string().contains("damaged"));
+    for no_digest in ["", "..", "../../savoir.sqlite", &"A".repeat(64)] {
+        assert_eq!(registry.blob(no_digest).await.unwrap(), None);
+    }
+}
