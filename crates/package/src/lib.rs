@@ -42,6 +42,7 @@ pub mod shelf;
 pub mod source;
 pub mod trust;
 
+mod leftover;
 mod parallel;
 mod place;
 mod store;
@@ -52,6 +53,7 @@ mod words;
 pub use agents::{Agent, Agents};
 pub use card::{Card, CardError};
 pub use ledger::Ledger;
+pub use leftover::is_note;
 pub use place::{FileError, Mistake, Place};
 pub use shelf::{Shelf, ShelfError};
 pub use store::{Store, StoreError};

@@ -95,8 +95,6 @@ pub enum Revision {
 pub struct Agents {
     /// Their names, as written.
     pub used: Vec<String>,
-    /// Whose skills these are.
-    pub scope: Option<Scope>,
 }
 
 /// Whose a skill is.
@@ -109,8 +107,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    const ALL: [Self; 2] = [Self::Project, Self::User];
-
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -363,16 +359,12 @@ fn read_agents(table: Table<'_>) -> Result<Agents, Mistake> {
                     agents.used.push(name.to_owned());
                 }
             }
+            // Whoever made a project may not choose the folders of whoever cloned it.
             "scope" => {
-                let word = value.string("a word")?;
-                let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
-                let wrong = || {
-                    let mistake = value.mistake(format!("`{}` is no scope", word.escape_debug()));
-                    mistake.hint("write \"project\" or \"user\"")
-                };
-                agents.scope = Some(scope.ok_or_else(wrong)?);
+                let mistake = table.mistake(at, "there is no setting `scope`");
+                return Err(mistake.hint("take it out: --global chooses that"));
             }
-            _ => return Err(unknown_key(table, at, key, &["use", "scope"])),
+            _ => return Err(unknown_key(table, at, key, &["use"])),
         }
     }
     Ok(agents)

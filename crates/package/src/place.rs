@@ -141,7 +141,7 @@ impl Text<'_> {
 /// The text of a file, or nothing if it is not there.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     use io::Read as _;
-    let file = match fs::File::open(path) {
+    let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FileError::io(path, error)),
@@ -156,8 +156,21 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError>
     text.map(Some).map_err(|error| FileError::io(path, error))
 }
 
+/// Opens a file that is one: whoever made the project may have put something in its place from
+/// which nothing ever comes.
+fn open(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file; put one in its place"))
+}
+
 /// How the names of files begin that are not finished yet, and how long they are.
-const UNFINISHED: &str = ".savoir-";
+const UNFINISHED: &str = ".savoir-new-";
 const UNFINISHED_LENGTH: usize = UNFINISHED.len() + 6;
 
 /// Removes what programs left in a folder that died while they replaced a file. Nobody else may be
@@ -221,13 +234,28 @@ mod tests {
         let mut builder = tempfile::Builder::new();
         let left = builder.prefix(UNFINISHED).tempfile_in(place.path()).unwrap();
         let left = left.into_temp_path().keep().unwrap();
-        for name in [".savoir-notes.md", ".savoir-", "abcdef"] {
+        for name in [".savoir-new-notes.md", ".savoir-config", "abcdef"] {
             fs::write(place.path().join(name), "").unwrap();
         }
-        fs::create_dir(place.path().join(".savoir-folder")).unwrap();
+        fs::create_dir(place.path().join(".savoir-new-folder")).unwrap();
         sweep(place.path());
         assert!(!left.exists());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4, "these are not ours");
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let pipe = place.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let device = place.path().join("device");
+        symlink("/dev/zero", &device).unwrap();
+        for path in [pipe.as_path(), &device, place.path()] {
+            let error = read(path, 9).unwrap_err();
+            assert!(error.to_string().ends_with("put one in its place"), "{error}");
+        }
     }
 
     #[test]

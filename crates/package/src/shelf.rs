@@ -3,8 +3,9 @@
 //! `savoir.lock` is the truth, and there is no other record of what is to be installed: every skill
 //! that it names lies in the folder of each agent that it names, in the dialect of that agent. What
 //! must lie there can be computed at any time, from the [`Store`] and the agent. Beside it, the
-//! user's data only tell which folders Savoir itself filled, so that what the lock does not name any
-//! more can be removed.
+//! user's data only tell which folders Savoir itself filled, and with what, so that what the lock
+//! does not name any more can be removed, and so that what another lock put there is not taken for
+//! somebody's edits.
 //!
 //! - A [`Ready`] is a skill that arrived and was checked. It asks nobody: it lists the
 //!   [`Question`]s that a door must ask.
@@ -40,6 +41,7 @@ mod links;
 mod plan;
 mod planner;
 mod ready;
+mod spot;
 mod stale;
 mod swap;
 mod sync;

@@ -2,15 +2,11 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
-use savoir_package::Tree;
-use savoir_skill::observed::OBSERVED_FILE;
+use savoir_package::{Tree, is_note};
 use sha2::{Digest as _, Sha256};
 
 use super::{HISTORY, SubjectError};
 use crate::{limits, words::hex};
-
-/// Where programs note down what they found out about a skill, and where it came from.
-const NOTES: [&str; 3] = [OBSERVED_FILE, ".clawhub/origin.json", ".clawdhub/origin.json"];
 
 /// What everything that a run can see must be.
 #[derive(Debug)]
@@ -146,10 +142,11 @@ impl<'a> Walk<'a> {
             self.met_skill = true;
         }
         let Some(tree) = held.signed else { return Ok(()) };
-        match std::str::from_utf8(relative).ok().and_then(|path| tree.get(path)) {
+        let named = std::str::from_utf8(relative).ok();
+        match named.and_then(|path| tree.get(path)) {
             Some(file) if file.bytes == bytes => self.covered += 1,
             Some(_) => return changed(),
-            None if kind == "file" && is_note(relative) => {}
+            None if kind == "file" && named.is_some_and(is_note) => {}
             None => self.leave_out(relative),
         }
         Ok(())
@@ -190,14 +187,6 @@ impl<'a> Walk<'a> {
     fn too_large(&self, what: String) -> SubjectError {
         SubjectError::TooLarge { path: self.root.to_owned(), what }
     }
-}
-
-/// What programs note down in a skill's folder. No signature covers it, and nothing takes it for
-/// code.
-fn is_note(relative: &[u8]) -> bool {
-    let name = relative.rsplit(|byte| *byte == b'/').next().unwrap_or(relative);
-    NOTES.iter().any(|path| path.as_bytes() == relative)
-        || [".DS_Store", "Thumbs.db"].iter().any(|known| known.as_bytes() == name)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{manifest::is_absolute, path};
+use crate::{manifest::is_absolute, path, source::decode};
 
 /// Where a locked skill came from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +98,10 @@ impl FromStr for LockedSource {
         if is_absolute(rest) {
             return Err(SourceProblem::Absolute(rest.to_owned()));
         }
+        // Paths are decoded when they are read.
+        if matches!(kind, "path" | "adopted") && is_absolute(&decode(rest)) {
+            return Err(SourceProblem::Absolute(rest.to_owned()));
+        }
         let owned = rest.to_owned();
         match kind {
             "registry" => Ok(Self::Registry(owned)),
@@ -176,7 +180,16 @@ mod tests {
         assert!(matches!(problem("ftp+x"), SourceProblem::Kind(_)));
         assert!(matches!(problem("path+"), SourceProblem::Kind(_)));
         assert!(matches!(problem("path+a\nb"), SourceProblem::Kind(_)));
-        for text in ["path+/srv/a", "path+~/a", "path+C:/a", "git+/srv/a#x", "adopted+/a"] {
+        for text in [
+            "path+/srv/a",
+            "path+~/a",
+            "path+C:/a",
+            "git+/srv/a#x",
+            "adopted+/a",
+            "path+%2Fetc",
+            "path+%7e/a",
+            "adopted+%2fa",
+        ] {
             assert!(matches!(problem(text), SourceProblem::Absolute(_)), "{text}");
         }
         assert!(matches!(problem("git+https://x"), SourceProblem::Commit(_)));

@@ -20,7 +20,6 @@ integrity = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 
 [agents]
 use = ["claude-code", "codex"]
-scope = "project"
 "#;
 
 fn parse(text: &str) -> Manifest {
@@ -59,7 +58,6 @@ fn every_way_to_ask_for_a_skill() {
     assert_eq!(manifest.skills["head"], Wanted::Git { url, at: Revision::Default, path: None });
     assert!(matches!(&manifest.skills["page"], Wanted::Url { integrity: Some(_), .. }));
     assert_eq!(manifest.agents.used, ["claude-code", "codex"]);
-    assert_eq!(manifest.agents.scope, Some(Scope::Project));
     assert_eq!(manifest.place("notes"), Some(Position { line: 8, column: 1 }));
     let roots: Vec<String> = manifest.roots().iter().map(|root| root.skill.to_string()).collect();
     assert_eq!(roots, ["head", "house", "notes", "page", "review", "web-search@^1.2"]);
@@ -130,8 +128,8 @@ fn mistakes_have_a_place_and_a_way_out() {
         ),
         ("[agents]\nuse = [\"a\", \"a\"]", "savoir.toml:2:13: `a` is there twice"),
         (
-            "[agents]\nscope = \"world\"",
-            "savoir.toml:2:9: `world` is no scope | write \"project\" or \"user\"",
+            "[agents]\nscope = \"user\"",
+            "savoir.toml:2:1: there is no setting `scope` | take it out: --global chooses that",
         ),
     ] {
         assert_eq!(mistake(text), expected);

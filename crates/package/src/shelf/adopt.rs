@@ -142,8 +142,7 @@ impl Shelf {
             asked.insert(name.clone(), wanted.clone());
             let mut locked = ready.locked();
             locked.agents = ids(copies);
-            let copy = Kept { tree: ready.tree.clone(), card: ready.card.clone() };
-            kept.push((locked.integrity.clone(), copy));
+            kept.push((locked.integrity.clone(), Kept::of(ready)));
             planner.changes.push(Change::Adopted {
                 name: name.clone(),
                 version: locked.version.clone(),

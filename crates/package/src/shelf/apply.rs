@@ -7,11 +7,15 @@ use super::{
     folders::Seen,
     gaia,
     held::Held,
-    journal::{Journal, Record, discard, parents, unmake},
+    journal::{Journal, Record, parents, unmake},
     plan::Step,
     swap::{Staged, Stages, Swap, replace, sweep},
 };
-use crate::{lock, manifest, parallel, place};
+use crate::{
+    leftover::has_precious,
+    limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
+    lock, manifest, parallel, place,
+};
 
 impl Shelf {
     /// Makes a plan true. `waiting` is called if another program is at work first. If what the plan
@@ -28,6 +32,7 @@ impl Shelf {
         self.check_fresh(plan)?;
         self.keep(plan)?;
         parents(plan.folders()).for_each(sweep);
+        place::sweep(&self.root);
         let journal = Journal::new(&self.data);
         let record = self.change(plan, &journal)?;
         unmake(&plan.unmake);
@@ -35,10 +40,7 @@ impl Shelf {
             // The change is made; only removing it some day is left to its owner.
             tracing::warn!("what was installed is not written down: {error}");
         }
-        let closed = match &plan.undoes {
-            Some(undone) => discard(undone).and_then(|()| record.discard()),
-            None => record.close().and_then(|()| journal.prune(&self.root)),
-        };
+        let closed = record.finish().and_then(|()| journal.prune(&self.root));
         // Where the lock stays as it is, nothing else says that the change is made.
         let closed =
             if plan.before.lock == plan.after.lock { closed.and(journal.wait()) } else { closed };
@@ -52,7 +54,7 @@ impl Shelf {
     /// Puts right what a program that died left half done; says whether there was anything. Call it
     /// before a plan is made: none is made otherwise.
     pub fn recover(&self, waiting: &dyn Fn()) -> Result<bool, ShelfError> {
-        if Journal::new(&self.data).unfinished()?.is_empty() {
+        if Journal::new(&self.data).is_closed()? {
             return Ok(false);
         }
         let held = self.hold(waiting)?;
@@ -89,6 +91,9 @@ impl Shelf {
                 return Err(ShelfError::Unkeepable { path, why });
             }
             changes.push(Change::Restored(folder.path.clone()));
+            if matches!(put, Seen::Absent) && has_precious(&folder.path) {
+                changes.push(Change::Left(folder.path.clone()));
+            }
             steps.push(Step { folder: folder.path.clone(), was, put });
         }
         if !edited.is_empty() && edits == Edits::Keep {
@@ -100,6 +105,7 @@ impl Shelf {
             after: record.before,
             steps,
             keep: Vec::new(),
+            confirmed: Vec::new(),
             changes,
             growth: Vec::new(),
             undoes: Some(record.place),
@@ -185,14 +191,16 @@ impl Shelf {
         match write_texts(&self.root, &plan.before, &plan.after) {
             Ok(()) => Ok(swaps),
             Err(error) => {
-                let texts = write_texts(&self.root, &plan.after, &plan.before);
+                let texts = put_texts_back(&self.root, &plan.before, &plan.after);
                 Err(failed(error, put_back(swaps).and(texts)))
             }
         }
     }
 
     fn put_right(&self, _: &Held) -> Result<bool, ShelfError> {
-        let unfinished = Journal::new(&self.data).unfinished()?;
+        let journal = Journal::new(&self.data);
+        journal.discard_void()?;
+        let unfinished = journal.unfinished()?;
         for record in &unfinished {
             put_right(record)?;
         }
@@ -203,9 +211,7 @@ impl Shelf {
 /// Writes everything that is new beside its place, and waits until the disk has it and the record.
 fn prepare(plan: &Plan, record: &Path) -> Result<(Stages, Vec<Staged>), ShelfError> {
     let stages = Stages::make(parents(plan.folders()))?;
-    let written = parallel::map(plan.steps.iter().enumerate(), |(at, step)| {
-        stages.write(at, &step.folder, &step.put)
-    });
+    let written = parallel::map(&plan.steps, |step| stages.write(&step.folder, &step.put));
     let written: Result<Vec<Staged>, ShelfError> = written.into_iter().collect();
     let settled = written.and_then(|written| {
         let places: Vec<&Path> = stages.folders().chain([record]).collect();
@@ -251,11 +257,13 @@ fn put_back(swaps: Vec<Swap>) -> Result<(), ShelfError> {
 /// changed something since.
 fn put_right(record: &Record) -> Result<(), ShelfError> {
     let places = record.folders.iter().map(|folder| &folder.path);
+    place::sweep(&record.root);
     let path = record.root.join(lock::FILE);
-    let now = place::read(&path, crate::limits::MAX_LOCK_BYTES)?;
-    if now == record.after.lock && now != record.before.lock {
+    let now = place::read(&path, MAX_LOCK_BYTES)?;
+    let is_made = now == record.after.lock && now != record.before.lock;
+    if is_made || record.has_undone() {
         parents(places).for_each(sweep);
-        return record.close();
+        return record.finish();
     }
     let mut replaced = Vec::new();
     for folder in &record.folders {
@@ -271,7 +279,7 @@ fn put_right(record: &Record) -> Result<(), ShelfError> {
     }
     wait_for(&replaced)?;
     let path = record.root.join(manifest::FILE);
-    if place::read(&path, crate::limits::MAX_MANIFEST_BYTES)? == record.after.manifest {
+    if place::read(&path, MAX_MANIFEST_BYTES)? == record.after.manifest {
         let after = Texts { manifest: record.after.manifest.clone(), ..record.before.clone() };
         write_texts(&record.root, &after, &record.before)?;
     }
@@ -301,6 +309,19 @@ fn write_texts(root: &Path, before: &Texts, after: &Texts) -> Result<(), ShelfEr
         folder.map_err(ShelfError::io(root))?;
     }
     Ok(())
+}
+
+/// Writes what was there before, where something else is there now: what is as it was needs no
+/// room on a disk that is full.
+fn put_texts_back(root: &Path, before: &Texts, after: &Texts) -> Result<(), ShelfError> {
+    let path = root.join(manifest::FILE);
+    let now = place::read(&path, MAX_MANIFEST_BYTES)?;
+    let manifest = write_text(&path, now.as_ref(), before.manifest.as_ref());
+    let gaia = gaia::put_right(before, after);
+    let path = root.join(lock::FILE);
+    let now = place::read(&path, MAX_LOCK_BYTES)?;
+    let lock = write_text(&path, now.as_ref(), before.lock.as_ref());
+    manifest.and(gaia).and(lock)
 }
 
 /// Makes a file what it is to be, unless it is already.
@@ -380,6 +401,7 @@ mod tests {
                 step("removed", tree("old"), Seen::Absent),
             ],
             keep: Vec::new(),
+            confirmed: Vec::new(),
             changes: Vec::new(),
             growth: Vec::new(),
             undoes: None,
@@ -431,6 +453,85 @@ mod tests {
             }
             assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
         }
+    }
+
+    #[test]
+    fn a_record_that_says_nothing_is_no_obstacle() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, plan) = shelf(place.path());
+        let void = shelf.data.join("undo/000000000000001-00000001.open");
+        fs::create_dir_all(&void).unwrap();
+        assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+        assert!(!shelf.recover(&|| ()).unwrap(), "nothing was changed");
+        assert!(!void.exists());
+        fs::create_dir_all(&void).unwrap();
+        shelf.apply(&plan, &|| ()).unwrap();
+        assert_eq!(fs::read_dir(shelf.data.join("undo")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_undo_that_died_is_not_redone() {
+        // The lock is written; or what is undone is gone, too; or the lock is the same throughout.
+        for (moment, same_lock) in [(0, false), (1, false), (1, true)] {
+            let place = tempfile::tempdir().unwrap();
+            let (shelf, mut plan) = shelf(place.path());
+            if same_lock {
+                plan.after.lock = plan.before.lock.clone();
+            }
+            shelf.apply(&plan, &|| ()).unwrap();
+            let undo = shelf.undo(Edits::Keep).unwrap();
+            leave(&shelf, &undo, 5);
+            if moment == 1 {
+                super::super::journal::discard(undo.undoes.as_ref().unwrap()).unwrap();
+            }
+            assert!(shelf.recover(&|| ()).unwrap());
+            assert_eq!(texts(&shelf), plan.before, "{moment}");
+            for step in &plan.steps {
+                assert!(Seen::at(&step.folder).unwrap() == step.was, "{moment}: {step:?}");
+            }
+            assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+        }
+    }
+
+    #[test]
+    fn what_is_as_it_was_is_not_written_again() {
+        use std::os::unix::fs::MetadataExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, plan) = shelf(place.path());
+        let files = || [manifest::FILE, lock::FILE].map(|name| shelf.root.join(name));
+        let inodes = || files().map(|path| fs::metadata(path).unwrap().ino());
+        let before = inodes();
+        put_texts_back(&shelf.root, &plan.before, &plan.after).unwrap();
+        assert_eq!(inodes(), before, "there may be no room for them");
+        write_texts(&shelf.root, &plan.before, &plan.after).unwrap();
+        put_texts_back(&shelf.root, &plan.before, &plan.after).unwrap();
+        assert_eq!(texts(&shelf), plan.before);
+    }
+
+    #[test]
+    fn a_file_of_gaia_that_breaks_meanwhile_leaves_nothing_half_done() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, plan) = shelf(place.path());
+        fs::write(shelf.root.join("skill-lock.json"), "{").unwrap();
+        let error = shelf.apply(&plan, &|| ()).unwrap_err();
+        assert_ne!(error.code(), "half_done", "{error}");
+        let now = shelf.texts().unwrap();
+        assert_eq!((now.manifest, now.lock), (plan.before.manifest, plan.before.lock));
+        assert!(!shelf.recover(&|| ()).unwrap());
+    }
+
+    #[test]
+    fn unfinished_texts_are_swept() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, plan) = shelf(place.path());
+        let left = |name: &str| shelf.root.join(format!(".savoir-new-{name}"));
+        fs::write(left("abcDEF"), "half").unwrap();
+        leave(&shelf, &plan, 1);
+        shelf.recover(&|| ()).unwrap();
+        assert!(!left("abcDEF").exists());
+        fs::write(left("ABCdef"), "half").unwrap();
+        shelf.apply(&plan, &|| ()).unwrap();
+        assert!(!left("ABCdef").exists());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! The lock says what is to be there, and `git pull` may take a skill out of it. Only this index,
 //! which no repository can write, tells then whether the folder that is left is Savoir's to remove.
+//! It may also bring another version into the lock: then the folder still has what was put there
+//! for the old one, and only this index tells that from edits, and what edits started from.
 //! A folder is struck out before it is changed and written down after: a program that dies between
 //! the two leaves one folder too many lying about, and never removes one too many.
 
@@ -17,11 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Change, Edits, Plan, Shelf, ShelfError, State, deployed,
-    folders::{Seen, same},
-    planner::Planner,
+    folders::Seen,
+    planner::{Kept, Planner},
     real,
+    spot::{Base, Last},
 };
-use crate::{Agent, Card, FileError, Tree, limits::MAX_LOCK_BYTES, lock::Lock, place};
+use crate::{Agent, FileError, limits::MAX_LOCK_BYTES, lock::Lock, place};
 
 const FORMAT: u32 = 1;
 
@@ -35,9 +38,9 @@ struct Installed {
 
 /// What was put into a folder: a skill as the lock had it, in the dialect of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Put {
-    name: String,
-    integrity: String,
+pub(super) struct Put {
+    pub(super) name: String,
+    pub(super) integrity: String,
     agent: String,
 }
 
@@ -54,6 +57,11 @@ impl Shelf {
         let read = read.filter(|read| read.version == FORMAT && read.root == self.root);
         let (version, root) = (FORMAT, self.root.clone());
         read.unwrap_or(Installed { version, root, folders: BTreeMap::new() })
+    }
+
+    /// What Savoir last put into folders, as far as that is known.
+    pub(super) fn filled(&self) -> BTreeMap<PathBuf, Put> {
+        self.index().folders
     }
 
     fn write_installed(&self, installed: &Installed) -> Result<(), ShelfError> {
@@ -82,7 +90,10 @@ impl Shelf {
     /// Writes down the folders that a plan filled. What was put back by taking a change back may
     /// be somebody else's.
     pub(super) fn own(&self, plan: &Plan) -> Result<(), ShelfError> {
-        let filled = || plan.steps.iter().filter(|step| step.put.tree().is_some());
+        let filled = || {
+            let steps = plan.steps.iter().filter(|step| step.put.tree().is_some());
+            steps.map(|step| &step.folder).chain(&plan.confirmed)
+        };
         let Some(text) = plan.after.lock.as_ref().filter(|_| plan.undoes.is_none()) else {
             return Ok(());
         };
@@ -92,14 +103,14 @@ impl Shelf {
         let lock = Lock::parse(&self.lock_path().display().to_string(), text)?;
         let mut installed = self.index();
         let mut folders = HashMap::new();
-        for step in filled() {
-            let name = step.folder.file_name().unwrap_or_default().to_string_lossy();
+        for folder in filled() {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
             let Some(locked) = lock.skills.get(name.as_ref()) else { continue };
-            let Some(agent) = self.agent_at(&step.folder, &locked.agents, &mut folders) else {
+            let Some(agent) = self.agent_at(folder, &locked.agents, &mut folders) else {
                 continue;
             };
             let (name, integrity) = (name.into_owned(), locked.integrity.clone());
-            installed.folders.insert(step.folder.clone(), Put { name, integrity, agent });
+            installed.folders.insert(folder.clone(), Put { name, integrity, agent });
         }
         self.write_installed(&installed)
     }
@@ -125,7 +136,7 @@ impl Shelf {
 impl Planner<'_> {
     /// Folders that Savoir filled with what nothing asks for any more.
     pub(super) fn orphans(&mut self, state: &State) -> Result<(), ShelfError> {
-        for (folder, put) in self.shelf.index().folders {
+        for (folder, put) in self.filled.clone() {
             if state.manifest.skills.contains_key(&put.name)
                 || self.is_locked(state, &folder, &put)?
             {
@@ -136,11 +147,12 @@ impl Planner<'_> {
             let seen = if moved { Seen::Absent } else { Seen::at(&folder)? };
             let ours = match &seen {
                 Seen::Absent => continue,
-                Seen::Tree(there) => self.is_as_put(&put, there)?,
+                Seen::Tree(there) => self.last_put(&put)?.base.is(there),
                 Seen::Link(_) | Seen::Strange(_) => false,
             };
             if ours || (self.edits == Edits::Discard && seen.tree().is_some()) {
                 self.changes.push(Change::Orphan(folder.clone()));
+                self.tell_leftovers(&seen, &folder);
                 self.step(&folder, seen, Seen::Absent)?;
             } else {
                 self.changes.push(Change::Left(folder));
@@ -155,13 +167,15 @@ impl Planner<'_> {
         Ok(targets.iter().any(|target| target.folder == folder))
     }
 
-    fn is_as_put(&self, put: &Put, there: &Tree) -> Result<bool, ShelfError> {
+    /// What was put into a folder. What is not known any more can only be told by its integrity.
+    pub(super) fn last_put(&self, put: &Put) -> Result<Last, ShelfError> {
         let kept = self.shelf.store().get(&put.integrity)?;
-        let known = kept.and_then(|tree| Some((Card::read(&tree, &put.name).ok()?, tree)));
-        let (Some((card, tree)), Ok(agent)) = (known, Agent::by_id(&put.agent)) else {
-            return Ok(there.integrity() == put.integrity);
+        let kept = kept.and_then(|tree| Kept::new(&put.name, tree).ok());
+        let (Some(kept), Ok(agent)) = (kept, Agent::by_id(&put.agent)) else {
+            return Ok(Last { base: Base::Lost(put.integrity.clone()), version: None });
         };
-        Ok(same(&deployed(&tree, &card, agent)?.tree, there))
+        let base = Base::Known(deployed(&kept.tree, &kept.card, agent)?.tree);
+        Ok(Last { base, version: Some(kept.card.version) })
     }
 }
 
@@ -169,7 +183,7 @@ impl Planner<'_> {
 mod tests {
     use super::*;
     use crate::{
-        Agents, File,
+        Agents, File, Tree,
         manifest::Scope,
         shelf::{Texts, plan::Step},
     };
@@ -190,6 +204,7 @@ mod tests {
             after: Texts { lock: Some(LOCK.into()), ..Texts::default() },
             steps: vec![step],
             keep: Vec::new(),
+            confirmed: Vec::new(),
             changes: Vec::new(),
             growth: Vec::new(),
             undoes: None,

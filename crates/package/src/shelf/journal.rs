@@ -78,6 +78,8 @@ pub(super) enum Now {
 impl Now {
     fn of(seen: &Seen) -> Self {
         match seen {
+            // Where a skill was, there may still be what is no part of it.
+            seen if seen.is_nothing() => Self::Absent,
             Seen::Absent | Seen::Strange(_) => Self::Absent,
             Seen::Tree(tree) => Self::Tree(tree.integrity()),
             Seen::Link(target) => Self::Link(target.clone()),
@@ -106,6 +108,9 @@ pub(super) struct Record {
     pub(super) folders: Vec<Touched>,
     /// Folders that were made for the change, the outer ones first.
     pub(super) made: Vec<PathBuf>,
+    /// The name of the record that the change takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undoes: Option<String>,
     #[serde(skip)]
     pub(super) place: PathBuf,
 }
@@ -144,16 +149,43 @@ impl Record {
     }
 
     /// The change is made.
-    pub(super) fn close(&self) -> Result<(), ShelfError> {
+    fn close(&self) -> Result<(), ShelfError> {
         let name = self.place.to_string_lossy();
         let closed = PathBuf::from(name.trim_end_matches(OPEN));
         fs::rename(&self.place, &closed).map_err(ShelfError::io(&self.place))
+    }
+
+    /// The record that the change takes back.
+    fn undone(&self) -> Option<PathBuf> {
+        // Only a name: a record says nothing about other folders.
+        let name = Path::new(self.undoes.as_deref()?).file_name()?;
+        Some(self.place.with_file_name(name))
+    }
+
+    /// Whether the change took another one back, whose record is gone: then it is made.
+    pub(super) fn has_undone(&self) -> bool {
+        self.undone().is_some_and(|undone| !undone.exists())
+    }
+
+    /// The change is made: what it took back is no more, and neither is taking it back.
+    pub(super) fn finish(&self) -> Result<(), ShelfError> {
+        match self.undone() {
+            None => self.close(),
+            Some(undone) if undone.exists() => discard(&undone).and_then(|()| self.discard()),
+            Some(_) => self.discard(),
+        }
     }
 
     /// The change never was, or is no more.
     pub(super) fn discard(&self) -> Result<(), ShelfError> {
         discard(&self.place)
     }
+}
+
+/// Whether a record has nothing that would tell what was changed.
+fn is_void(place: &Path) -> bool {
+    let found = fs::symlink_metadata(place.join(RECORD));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// A record is gone at once, even if removing its files takes a while.
@@ -226,6 +258,7 @@ impl Journal {
             after: plan.after.clone(),
             folders: folders.into_iter().collect::<Result<_, _>>()?,
             made: missing_parents(&plan.steps),
+            undoes: plan.undoes.as_ref().and_then(|place| name_of(place)),
             place: PathBuf::new(),
         };
         let path = place.path().join(RECORD);
@@ -274,8 +307,28 @@ impl Journal {
 
     /// What programs that died left half done.
     pub(super) fn unfinished(&self) -> Result<Vec<Record>, ShelfError> {
+        let places = self.open_places()?.into_iter().filter(|place| !is_void(place));
+        places.map(Record::read).collect()
+    }
+
+    /// Whether there is nothing for [`Self::unfinished`] nor for [`Self::discard_void`].
+    pub(super) fn is_closed(&self) -> Result<bool, ShelfError> {
+        Ok(self.open_places()?.is_empty())
+    }
+
+    /// Discards records that say nothing: what they were for has not begun.
+    pub(super) fn discard_void(&self) -> Result<(), ShelfError> {
+        for place in self.open_places()?.into_iter().filter(|place| is_void(place)) {
+            tracing::warn!("{} says nothing, and is removed", place.display());
+            discard(&place)?;
+        }
+        Ok(())
+    }
+
+    /// Records that are open, the newest first.
+    fn open_places(&self) -> Result<Vec<PathBuf>, ShelfError> {
         let names = self.names()?.into_iter().rev().filter(|name| name.ends_with(OPEN));
-        names.map(|name| Record::read(self.folder.join(name))).collect()
+        Ok(names.map(|name| self.folder.join(name)).collect())
     }
 
     /// The records of a shelf, the newest first. One that is damaged is passed over.
@@ -315,6 +368,10 @@ impl Journal {
             }
         }
     }
+}
+
+fn name_of(place: &Path) -> Option<String> {
+    place.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// The folders around others.

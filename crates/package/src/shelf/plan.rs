@@ -241,6 +241,8 @@ pub struct Plan {
     pub(super) steps: Vec<Step>,
     /// What the store gets.
     pub(super) keep: Vec<Tree>,
+    /// Folders that somebody else brought to what the lock says.
+    pub(super) confirmed: Vec<PathBuf>,
     pub(super) changes: Vec<Change>,
     pub(super) growth: Vec<Growth>,
     /// The record of the journal that is taken back.

@@ -10,16 +10,18 @@ use super::{
     Change, Deployed, Edits, Install, Occupied, Plan, Ready, Shelf, ShelfError, State, Target,
     Texts, Why,
     combine::combine,
-    deployed,
     folders::{Seen, is_signed, same, same_signatures},
     gaia,
     index::AtHand,
+    installed::Put,
     links,
     plan::Step,
+    spot::{Base, Concern, Last, Spot, base, put},
 };
 use crate::{
     Card, Store, Tree, gaia_lock,
-    lock::{Lock, LockedSkill},
+    leftover::has_precious,
+    lock::{Growth, Lock, LockedSkill},
     manifest::{self, Manifest, Wanted},
     parallel,
     resolve::{Request, Resolution, resolve},
@@ -134,6 +136,14 @@ fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
 pub(super) struct Kept {
     pub(super) tree: Tree,
     pub(super) card: Card,
+    vouched: Vouched,
+}
+
+/// Whether somebody whom the user trusts signed a skill, as far as that was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vouched {
+    Trusted,
+    Nobody,
 }
 
 impl Kept {
@@ -148,7 +158,13 @@ impl Kept {
 
     pub(super) fn new(name: &str, tree: Tree) -> Result<Self, ShelfError> {
         let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
-        Ok(Self { tree, card })
+        Ok(Self { tree, card, vouched: Vouched::Nobody })
+    }
+
+    pub(super) fn of(ready: &Ready) -> Self {
+        let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
+        let vouched = if trusted { Vouched::Trusted } else { Vouched::Nobody };
+        Self { tree: ready.tree.clone(), card: ready.card.clone(), vouched }
     }
 }
 
@@ -175,60 +191,6 @@ impl Places {
     }
 }
 
-/// What lay in a folder when the skill was installed.
-enum Base {
-    Known(Tree),
-    /// The store has lost it. Where nothing had to be converted, its integrity still tells.
-    Lost(String),
-}
-
-impl Base {
-    fn is(&self, tree: &Tree) -> bool {
-        match self {
-            Self::Known(base) => same(base, tree),
-            Self::Lost(integrity) => tree.integrity() == *integrity,
-        }
-    }
-}
-
-/// What lay in a folder when the skill was installed.
-fn base(old: &LockedSkill, kept: Option<&Kept>, target: &Target) -> Result<Base, ShelfError> {
-    Ok(match kept {
-        Some(kept) => Base::Known(deployed(&kept.tree, &kept.card, target.agent)?.tree),
-        None => Base::Lost(old.integrity.clone()),
-    })
-}
-
-/// What is to lie in a folder.
-fn put(
-    name: &str,
-    new: &LockedSkill,
-    kept: Option<&Kept>,
-    target: &Target,
-) -> Result<Deployed, ShelfError> {
-    let lost = || ShelfError::NotKept { name: name.to_owned(), version: new.version.clone() };
-    let kept = kept.ok_or_else(lost)?;
-    deployed(&kept.tree, &kept.card, target.agent)
-}
-
-/// A skill whose folders are looked at.
-#[derive(Clone, Copy)]
-struct Concern<'a> {
-    name: &'a str,
-    old: Option<&'a LockedSkill>,
-    new: Option<&'a LockedSkill>,
-}
-
-/// A folder in which a skill was, or is to be.
-struct Spot<'a> {
-    concern: Concern<'a>,
-    target: Target,
-    /// What lies there.
-    seen: Seen,
-    base: Option<Base>,
-    put: Option<Deployed>,
-}
-
 /// A plan in the making.
 pub(super) struct Planner<'a> {
     pub(super) shelf: &'a Shelf,
@@ -240,6 +202,10 @@ pub(super) struct Planner<'a> {
     keep: Vec<Tree>,
     pub(super) changes: Vec<Change>,
     in_the_way: Vec<PathBuf>,
+    /// What Savoir last put into folders.
+    pub(super) filled: BTreeMap<PathBuf, Put>,
+    /// Folders that have what the lock says, though something else was last put there.
+    confirmed: Vec<PathBuf>,
     /// Skills whose folders are looked at even if the lock says the same as before.
     pub(super) watched: BTreeSet<String>,
     /// Skills whose folders stay as they are, whatever the lock says.
@@ -248,10 +214,20 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(shelf: &'a Shelf, occupied: Occupied, edits: Edits) -> Self {
-        let (known, steps, keep) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (changes, in_the_way, watched) = (Vec::new(), Vec::new(), BTreeSet::new());
-        let adopted = BTreeSet::new();
-        Self { shelf, occupied, edits, known, steps, keep, changes, in_the_way, watched, adopted }
+        Self {
+            shelf,
+            occupied,
+            edits,
+            known: BTreeMap::new(),
+            steps: Vec::new(),
+            keep: Vec::new(),
+            changes: Vec::new(),
+            in_the_way: Vec::new(),
+            filled: shelf.filled(),
+            confirmed: Vec::new(),
+            watched: BTreeSet::new(),
+            adopted: BTreeSet::new(),
+        }
     }
 
     /// The lock that is to be.
@@ -280,8 +256,7 @@ impl<'a> Planner<'a> {
                 return Err(ShelfError::NoAgents(name));
             }
             if let Some(ready) = copy.ready {
-                let kept = Kept { tree: ready.tree.clone(), card: ready.card.clone() };
-                taken.push((skill.integrity.clone(), kept));
+                taken.push((skill.integrity.clone(), Kept::of(ready)));
             }
             lock.skills.insert(name, skill);
         }
@@ -297,7 +272,7 @@ impl<'a> Planner<'a> {
         for ((integrity, new), kept) in skills.into_iter().zip(stored) {
             let kept = kept?;
             // Others may count on the signature of the one that is kept.
-            let loses = kept.as_ref().is_some_and(is_signed) && !is_signed(&new.tree);
+            let loses = kept.as_ref().is_some_and(is_signed) && new.vouched == Vouched::Nobody;
             if kept.as_ref() != Some(&new.tree) && !loses {
                 self.keep.push(new.tree.clone());
             }
@@ -340,7 +315,7 @@ impl<'a> Planner<'a> {
         if !self.in_the_way.is_empty() {
             return Err(ShelfError::Occupied(self.in_the_way));
         }
-        let growth = state.lock.growth(lock);
+        let growth = self.growth(&state.lock, lock)?;
         let text = lock.to_string();
         let nothing = state.texts.lock.is_none() && lock.skills.is_empty();
         let change = gaia::Locks { manifest: manifest.as_deref(), was: &state.lock, is: lock };
@@ -354,11 +329,39 @@ impl<'a> Planner<'a> {
             after,
             steps: self.steps,
             keep: self.keep,
+            confirmed: self.confirmed,
             changes: self.changes,
             growth,
             undoes: None,
             unmake: Vec::new(),
         })
+    }
+
+    /// What new versions want and the old ones did not have: neither by the lock, which anybody
+    /// can edit, nor by what their own files say, where these are at hand.
+    fn growth(&self, was: &Lock, is: &Lock) -> Result<Vec<Growth>, ShelfError> {
+        let by_lock = was.growth(is);
+        let mut growth = by_lock.clone();
+        for (name, old) in &was.skills {
+            let Some(new) = is.skills.get(name).filter(|new| new.integrity != old.integrity) else {
+                continue;
+            };
+            let Some(card) = self.old_card(name, old)? else { continue };
+            let mut written = old.clone();
+            (written.permissions, written.tools) = (card.permissions, card.tools);
+            let further = written.growth(name, new);
+            growth.extend(further.into_iter().filter(|one| !by_lock.contains(one)));
+        }
+        Ok(growth)
+    }
+
+    /// What the files of a locked skill say, as they are kept or installed.
+    fn old_card(&self, name: &str, old: &LockedSkill) -> Result<Option<Card>, ShelfError> {
+        if let Some(kept) = self.kept(name, &old.integrity)? {
+            return Ok(Some(kept.card.clone()));
+        }
+        let tree = self.shelf.installed(name, old)?;
+        Ok(tree.and_then(|tree| Card::read(&tree, name).ok()))
     }
 
     fn tell(&mut self, Concern { name, old, new }: Concern<'_>) {
@@ -399,16 +402,29 @@ impl<'a> Planner<'a> {
             let before = was.iter().find(|known| known.folder == target.folder);
             let base = old.zip(before).map(|(old, before)| base(old, old_kept.as_deref(), before));
             let put = new.map(|new| put(name, new, new_kept.as_deref(), target));
-            spots.push(Spot::look(concern, target, base.transpose()?, put.transpose()?)?);
+            let bases = (base.transpose()?, self.last(concern, target)?);
+            spots.push(Spot::look(concern, target, bases, put.transpose()?)?);
         }
         for target in was.iter().filter(|was| is.iter().all(|is| is.folder != was.folder)) {
             let base = old.map(|old| base(old, old_kept.as_deref(), target)).transpose()?;
-            spots.push(Spot::look(concern, target, base, None)?);
+            let bases = (base, self.last(concern, target)?);
+            spots.push(Spot::look(concern, target, bases, None)?);
         }
         Ok(spots)
     }
 
-    fn kept(&self, name: &str, integrity: &str) -> Result<Option<Arc<Kept>>, ShelfError> {
+    /// What was last put into a folder of the lock, if the lock says something else.
+    fn last(&self, concern: Concern<'_>, target: &Target) -> Result<Option<Last>, ShelfError> {
+        let filled = self.filled.get(&target.folder).filter(|put| put.name == concern.name);
+        let differs = |put: &&Put| concern.old.is_some_and(|old| old.integrity != put.integrity);
+        filled.filter(differs).map(|put| self.last_put(put)).transpose()
+    }
+
+    pub(super) fn kept(
+        &self,
+        name: &str,
+        integrity: &str,
+    ) -> Result<Option<Arc<Kept>>, ShelfError> {
         if let Some(kept) = self.known.get(integrity) {
             return Ok(Some(Arc::clone(kept)));
         }
@@ -438,12 +454,13 @@ impl<'a> Planner<'a> {
             }
             (Seen::Tree(there), base) if same(there, &put.tree) => {
                 let resigned = spot.is_resigned() || base.is_none();
+                self.confirm(&spot);
                 if same_signatures(there, &put.tree) || !resigned {
                     return Ok(());
                 }
             }
-            (Seen::Tree(there), Some(base)) if base.is(there) => {}
-            (_, Some(base)) => return self.edited(&spot, seen.clone(), base, put),
+            (Seen::Tree(there), Some(_)) if spot.is_as_filled(there) => self.tell_late(&spot),
+            (_, Some(_)) => return self.edited(&spot, seen, put),
             (_, None) if self.occupied == Occupied::Refuse => {
                 self.in_the_way.push(folder.to_owned());
                 return Ok(());
@@ -452,6 +469,34 @@ impl<'a> Planner<'a> {
         }
         self.tell_conversion(name, &spot.target, &put);
         self.step(folder, seen, Seen::Tree(put.tree))
+    }
+
+    /// The lock came from elsewhere since, and names another version than the one that was put here.
+    fn tell_late(&mut self, spot: &Spot<'_>) {
+        let (Some(last), Some(new)) = (&spot.last, spot.concern.new) else { return };
+        if !spot.is_unchanged() {
+            return;
+        }
+        let change = match &last.version {
+            Some(from) => Change::Updated {
+                name: spot.concern.name.to_owned(),
+                from: from.clone(),
+                to: new.version.clone(),
+            },
+            None => Change::Mended(spot.target.folder.clone()),
+        };
+        if !self.changes.contains(&change) {
+            self.changes.push(change);
+        }
+    }
+
+    /// Somebody else brought the folder to what the lock says, such as `git pull`.
+    fn confirm(&mut self, spot: &Spot<'_>) {
+        let folder = &spot.target.folder;
+        let known = self.filled.get(folder).zip(spot.concern.new);
+        if known.is_some_and(|(put, new)| put.integrity != new.integrity) {
+            self.confirmed.push(folder.clone());
+        }
     }
 
     fn tell_conversion(&mut self, name: &str, target: &Target, put: &Deployed) {
@@ -466,24 +511,26 @@ impl<'a> Planner<'a> {
         let folder = &spot.target.folder;
         let ours = match (&seen, &spot.base) {
             (Seen::Absent, _) => return Ok(()),
-            (Seen::Tree(there), Some(base)) => base.is(there),
+            (Seen::Tree(there), Some(_)) => spot.is_as_filled(there),
             _ => false,
         };
         if !ours && self.edits == Edits::Keep {
             self.changes.push(Change::Left(folder.clone()));
             return Ok(());
         }
+        self.tell_leftovers(&seen, folder);
         self.step(folder, seen, Seen::Absent)
     }
 
+    /// A folder that goes stays with what is no part of the skill.
+    pub(super) fn tell_leftovers(&mut self, seen: &Seen, folder: &Path) {
+        if seen.tree().is_some() && has_precious(folder) {
+            self.changes.push(Change::Left(folder.to_owned()));
+        }
+    }
+
     /// A folder of a skill in which somebody changed something.
-    fn edited(
-        &mut self,
-        spot: &Spot<'_>,
-        seen: Seen,
-        base: &Base,
-        put: Deployed,
-    ) -> Result<(), ShelfError> {
+    fn edited(&mut self, spot: &Spot<'_>, seen: Seen, put: Deployed) -> Result<(), ShelfError> {
         let folder = spot.target.folder.as_path();
         if self.edits == Edits::Discard {
             if spot.is_unchanged() {
@@ -491,7 +538,9 @@ impl<'a> Planner<'a> {
             }
             return self.step(folder, seen, Seen::Tree(put.tree));
         }
-        if spot.is_unchanged() || base.is(&put.tree) {
+        let base = spot.merge_base();
+        let late = matches!(&spot.last, Some(Last { base: Base::Known(_), .. }));
+        if spot.is_unchanged() && !late || base.is_some_and(|base| base.is(&put.tree)) {
             self.changes.push(Change::Left(folder.to_owned()));
             return Ok(());
         }
@@ -500,11 +549,12 @@ impl<'a> Planner<'a> {
             self.changes.push(Change::Left(folder.to_owned()));
             return Ok(());
         };
-        let (Base::Known(base), Some(new)) = (base, spot.concern.new) else {
+        let (Some(Base::Known(base)), Some(new)) = (base, spot.concern.new) else {
             let version =
                 spot.concern.old.map_or(semver::Version::new(0, 0, 0), |old| old.version.clone());
             return Err(ShelfError::NotKept { name: spot.concern.name.to_owned(), version });
         };
+        self.tell_late(spot);
         let combined = combine(base, mine, &put.tree, &new.version.to_string())?;
         let here = || folder.to_owned();
         for file in combined.merged {
@@ -529,39 +579,6 @@ impl<'a> Planner<'a> {
             self.steps.push(Step { folder: folder.to_owned(), was, put });
         }
         Ok(())
-    }
-}
-
-impl Concern<'_> {
-    /// Whether two locks want the same in the same folders.
-    fn is_same(&self) -> bool {
-        self.old.zip(self.new).is_some_and(|(old, new)| {
-            (&old.integrity, &old.signature, &old.agents)
-                == (&new.integrity, &new.signature, &new.agents)
-        })
-    }
-}
-
-impl<'a> Spot<'a> {
-    fn look(
-        concern: Concern<'a>,
-        target: &Target,
-        base: Option<Base>,
-        put: Option<Deployed>,
-    ) -> Result<Self, ShelfError> {
-        let seen = Seen::at(&target.folder)?;
-        Ok(Self { concern, target: target.clone(), seen, base, put })
-    }
-
-    /// Whether the lock says the same as before.
-    fn is_unchanged(&self) -> bool {
-        let Concern { old, new, .. } = self.concern;
-        old.map(|old| &old.integrity) == new.map(|new| &new.integrity)
-    }
-
-    fn is_resigned(&self) -> bool {
-        let Concern { old, new, .. } = self.concern;
-        old.map(|old| &old.signature) != new.map(|new| &new.signature)
     }
 }
 

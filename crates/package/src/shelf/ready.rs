@@ -201,7 +201,7 @@ impl Ready {
 }
 
 /// A signature in one word.
-fn signature(signer: &trust::Signer) -> String {
+pub(super) fn signature(signer: &trust::Signer) -> String {
     let kind = signer.kind.as_str();
     if signer.key_id.starts_with(&format!("{kind}:")) {
         signer.key_id.clone()

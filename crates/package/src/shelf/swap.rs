@@ -13,7 +13,7 @@ use rustix::{
 };
 
 use super::{ShelfError, folders::Seen};
-use crate::tree::is_left_behind;
+use crate::leftover::{Carry, carry_over, has_precious};
 
 /// What folders begin with in which new content is made. No other part of Savoir uses the name.
 const STAGING: &str = ".savoir-shelf-";
@@ -45,11 +45,13 @@ impl Stages {
         Ok(())
     }
 
-    /// Writes what is to go into a place, which is one of many.
-    pub(super) fn write(&self, at: usize, place: &Path, put: &Seen) -> Result<Staged, ShelfError> {
+    /// Writes what is to go into a place. Its name tells a later program which place that was.
+    pub(super) fn write(&self, place: &Path, put: &Seen) -> Result<Staged, ShelfError> {
         let parent = parent_of(place);
         let stage = self.by_parent.get(parent).map_or(parent, PathBuf::as_path);
-        let new = stage.join(format!("{at}.new"));
+        let mut name = place.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new = stage.join(name);
         write(&new, put).map_err(|error| rename_error(error, &new, place))?;
         Ok(Staged { place: place.to_owned(), new, put: !matches!(put, Seen::Absent) })
     }
@@ -117,10 +119,11 @@ impl Swap {
         Ok(())
     }
 
-    /// What programs left behind in the old content moves over.
+    /// What programs left behind in the old content moves over. Where nothing is to be, the folder
+    /// stays with just what somebody could miss.
     pub(super) fn finish(self) {
-        if let Some(old) = self.old.as_ref().filter(|_| self.put) {
-            carry_over(old, &self.place);
+        if let Some(old) = &self.old {
+            rescue(old, &self.place);
         }
     }
 }
@@ -128,7 +131,7 @@ impl Swap {
 /// Puts something into one place: all of it, or nothing.
 pub(super) fn replace(place: &Path, put: &Seen) -> Result<(), ShelfError> {
     let stages = Stages::make(std::iter::once(parent_of(place)))?;
-    let swapped = stages.write(0, place, put).and_then(Staged::swap);
+    let swapped = stages.write(place, put).and_then(Staged::swap);
     let done = swapped.map(Swap::finish);
     stages.remove();
     done
@@ -178,19 +181,27 @@ fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf
     }
 }
 
-/// Caches and environments are no part of a skill, and costly to make again.
-fn carry_over(old: &Path, place: &Path) {
-    let Ok(entries) = fs::read_dir(old) else { return };
-    for entry in entries.flatten() {
-        let to = place.join(entry.file_name());
-        if is_left_behind(&entry.file_name().to_string_lossy()) && !to.exists() {
-            // Whoever needs it makes it again.
-            let _ = fs::rename(entry.path(), to);
-        }
+/// Moves what was left behind in old content to where that lay.
+fn rescue(old: &Path, place: &Path) {
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    if !is_folder(old) {
+        return;
+    }
+    if is_folder(place) {
+        carry_over(old, place, Carry::All);
+    } else if fs::symlink_metadata(place).is_err() {
+        // Nothing is to be there. A link, however, leads to files of others.
+        carry_over(old, place, Carry::Precious);
     }
 }
 
 fn remove(staging: &Path) {
+    let contents = fs::read_dir(staging).into_iter().flatten().flatten();
+    let mut folders = contents.map(|entry| entry.path()).filter(|path| path.is_dir());
+    if folders.any(|folder| !folder.is_symlink() && has_precious(&folder)) {
+        tracing::warn!("{} has files that are no part of a skill: move them", staging.display());
+        return;
+    }
     if let Err(error) = fs::remove_dir_all(staging) {
         tracing::debug!("{} stays until the next change: {error}", staging.display());
     }
@@ -201,6 +212,10 @@ pub(super) fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGING) {
+            for old in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+                let old = old.path();
+                rescue(&old, &parent.join(old.file_stem().unwrap_or_default()));
+            }
             remove(&entry.path());
         }
     }
@@ -231,7 +246,7 @@ mod tests {
             (tree("c"), Seen::Absent),
         ] {
             let stages = Stages::make(place.parent().into_iter()).unwrap();
-            let swap = stages.write(3, &place, &put).unwrap().swap().unwrap();
+            let swap = stages.write(&place, &put).unwrap().swap().unwrap();
             assert!(Seen::at(&place).unwrap() == put, "{put:?}");
             swap.back().unwrap();
             stages.remove();
@@ -252,6 +267,36 @@ mod tests {
         replace(&place, &tree("b")).unwrap();
         assert!(place.join(".venv/python").exists());
         assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), "b");
+    }
+
+    #[test]
+    fn what_somebody_could_miss_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x.y");
+        let fill = || {
+            replace(&place, &tree("a")).unwrap();
+            for file in ["node_modules/mine/notes.txt", "sub/.venv/python", "__pycache__/a.pyc"] {
+                fs::create_dir_all(place.join(file).parent().unwrap()).unwrap();
+                fs::write(place.join(file), "mine").unwrap();
+            }
+        };
+        fill();
+        replace(&place, &tree("b")).unwrap();
+        assert!(place.join("sub/.venv/python").exists(), "its folder is gone otherwise");
+        replace(&place, &Seen::Absent).unwrap();
+        assert!(place.join("node_modules/mine/notes.txt").exists());
+        assert!(place.join("sub/.venv/python").exists());
+        assert!(!place.join("__pycache__").exists() && !place.join("SKILL.md").exists());
+        fs::remove_dir_all(&place).unwrap();
+        for put in [Seen::Absent, tree("b")] {
+            fill();
+            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            // The program dies before what it left behind is moved over.
+            stages.write(&place, &put).unwrap().swap().unwrap();
+            sweep(folder.path());
+            assert!(place.join("node_modules/mine/notes.txt").exists(), "{put:?}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]

@@ -61,7 +61,11 @@ impl Shelf {
     }
 
     /// The files of a locked skill, if an agent has them as they were.
-    fn installed(&self, name: &str, locked: &LockedSkill) -> Result<Option<Tree>, ShelfError> {
+    pub(super) fn installed(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<Option<Tree>, ShelfError> {
         for target in self.targets(name, &locked.agents)? {
             if let Seen::Tree(tree) = Seen::at(&target.folder)?
                 && tree.integrity() == locked.integrity

@@ -1,15 +1,17 @@
 //! Whether everything is what the lock says.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf};
+use std::{collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use super::{
     Shelf, ShelfError, Target, deployed,
     folders::{Seen, same_signatures},
+    ready::signature,
 };
 use crate::{
-    Card, Store, Tree,
+    Card, Store, Tree, leftover,
     lock::LockedSkill,
-    trust::{self, Tier, TrustStore},
+    parallel,
+    trust::{self, Signer, Tier, TrustStore},
 };
 
 /// Something that is not what the lock says.
@@ -49,6 +51,15 @@ pub enum Fault {
     NotKept,
     /// What is kept is no skill that could be installed.
     Unusable(String),
+    /// The lock says something else about the skill than its files.
+    Lock {
+        /// What it is about, as the lock calls it.
+        field: &'static str,
+        /// What the lock says.
+        locked: String,
+        /// What the files say.
+        kept: String,
+    },
 }
 
 impl Fault {
@@ -64,6 +75,7 @@ impl Fault {
             Self::Tier { .. } => "tier",
             Self::NotKept => "not_kept",
             Self::Unusable(_) => "unusable",
+            Self::Lock { .. } => "lock",
         }
     }
 }
@@ -86,6 +98,11 @@ impl fmt::Display for Problem {
             Fault::Tier { locked, now } => {
                 write!(f, "`{skill}` is locked as {locked}, and its signatures attest {now}")
             }
+            Fault::Lock { field, locked, kept } => write!(
+                f,
+                "`{skill}` has {kept} for its {field}, and the lock says {locked}: it was edited; \
+                 install the skill again"
+            ),
             Fault::NotKept => write!(f, "`{skill}` is not in the store, or is damaged there"),
         }
     }
@@ -96,24 +113,66 @@ impl Shelf {
     pub fn verify(&self, trust: &TrustStore) -> Result<Vec<Problem>, ShelfError> {
         // Whoever may only read can still be told what is there.
         let _held = self.share().ok();
-        let mut problems = Vec::new();
+        let state = self.read()?;
+        let skills: Vec<(&String, &LockedSkill)> = state.lock.skills.iter().collect();
+        let checked = parallel::map(skills, |(name, locked)| self.verify_one(name, locked, trust));
+        let problems: Result<Vec<Vec<Problem>>, ShelfError> = checked.into_iter().collect();
+        Ok(problems?.into_iter().flatten().collect())
+    }
+
+    /// What lies in the folders of locked skills, can be seen by whoever runs them, and is covered
+    /// neither by the lock nor by any signature: packages, environments, bytecode. It is no problem
+    /// by itself: programs make it when a skill is used.
+    pub fn uncovered(&self) -> Result<Vec<PathBuf>, ShelfError> {
+        let _held = self.share().ok();
+        let mut found = Vec::new();
         for (name, locked) in &self.read()?.lock.skills {
-            let targets = self.targets(name, &locked.agents)?;
-            let mut check = Check { name, locked, trust, problems: &mut problems };
-            let kept = check.kept(&self.store())?;
-            for target in &targets {
-                check.folder(target, kept.as_ref())?;
+            for target in self.targets(name, &locked.agents)? {
+                if fs::symlink_metadata(&target.folder).is_ok_and(|folder| folder.is_dir()) {
+                    let folder = leftover::uncovered(&target.folder);
+                    found.extend(folder.map_err(ShelfError::io(&target.folder))?);
+                }
             }
         }
-        Ok(problems)
+        Ok(found)
     }
+
+    fn verify_one(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+        trust: &TrustStore,
+    ) -> Result<Vec<Problem>, ShelfError> {
+        let targets = self.targets(name, &locked.agents)?;
+        let mut check = Check { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
+        let kept = check.kept(&self.store())?;
+        for target in &targets {
+            check.folder(target, kept.as_ref())?;
+        }
+        if kept.is_some() {
+            check.signed();
+        }
+        Ok(check.problems)
+    }
+}
+
+/// A list whose order does not matter, sorted.
+fn words<T: ToString>(list: &[T]) -> Vec<String> {
+    let words: BTreeSet<String> = list.iter().map(ToString::to_string).collect();
+    words.into_iter().collect()
+}
+
+fn listed(words: &[String]) -> String {
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
 struct Check<'a> {
     name: &'a str,
     locked: &'a LockedSkill,
     trust: &'a TrustStore,
-    problems: &'a mut Vec<Problem>,
+    /// Everybody whose signature holds, of what is kept and of what is installed.
+    signers: Vec<Signer>,
+    problems: Vec<Problem>,
 }
 
 impl Check<'_> {
@@ -139,12 +198,55 @@ impl Check<'_> {
             Err(error) => self.tell(None, Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
                     self.tell(None, Fault::Tier { locked: self.locked.tier, now });
                 }
             }
         }
+        self.said(&card);
         Ok(Some((tree, card)))
+    }
+
+    /// The lock is a text that anybody can edit: what it says about a skill must be what its files
+    /// say.
+    fn said(&mut self, card: &Card) {
+        let locked = self.locked;
+        // Where the files name none, the place that it came from may.
+        let none = card.version == semver::Version::new(0, 0, 0);
+        let version = if none { &locked.version } else { &card.version };
+        let tier = |tier: Option<Tier>| tier.map(|tier| tier.to_string()).into_iter().collect();
+        let fields: [(&'static str, Vec<String>, Vec<String>); 5] = [
+            ("version", vec![locked.version.to_string()], vec![version.to_string()]),
+            ("claimed", tier(locked.claimed), tier(card.claimed)),
+            ("permissions", words(&locked.permissions), words(&card.permissions)),
+            ("tools", words(&locked.tools), words(&card.tools)),
+            ("dependencies", words(&locked.dependencies), words(&card.needs)),
+        ];
+        for (field, locked, kept) in fields {
+            if locked != kept {
+                let (locked, kept) = (listed(&locked), listed(&kept));
+                self.tell(None, Fault::Lock { field, locked, kept });
+            }
+        }
+    }
+
+    /// Whom the lock names must have signed. Others may have signed the same files since.
+    fn signed(&mut self) {
+        let is_wrong = |problem: &Problem| matches!(problem.fault, Fault::Signature(_));
+        if self.problems.iter().any(is_wrong) {
+            return;
+        }
+        let signatures: Vec<String> = self.signers.iter().map(signature).collect();
+        let names: Vec<String> = self.signers.iter().map(|one| one.publisher.clone()).collect();
+        for (field, locked, kept) in [
+            ("signature", &self.locked.signature, signatures),
+            ("signer", &self.locked.signer, names),
+        ] {
+            if let Some(locked) = locked.clone().filter(|locked| !kept.contains(locked)) {
+                self.tell(None, Fault::Lock { field, locked, kept: listed(&kept) });
+            }
+        }
     }
 
     fn folder(&mut self, target: &Target, kept: Option<&(Tree, Card)>) -> Result<(), ShelfError> {
@@ -202,6 +304,7 @@ impl Check<'_> {
             Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
                     self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });
                 }

@@ -11,6 +11,7 @@ mod links;
 mod many;
 mod orphans;
 mod power;
+mod pulled;
 mod undo;
 mod updates;
 mod verify;

@@ -266,6 +266,22 @@ fn the_disk_becomes_what_the_lock_says() {
 }
 
 #[test]
+fn what_no_lock_covers_is_told() {
+    let machine = Machine::with_pdf();
+    machine.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");
+    let verified = machine.well(&["verify"]);
+    assert!(
+        verified.stdout.contains(".claude/skills/pdf/__pycache__ is covered by no lock"),
+        "{verified}"
+    );
+    let lock = machine.read("project/savoir.lock");
+    let lock = lock.replace("agents = ", "tools = [\"Bash\"]\nagents = ");
+    machine.sandbox.write("project/savoir.lock", lock);
+    let edited = machine.run(&["verify"]);
+    assert!(edited.code == 3 && edited.stdout.contains("tools"), "{edited}");
+}
+
+#[test]
 fn a_lock_that_does_not_fit_is_made_to_fit_or_refused() {
     let machine = Machine::with_pdf();
     machine.skill("elsewhere/notes", "1.0.0", "Write it.");

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use savoir_package::shelf::{Edits, Why};
+use savoir_package::shelf::{Change, Edits, Why};
 
 use super::bench::{Bench, asked, skill, with};
 
@@ -62,4 +62,34 @@ fn each_shelf_has_its_own_past_and_not_too_much_of_it() {
     assert_eq!(fs::read_dir(bench.data().join("undo")).unwrap().count(), 0);
     let ready = [bench.ready(skill("a", "2.0.0", "A\n"), asked())];
     bench.apply(&bench.plan(&ready, &[]).unwrap());
+}
+
+#[test]
+fn what_is_no_part_of_a_skill_outlives_it() {
+    let bench = Bench::new();
+    bench.install(vec![skill("a", "1.0.0", "A\n")], &["claude-code"]);
+    let (mine, nested) =
+        (".claude/skills/a/node_modules/mine/notes.txt", ".claude/skills/a/scripts/.venv/x");
+    bench.write(mine, "mine");
+    bench.write(nested, "mine");
+    bench.write(".claude/skills/a/scripts/__pycache__/x.pyc", "x");
+    let before = bench.everything();
+    bench.install(vec![skill("a", "1.1.0", "A\n")], &[]);
+    assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
+    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    assert_eq!(bench.everything(), before);
+    let told = bench.apply(&bench.shelf().remove(&["a".to_owned()], Edits::Keep).unwrap());
+    assert!(told.iter().any(|change| matches!(change, Change::Left(_))), "{told:?}");
+    assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
+    assert!(!bench.path(".claude/skills/a/SKILL.md").exists());
+    assert!(!bench.path(".claude/skills/a/scripts/__pycache__").exists(), "a cache goes");
+    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    assert_eq!(bench.problems(), [""; 0]);
+    assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
+    let plan = bench.shelf().undo(Edits::Keep).unwrap();
+    assert!(plan.changes().iter().any(|change| matches!(change, Change::Left(_))), "{plan:?}");
+    bench.apply(&plan);
+    assert_eq!(bench.read(mine), "mine");
+    bench.install(vec![skill("a", "1.1.0", "A\n")], &["claude-code"]);
+    assert_eq!(bench.read(mine), "mine");
 }

@@ -19,17 +19,26 @@ fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> 
     let door = whose.look()?;
     let skills = door.shelf.state()?.lock.skills.len();
     let problems = door.shelf.verify(&door.trust)?;
+    let uncovered = door.shelf.uncovered()?;
     if as_json {
         output::json(&json!({
             "lock": door.shelf.root().join(savoir_package::lock::FILE),
             "skills": skills,
             "ok": problems.is_empty(),
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+            "not_covered": uncovered,
         }))?;
     } else {
         let mut text = String::new();
         for problem in &problems {
             text.push_str(&output::harmless(&door.short(&problem.to_string())));
+            text.push('\n');
+        }
+        for path in &uncovered {
+            let path = door.short(&path.display().to_string());
+            // Running a skill makes such files, so they are told and not held against it.
+            let line = format!("{path} is covered by no lock, and may be run");
+            text.push_str(&output::harmless(&line));
             text.push('\n');
         }
         let end = match problems.len() {
@@ -49,7 +58,7 @@ fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> 
 
 fn severity(problem: &Problem) -> u8 {
     match problem.fault {
-        Fault::Signature(_) | Fault::Tier { .. } => 3,
+        Fault::Signature(_) | Fault::Tier { .. } | Fault::Lock { .. } => 3,
         _ => 1,
     }
 }
