@@ -11,7 +11,7 @@ use super::{
     combine::combine,
     deployed,
     folders::{Seen, is_signed, same, same_signatures},
-    index::AtHand,
+    index::{AtHand, folder},
     plan::Step,
 };
 use crate::{
@@ -122,7 +122,8 @@ pub(super) fn agents_now(lock: &Lock) -> AgentsByName {
 
 /// The skills that need one, without those that are to go, too.
 fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
-    let needs = |skill: &LockedSkill| skill.dependencies.iter().any(|need| need.name == name);
+    let needs =
+        |skill: &LockedSkill| skill.dependencies.iter().any(|need| folder(&need.name) == name);
     let others = lock.skills.iter().filter(|(other, skill)| !going.contains(other) && needs(skill));
     others.map(|(other, _)| other.clone()).collect()
 }

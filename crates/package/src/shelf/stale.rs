@@ -8,10 +8,10 @@ use std::{
 use savoir_skill::version::VersionRange;
 use semver::Version;
 
-use super::State;
+use super::{State, index::folder};
 use crate::{
     lock::{Lock, LockedSource},
-    manifest::Wanted,
+    manifest::{Registry, Wanted},
 };
 
 /// Something in which `savoir.lock` and `savoir.toml` do not agree.
@@ -96,11 +96,11 @@ impl State {
         let Some(locked) = self.lock.skills.get(&name) else {
             return Some(Stale::Missing { name, wanted });
         };
-        if !comes_from(&wanted, &locked.source) {
+        if !comes_from(&wanted, &locked.source, &self.manifest.registries) {
             return Some(Stale::Source { name, wanted, locked: locked.source.clone() });
         }
         match wanted {
-            Wanted::Version { range, .. } if !range.matches(&locked.version) => {
+            Wanted::Version { range, .. } if !meets(&range, &locked.version) => {
                 Some(Stale::Range { name, range, locked: locked.version.clone() })
             }
             _ => None,
@@ -115,7 +115,7 @@ impl State {
             if needed.insert(name)
                 && let Some(skill) = self.lock.skills.get(name)
             {
-                next.extend(skill.dependencies.iter().map(|need| need.name.as_str()));
+                next.extend(skill.dependencies.iter().map(|need| folder(&need.name)));
             }
         }
         needed
@@ -129,18 +129,33 @@ fn unmet(lock: &Lock) -> Vec<Stale> {
         .iter()
         .flat_map(|(name, skill)| skill.dependencies.iter().map(move |need| (name.clone(), need)));
     let unmet = needs.filter(|(_, need)| {
-        !versions.get(&need.name).is_some_and(|version| need.range.matches(version))
+        !versions.get(folder(&need.name)).is_some_and(|version| meets(&need.range, version))
     });
     unmet.map(|(name, need)| Stale::Need { name, need: need.to_string() }).collect()
 }
 
+/// Whether a locked version will do: a pre-release, too, since one is only chosen where nothing else
+/// goes together.
+fn meets(range: &VersionRange, version: &Version) -> bool {
+    range.resolve(std::slice::from_ref(version)).is_some()
+}
+
 /// Whether a skill came from where it is to come from. References move, so that they do not count.
-fn comes_from(wanted: &Wanted, source: &LockedSource) -> bool {
+fn comes_from(wanted: &Wanted, source: &LockedSource, registries: &[Registry]) -> bool {
     let bare = |address: &str| address.split(['?', '#']).next().unwrap_or_default().to_owned();
     match (wanted, source) {
-        (Wanted::Version { registry: None, .. }, LockedSource::Registry(_)) => true,
-        (Wanted::Version { registry: Some(one), .. }, LockedSource::Registry(other)) => {
-            bare(other).starts_with(one.trim_end_matches('/'))
+        (Wanted::Version { registry, namespace, .. }, LockedSource::Registry(other)) => {
+            let whose = other.split_once('#').and_then(|(_, name)| name.split_once('/'));
+            let same = |one: &str| bare(other).trim_end_matches('/') == one.trim_end_matches('/');
+            let is_registry = registry.as_deref().is_none_or(|one| {
+                let mut known = registries.iter().filter(|known| known.name == one);
+                match known.next() {
+                    Some(known) => same(&known.url),
+                    // Its name may be one of the user's own.
+                    None => !one.contains("://") || same(one),
+                }
+            });
+            is_registry && namespace.as_deref() == whose.map(|(namespace, _)| namespace)
         }
         (Wanted::Path(one), LockedSource::Path(other)) => {
             one.trim_start_matches("./") == bare(other).trim_start_matches("./")

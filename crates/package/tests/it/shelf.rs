@@ -1,6 +1,6 @@
 //! Skills are installed, updated, removed and taken back, in folders of a test.
 
-mod bench;
+pub(crate) mod bench;
 mod change;
 mod dead;
 mod full;
