@@ -15,6 +15,8 @@
 //!   shows it, makes it whole or not at all, takes it back, and checks what lies there.
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
+//! - [`registry`] is the client of a registry of skills: what there is, in which versions, and how it
+//!   is fetched, published and mirrored.
 //! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
 //! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
@@ -36,6 +38,7 @@ pub mod manifest;
 pub mod merge;
 pub mod migrate;
 pub mod path;
+pub mod registry;
 pub mod resolve;
 pub mod scan;
 pub mod shelf;

@@ -80,3 +80,20 @@ pub const MAX_INDEX_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How often an address may send elsewhere: downloads behind two mirrors and a login page fit.
 pub const MAX_REDIRECTS: usize = 5;
+
+/// Most bytes that a registry says about one skill: ten thousand versions with some hundred bytes.
+pub const MAX_PACKAGE_INDEX_BYTES: u64 = 8 * 1024 * 1024;
+/// Most bytes that a registry says about skills and all that they need: five thousand skills.
+pub const MAX_CLOSURE_BYTES: u64 = 64 * 1024 * 1024;
+/// Most versions of one skill in a registry: one for every hour of a year.
+pub const MAX_VERSIONS: usize = 10_000;
+/// Most skills, permissions or tools that one version lists in a registry.
+pub const MAX_LISTED: usize = 512;
+/// Largest other answer of a registry, in bytes: a page of a hundred skills, or one with its text.
+pub const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
+/// Most skills that one question for all that they need may name.
+pub const MAX_CLOSURE_NAMES: usize = 100;
+/// Longest address that is asked, in bytes: many servers read no more than eight thousand.
+pub const MAX_ADDRESS_BYTES: usize = 6_000;
+/// Most entries of one page of a registry.
+pub const MAX_PAGE: usize = 1_000;

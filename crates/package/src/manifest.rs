@@ -8,6 +8,13 @@
 //!
 //! [agents]
 //! use = ["claude-code", "codex"]
+//!
+//! [registries]
+//! default = "https://skills.example.com/registry"
+//!
+//! [registries.house]
+//! url = "https://skills.acme.example/registry"
+//! namespaces = ["acme"]
 //! ```
 //!
 //! The file has other tables, too, which are no business of this module.
@@ -30,8 +37,10 @@ use crate::{
 };
 
 mod edit;
+mod registries;
 
 pub use edit::{add_skill, add_skills, remove_skill};
+pub use registries::{Registry, registries};
 
 /// Its name.
 pub const FILE: &str = "savoir.toml";
@@ -43,6 +52,8 @@ pub struct Manifest {
     pub skills: BTreeMap<String, Wanted>,
     /// Where they are used.
     pub agents: Agents,
+    /// Where published skills come from, the first one first.
+    pub registries: Vec<Registry>,
     places: BTreeMap<String, Position>,
 }
 
@@ -53,8 +64,10 @@ pub enum Wanted {
     Version {
         /// The versions that will do.
         range: VersionRange,
-        /// The registry, if not the usual one.
+        /// The registry, if not the usual one: its name in `[registries]`, or its address.
         registry: Option<String>,
+        /// Whose it is in the registry, if its name does not stand alone there.
+        namespace: Option<String>,
     },
     /// From a folder beside the file.
     Path(String),
@@ -138,9 +151,12 @@ impl Manifest {
             match key {
                 "skills" => manifest.read_skills(value.table("a table of skills")?)?,
                 "agents" => manifest.agents = read_agents(value.table("a table")?)?,
-                // Other tables are read elsewhere; these two must not be lost to a typing error.
+                "registries" => {
+                    manifest.registries = registries::read(value.table("a table of registries")?)?;
+                }
+                // Other tables are read elsewhere; these must not be lost to a typing error.
                 _ => {
-                    if let Some(near) = words::nearest(key, ["skills", "agents"]) {
+                    if let Some(near) = words::nearest(key, ["skills", "agents", "registries"]) {
                         let mistake = root.mistake(at, format!("there is no table `{key}`"));
                         return Err(mistake.hint(format!("did you mean `{near}`?")));
                     }
@@ -196,12 +212,16 @@ const KINDS: [(&str, &[&str]); 4] = [
     ("git", &["git", "rev", "tag", "branch", "path"]),
     ("url", &["url", "integrity"]),
     ("path", &["path"]),
-    ("version", &["version", "registry"]),
+    ("version", &["version", "registry", "namespace"]),
 ];
 
 fn read_wanted(name: &str, value: Value<'_>) -> Result<Wanted, Mistake> {
     if let Some(text) = value.as_str() {
-        return Ok(Wanted::Version { range: read_range(value, text)?, registry: None });
+        return Ok(Wanted::Version {
+            range: read_range(value, text)?,
+            registry: None,
+            namespace: None,
+        });
     }
     let table = value.table("a range of versions such as \"^1.2\", or a table")?;
     let Some((kind, allowed)) = KINDS.into_iter().find(|(kind, _)| table.has(kind)) else {
@@ -224,8 +244,9 @@ fn read_wanted(name: &str, value: Value<'_>) -> Result<Wanted, Mistake> {
         _ => {
             let value = table.required("version")?;
             let range = read_range(value, value.string("a range of versions")?)?;
-            let registry = table.get("registry").map(|_| address(table, "registry"));
-            Ok(Wanted::Version { range, registry: registry.transpose()? })
+            let registry = table.get("registry").map(registries::reference).transpose()?;
+            let namespace = table.get("namespace").map(registries::namespace).transpose()?;
+            Ok(Wanted::Version { range, registry, namespace })
         }
     }
 }

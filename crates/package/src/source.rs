@@ -28,7 +28,7 @@ mod digest;
 mod error;
 mod fetcher;
 mod git;
-mod http;
+pub(crate) mod http;
 mod layout;
 mod local;
 mod parse;

@@ -101,6 +101,10 @@ impl<'a> Value<'a> {
         integer.ok_or_else(|| self.not("a whole number"))
     }
 
+    pub(crate) fn truth(self) -> Result<bool, Mistake> {
+        self.inner.get_ref().as_bool().ok_or_else(|| self.not("true or false"))
+    }
+
     /// The value as it would be written anew, for what nobody here understands.
     pub(crate) fn plain(self) -> Option<toml_edit::Value> {
         let written = self.text.text.get(self.inner.span())?;

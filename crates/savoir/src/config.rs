@@ -62,6 +62,9 @@ struct File {
     /// Which skills a project uses, and in which agents: `savoir_package::manifest` reads them.
     skills: Option<IgnoredAny>,
     agents: Option<IgnoredAny>,
+    /// Where published skills come from, which a project may say, and a person: it is read there, too.
+    #[expect(dead_code, reason = "it may be there, and is read elsewhere")]
+    registries: Option<IgnoredAny>,
 }
 
 /// What a file says of models: `model`, the tables `[models.NAME]`, and `[embedding]`.
@@ -143,7 +146,8 @@ impl Config {
             Owner::User => file.require_personal(path)?,
         }
         let origin = shown.to_string();
-        let File { check, serve, model, models, embedding, skills: _, agents: _ } = file;
+        let File { check, serve, model, models, embedding, skills: _, agents: _, registries: _ } =
+            file;
         self.serve_layer(serve.unwrap_or_default(), &origin);
         let providers = models.unwrap_or_default();
         self.model_tables(ModelTables { default: model, providers, embedding }, &origin);

@@ -4,12 +4,12 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{manifest::is_absolute, path, source::decode};
+use crate::{manifest::is_absolute, path, registry::Name, source::decode};
 
 /// Where a locked skill came from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockedSource {
-    /// `registry+URL`
+    /// `registry+URL`, and `#namespace/name` if the name does not stand alone.
     Registry(String),
     /// `git+URL#commit`, and `:path` if the skill is not at the root.
     Git {
@@ -66,6 +66,23 @@ impl fmt::Display for LockedSource {
             Self::Adopted { path, from: None } => write!(f, "adopted+{path}"),
             Self::Adopted { path, from: Some(from) } => write!(f, "adopted+{path}#{from}"),
         }
+    }
+}
+
+impl LockedSource {
+    /// From a registry.
+    pub fn registry(address: &str, name: &Name) -> Self {
+        Self::Registry(match name.namespace() {
+            Some(_) => format!("{address}#{name}"),
+            None => address.to_owned(),
+        })
+    }
+
+    /// The registry that a skill came from, and its whole name there; `installed` is that of its
+    /// folder.
+    pub fn published<'a>(&'a self, installed: &'a str) -> Option<(&'a str, &'a str)> {
+        let Self::Registry(text) = self else { return None };
+        Some(text.split_once('#').unwrap_or((text, installed)))
     }
 }
 
@@ -147,6 +164,7 @@ mod tests {
         let commit = "a".repeat(40);
         for text in [
             "registry+https://skills.example.com/registry".to_owned(),
+            "registry+https://skills.example.com/registry#acme/pdf".to_owned(),
             format!("git+https://example.com/s.git#{commit}"),
             format!("git+git@example.com:s.git#{commit}:skills/a b"),
             "path+../shared/notes".to_owned(),
@@ -171,6 +189,17 @@ mod tests {
         let far = |text: &str| text.parse::<LockedSource>().unwrap().is_out_of_reach();
         assert!(far("adopted+./x#clawhub:pdf") && far("adopted+./x#npm:pdf"));
         assert!(!far("adopted+./x#git+https://x.example") && !far("adopted+./clawhub:x"));
+    }
+
+    #[test]
+    fn names_of_a_registry() {
+        let (flat, deep) = (Name::parse("pdf").unwrap(), Name::parse("acme/pdf").unwrap());
+        for (name, text) in [(flat, "registry+https://x"), (deep, "registry+https://x#acme/pdf")] {
+            let source = LockedSource::registry("https://x", &name);
+            assert_eq!(source.to_string(), text);
+            assert_eq!(source.published("pdf"), Some(("https://x", name.to_string().as_str())));
+        }
+        assert_eq!(LockedSource::Path("x".into()).published("pdf"), None);
     }
 
     #[test]

@@ -93,10 +93,14 @@ fn written(wanted: &Wanted) -> Value {
     let mut members: Vec<(&str, &str)> = Vec::new();
     let range;
     match wanted {
-        Wanted::Version { range, registry: None } => return range.to_string().into(),
-        Wanted::Version { range: versions, registry: Some(registry) } => {
+        Wanted::Version { range, registry: None, namespace: None } => {
+            return range.to_string().into();
+        }
+        Wanted::Version { range: versions, registry, namespace } => {
             range = versions.to_string();
-            members.extend([("version", range.as_str()), ("registry", registry)]);
+            members.push(("version", range.as_str()));
+            members.extend(registry.as_deref().map(|registry| ("registry", registry)));
+            members.extend(namespace.as_deref().map(|namespace| ("namespace", namespace)));
         }
         Wanted::Path(path) => members.push(("path", path)),
         Wanted::Git { url, at, path } => {

@@ -11,6 +11,7 @@ strict = true
 [skills]
 web-search = "^1.2"   # the newest
 house = { version = "*", registry = "https://skills.example.com" }
+ours = { version = "1", registry = "house", namespace = "acme" }
 notes = { path = "../shared/notes" }
 review = { git = "https://example.com/s.git", tag = "v2", path = "skills/review/" }
 head = { git = "git@example.com:s.git" }
@@ -20,6 +21,15 @@ integrity = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 
 [agents]
 use = ["claude-code", "codex"]
+
+[registries]
+default = "https://skills.example.com/registry/"
+[registries.house]
+url = "https://skills.acme.example/registry"
+namespaces = ["acme", "acme-labs"]
+[registries.spare]
+url = "http://127.0.0.1:8080"
+fallback = true
 "#;
 
 fn parse(text: &str) -> Manifest {
@@ -37,14 +47,18 @@ fn mistake(text: &str) -> String {
 #[test]
 fn every_way_to_ask_for_a_skill() {
     let manifest = parse(FULL);
-    assert_eq!(manifest.skills.len(), 6);
+    assert_eq!(manifest.skills.len(), 7);
     let range = |text| VersionRange::parse(text).unwrap();
     assert_eq!(
         manifest.skills["web-search"],
-        Wanted::Version { range: range("^1.2"), registry: None }
+        Wanted::Version { range: range("^1.2"), registry: None, namespace: None }
     );
     let registry = Some("https://skills.example.com".to_owned());
-    assert_eq!(manifest.skills["house"], Wanted::Version { range: range("*"), registry });
+    let house = Wanted::Version { range: range("*"), registry, namespace: None };
+    assert_eq!(manifest.skills["house"], house);
+    let (registry, namespace) = (Some("house".to_owned()), Some("acme".to_owned()));
+    let ours = Wanted::Version { range: range("1"), registry, namespace };
+    assert_eq!(manifest.skills["ours"], ours);
     assert_eq!(manifest.skills["notes"], Wanted::Path("../shared/notes".to_owned()));
     assert_eq!(
         manifest.skills["review"],
@@ -57,10 +71,19 @@ fn every_way_to_ask_for_a_skill() {
     let url = "git@example.com:s.git".to_owned();
     assert_eq!(manifest.skills["head"], Wanted::Git { url, at: Revision::Default, path: None });
     assert!(matches!(&manifest.skills["page"], Wanted::Url { integrity: Some(_), .. }));
+    let registries: Vec<&str> = manifest.registries.iter().map(|one| one.url.as_str()).collect();
+    assert_eq!(
+        registries,
+        [
+            "https://skills.example.com/registry",
+            "https://skills.acme.example/registry",
+            "http://127.0.0.1:8080",
+        ]
+    );
     assert_eq!(manifest.agents.used, ["claude-code", "codex"]);
-    assert_eq!(manifest.place("notes"), Some(Position { line: 8, column: 1 }));
+    assert_eq!(manifest.place("notes"), Some(Position { line: 9, column: 1 }));
     let roots: Vec<String> = manifest.roots().iter().map(|root| root.skill.to_string()).collect();
-    assert_eq!(roots, ["head", "house", "notes", "page", "review", "web-search@^1.2"]);
+    assert_eq!(roots, ["head", "house", "notes", "ours@1", "page", "review", "web-search@^1.2"]);
     assert_eq!(parse(""), Manifest::default());
 }
 
@@ -140,8 +163,11 @@ fn mistakes_have_a_place_and_a_way_out() {
 
 #[test]
 fn changes_keep_the_text() {
-    let wanted =
-        |text| Wanted::Version { range: VersionRange::parse(text).unwrap(), registry: None };
+    let wanted = |text| Wanted::Version {
+        range: VersionRange::parse(text).unwrap(),
+        registry: None,
+        namespace: None,
+    };
     let changed = add_skill(FILE, FULL, "web-search", &wanted("^2")).unwrap();
     assert_eq!(changed, FULL.replace("\"^1.2\"", "\"^2\""), "the comment stays");
     let added = add_skill(FILE, FULL, "zebra", &wanted("1")).unwrap();

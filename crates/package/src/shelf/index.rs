@@ -52,6 +52,26 @@ impl<'a> AtHand<'a> {
     }
 }
 
+impl AtHand<'_> {
+    /// What is needed, by the name of its folder if it is published under another one.
+    fn installed(&self, need: &SkillRef) -> SkillRef {
+        let folder = folder(&need.name);
+        let is_it = |copy: &Copy<'_>| {
+            copy.locked.source.published(folder).is_some_and(|(_, name)| name == need.name)
+        };
+        let mut need = need.clone();
+        if folder != need.name && self.copies(folder).iter().any(is_it) {
+            folder.clone_into(&mut need.name);
+        }
+        need
+    }
+}
+
+/// The folder of a skill: the last part of the name under which it is published.
+pub(super) fn folder(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
 impl Copy<'_> {
     fn is(&self, version: &Version) -> bool {
         self.locked.version == *version
@@ -70,8 +90,8 @@ impl Index for AtHand<'_> {
 
     fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
         let copy = self.copies(name).iter().find(|copy| copy.is(version));
-        let needs: Vec<SkillRef> = copy.ok_or("no such version")?.locked.dependencies.clone();
-        Ok(Needs::Skills(needs))
+        let needs = copy.ok_or("no such version")?.locked.dependencies.iter();
+        Ok(Needs::Skills(needs.map(|need| self.installed(need)).collect()))
     }
 
     fn names(&self) -> Vec<String> {

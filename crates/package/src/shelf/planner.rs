@@ -12,7 +12,7 @@ use super::{
     combine::combine,
     folders::{Seen, is_signed, same, same_signatures},
     gaia,
-    index::AtHand,
+    index::{AtHand, folder},
     installed::Put,
     links,
     plan::Step,
@@ -127,7 +127,8 @@ pub(super) fn agents_now(lock: &Lock) -> AgentsByName {
 
 /// The skills that need one, without those that are to go, too.
 fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
-    let needs = |skill: &LockedSkill| skill.dependencies.iter().any(|need| need.name == name);
+    let needs =
+        |skill: &LockedSkill| skill.dependencies.iter().any(|need| folder(&need.name) == name);
     let others = lock.skills.iter().filter(|(other, skill)| !going.contains(other) && needs(skill));
     others.map(|(other, _)| other.clone()).collect()
 }

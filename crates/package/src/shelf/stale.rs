@@ -9,10 +9,10 @@ use std::{
 use savoir_skill::version::VersionRange;
 use semver::Version;
 
-use super::{ShelfError, State};
+use super::{ShelfError, State, index::folder};
 use crate::{
     lock::{Lock, LockedSource},
-    manifest::{Revision, Wanted},
+    manifest::{Registry, Revision, Wanted},
     source::decode,
 };
 
@@ -117,11 +117,11 @@ impl State {
                 None => Stale::Missing { name, wanted },
             });
         };
-        if !comes_from(&wanted, &locked.source) {
+        if !comes_from(&wanted, &locked.source, &self.manifest.registries) {
             return Some(Stale::Source { name, wanted, locked: locked.source.clone() });
         }
         match wanted {
-            Wanted::Version { range, .. } if !range.matches(&locked.version) => {
+            Wanted::Version { range, .. } if !meets(&range, &locked.version) => {
                 Some(Stale::Range { name, range, locked: locked.version.clone() })
             }
             _ => None,
@@ -134,7 +134,9 @@ impl State {
             self.lock.skills.iter().filter(|(name, _)| !self.manifest.skills.contains_key(*name));
         let only = |source: &LockedSource| !matches!(source, LockedSource::Registry(_));
         let same = others.find(|(_, skill)| {
-            only(&skill.source) && !is_list(&skill.source) && comes_from(wanted, &skill.source)
+            only(&skill.source)
+                && !is_list(&skill.source)
+                && comes_from(wanted, &skill.source, &self.manifest.registries)
         });
         same.map(|(name, _)| name.clone())
     }
@@ -163,7 +165,7 @@ impl State {
             if needed.insert(name)
                 && let Some(skill) = self.lock.skills.get(name)
             {
-                next.extend(skill.dependencies.iter().map(|need| need.name.as_str()));
+                next.extend(skill.dependencies.iter().map(|need| folder(&need.name)));
             }
         }
         needed
@@ -193,7 +195,7 @@ fn unmet(lock: &Lock) -> Vec<Stale> {
         .iter()
         .flat_map(|(name, skill)| skill.dependencies.iter().map(move |need| (name.clone(), need)));
     let unmet = needs.filter(|(_, need)| {
-        !versions.get(&need.name).is_some_and(|version| need.range.matches(version))
+        !versions.get(folder(&need.name)).is_some_and(|version| meets(&need.range, version))
     });
     unmet.map(|(name, need)| Stale::Need { name, need: need.to_string() }).collect()
 }
@@ -204,12 +206,27 @@ pub(super) fn adopted_git(url: &str, path: Option<&str>) -> String {
     format!("git+{url}{}", path.unwrap_or_default())
 }
 
+/// Whether a locked version will do: a pre-release, too, since one is only chosen where nothing else
+/// goes together.
+fn meets(range: &VersionRange, version: &Version) -> bool {
+    range.resolve(std::slice::from_ref(version)).is_some()
+}
+
 /// Whether a skill came from where it is to come from.
-fn comes_from(wanted: &Wanted, source: &LockedSource) -> bool {
+fn comes_from(wanted: &Wanted, source: &LockedSource, registries: &[Registry]) -> bool {
     match (wanted, source) {
-        (Wanted::Version { registry: None, .. }, LockedSource::Registry(_)) => true,
-        (Wanted::Version { registry: Some(one), .. }, LockedSource::Registry(other)) => {
-            bare(other).starts_with(one.trim_end_matches('/'))
+        (Wanted::Version { registry, namespace, .. }, LockedSource::Registry(other)) => {
+            let whose = other.split_once('#').and_then(|(_, name)| name.split_once('/'));
+            let same = |one: &str| bare(other).trim_end_matches('/') == one.trim_end_matches('/');
+            let is_registry = registry.as_deref().is_none_or(|one| {
+                let mut known = registries.iter().filter(|known| known.name == one);
+                match known.next() {
+                    Some(known) => same(&known.url),
+                    // Its name may be one of the user's own.
+                    None => !one.contains("://") || same(one),
+                }
+            });
+            is_registry && namespace.as_deref() == whose.map(|(namespace, _)| namespace)
         }
         (Wanted::Path(one), LockedSource::Path(other)) => {
             let other = other.split('#').next().unwrap_or_default();
@@ -276,7 +293,7 @@ mod tests {
     fn from(wanted: &str, source: &str) -> bool {
         let manifest = format!("[skills]\nx = {wanted}\n");
         let manifest = Manifest::parse("savoir.toml", &manifest).unwrap();
-        comes_from(&manifest.skills["x"], &source.parse().unwrap())
+        comes_from(&manifest.skills["x"], &source.parse().unwrap(), &[])
     }
 
     #[test]

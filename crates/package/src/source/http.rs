@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use self::reach::{PublicOnly, is_private};
-pub(super) use self::reach::{Reach, check};
+pub(crate) use self::reach::{Reach, check};
 use super::{Progress, Settings, SourceError};
 use crate::limits::MAX_REDIRECTS;
 
@@ -33,7 +33,7 @@ pub(super) struct Loaded {
 
 /// Clients, each made when it is needed: reading the system's certificates takes a while.
 #[derive(Debug, Default)]
-pub(super) struct Http {
+pub(crate) struct Http {
     anywhere: OnceLock<Client>,
     public: OnceLock<Client>,
     here: OnceLock<Client>,
@@ -76,15 +76,16 @@ impl Http {
 
     async fn ask(&self, url: &Url, reach: Reach) -> Result<Response, SourceError> {
         check(url)?;
-        if reach == Reach::Public && is_private(url) {
-            let why = "a public host sent us there, and it is private";
-            return Err(SourceError::Address { address: shown(url), why });
-        }
         let client = self.client(url, reach)?;
         client.get(url.clone()).send().await.map_err(|error| unreachable(url, &error))
     }
 
-    fn client(&self, url: &Url, reach: Reach) -> Result<&Client, SourceError> {
+    /// Who asks an address. It follows no redirects.
+    pub(crate) fn client(&self, url: &Url, reach: Reach) -> Result<&Client, SourceError> {
+        if reach == Reach::Public && is_private(url) {
+            let why = "a public host sent us there, and it is private";
+            return Err(SourceError::Address { address: shown(url), why });
+        }
         // Only this machine is asked without encryption.
         let is_here = url.scheme() == "http";
         let slot = match reach {
@@ -126,7 +127,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, SourceError> {
 }
 
 /// Where an address sends us. Encryption is not given up on the way.
-fn sent(url: &Url, target: &str) -> Result<Url, SourceError> {
+pub(crate) fn sent(url: &Url, target: &str) -> Result<Url, SourceError> {
     let refused = |why| SourceError::Address { address: shown(url), why };
     let target = url.join(target).map_err(|_| refused("it was sent to no address"))?;
     if url.scheme() == "https" && target.scheme() == "http" {
@@ -157,7 +158,7 @@ async fn body(
     Ok(bytes)
 }
 
-fn unreachable(url: &Url, error: &reqwest::Error) -> SourceError {
+pub(crate) fn unreachable(url: &Url, error: &reqwest::Error) -> SourceError {
     let host = url.host_str().unwrap_or_default().to_owned();
     SourceError::Unreachable { host, why: chain(error) }
 }
@@ -178,7 +179,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// An address without what may be secret in it.
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // Addresses with a host can always be without both.
     let _ = url.set_username("");

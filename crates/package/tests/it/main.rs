@@ -5,6 +5,7 @@
 
 mod archive;
 mod migrate;
+mod registry;
 mod shared;
 mod shelf;
 mod source;

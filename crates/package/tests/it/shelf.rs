@@ -1,7 +1,7 @@
 //! Skills are installed, updated, removed and taken back, in folders of a test.
 
 mod adopt;
-mod bench;
+pub(crate) mod bench;
 mod change;
 mod dead;
 mod full;

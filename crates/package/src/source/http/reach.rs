@@ -17,7 +17,7 @@ const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROX
 
 /// Who may be asked next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::source) enum Reach {
+pub(crate) enum Reach {
     /// Everyone: a person typed the address, or a private host gave it.
     Anywhere,
     /// Public hosts only: a public one gave the address.
@@ -27,7 +27,7 @@ pub(in crate::source) enum Reach {
 impl Reach {
     /// Who may be asked after an answer from an address. Behind a proxy nobody knows where a name
     /// led, so that it counts as public.
-    pub(super) fn after(self, url: &Url, from: Option<SocketAddr>) -> Self {
+    pub(crate) fn after(self, url: &Url, from: Option<SocketAddr>) -> Self {
         let is_direct = || PROXIES.iter().all(|name| std::env::var_os(name).is_none());
         let private = match address(url) {
             Some(address) => !is_public(address),
@@ -39,7 +39,7 @@ impl Reach {
 }
 
 /// Whether an address may be asked at all.
-pub(in crate::source) fn check(url: &Url) -> Result<(), SourceError> {
+pub(crate) fn check(url: &Url) -> Result<(), SourceError> {
     let refused = |why| Err(SourceError::Address { address: shown(url), why });
     if !url.username().is_empty() || url.password().is_some() {
         return refused("a name or a password does not belong into an address");

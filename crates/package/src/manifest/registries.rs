@@ -1,0 +1,220 @@
+//! `[registries]`: where published skills come from.
+
+use super::{Mistake, Table, Value, table, unknown_key};
+use crate::registry::{canonical, is_namespace};
+
+/// The registry that comes first wherever it stands.
+const DEFAULT: &str = "default";
+
+/// A registry of skills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registry {
+    /// What it is called here.
+    pub name: String,
+    /// Its address, without a slash at its end.
+    pub url: String,
+    /// The namespaces that belong to it, and to no other.
+    pub namespaces: Vec<String>,
+    /// Whether it is asked for what the first one does not know.
+    pub fallback: bool,
+}
+
+/// Reads the table `[registries]` of any file that has one, such as the user's settings. Other
+/// tables are passed over.
+pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, Mistake> {
+    let document = table::parse(file, text)?;
+    let Some(value) = document.root().get("registries") else { return Ok(Vec::new()) };
+    read(value.table("a table of registries")?)
+}
+
+pub(super) fn read(table: Table<'_>) -> Result<Vec<Registry>, Mistake> {
+    let mut entries: Vec<(&str, usize, Value<'_>)> = table.entries().collect();
+    // As they stand in the file.
+    entries.sort_by_key(|(name, at, _)| (*name != DEFAULT, *at));
+    let mut found: Vec<Registry> = Vec::new();
+    for (name, at, value) in entries {
+        if !is_title(name) {
+            let message = format!("`{}` cannot be the name of a registry", name.escape_debug());
+            return Err(table.mistake(at, message).hint("write letters, digits and hyphens"));
+        }
+        let registry = read_one(name, value, &found)?;
+        if let Some(same) = found.iter().find(|known| known.url == registry.url) {
+            let message = format!("`{}` has the same address already", same.name);
+            return Err(table.mistake(at, message));
+        }
+        found.push(registry);
+    }
+    Ok(found)
+}
+
+fn read_one(name: &str, value: Value<'_>, others: &[Registry]) -> Result<Registry, Mistake> {
+    let mut registry = Registry {
+        name: name.to_owned(),
+        url: String::new(),
+        namespaces: Vec::new(),
+        fallback: false,
+    };
+    if value.as_str().is_some() {
+        registry.url = url(value)?;
+        return Ok(registry);
+    }
+    let table = value.table("an address, or a table with `url`")?;
+    registry.url = url(table.required("url")?)?;
+    for (key, at, value) in table.entries() {
+        match key {
+            "url" => {}
+            "namespaces" => {
+                for item in value.items("a list of namespaces")? {
+                    let taken = owner(others, &registry, item.string("a namespace")?);
+                    if let Some(owner) = taken {
+                        let message = format!("it belongs to `{owner}` already");
+                        return Err(item.mistake(message).hint("a namespace has one registry"));
+                    }
+                    registry.namespaces.push(namespace(item)?);
+                }
+            }
+            "fallback" => registry.fallback = value.truth()?,
+            _ => return Err(unknown_key(table, at, key, &["url", "namespaces", "fallback"])),
+        }
+    }
+    Ok(registry)
+}
+
+/// The registry to which a namespace belongs already.
+fn owner<'a>(others: &'a [Registry], this: &'a Registry, namespace: &str) -> Option<&'a str> {
+    let mut all = others.iter().chain([this]);
+    let owner = all.find(|one| one.namespaces.iter().any(|known| known == namespace))?;
+    Some(&owner.name)
+}
+
+fn url(value: Value<'_>) -> Result<String, Mistake> {
+    canonical(value.string("an address")?).map_err(|error| value.mistake(error.to_string()))
+}
+
+/// Whether something can be the name of a registry: it is never mistaken for an address.
+fn is_title(name: &str) -> bool {
+    let sign = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(sign)
+}
+
+/// The registry of one skill: the name of one, or an address.
+pub(super) fn reference(value: Value<'_>) -> Result<String, Mistake> {
+    let text = value.string("the name of a registry, or its address")?;
+    if !is_title(text) {
+        url(value)?;
+    }
+    Ok(text.to_owned())
+}
+
+/// A namespace.
+pub(super) fn namespace(value: Value<'_>) -> Result<String, Mistake> {
+    let text = value.string("a namespace")?;
+    if !is_namespace(text) {
+        let mistake = value.mistake(format!("`{}` is no namespace", text.escape_debug()));
+        return Err(mistake.hint("write lower-case letters, digits and single hyphens"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        let mistake = registries("config.toml", text).unwrap_err();
+        match &mistake.hint {
+            Some(hint) => format!("{mistake} | {hint}"),
+            None => mistake.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_default_is_first_and_the_others_as_they_stand() {
+        let text = r#"
+            [other]
+            x = 1
+            [registries.zebra]
+            url = "https://zebra.example/"
+            namespaces = ["acme", "acme-labs"]
+            [registries.ant]
+            url = "http://127.0.0.1:8080/a"
+            fallback = true
+            [registries]
+            default = "https://Skills.example/registry/"
+        "#;
+        let found = registries("config.toml", text).unwrap();
+        let shown: Vec<(&str, &str)> =
+            found.iter().map(|one| (one.name.as_str(), one.url.as_str())).collect();
+        assert_eq!(
+            shown,
+            [
+                ("default", "https://skills.example/registry"),
+                ("zebra", "https://zebra.example"),
+                ("ant", "http://127.0.0.1:8080/a"),
+            ]
+        );
+        assert_eq!(found[1].namespaces, ["acme", "acme-labs"]);
+        assert!(found[2].fallback && !found[1].fallback);
+        assert!(registries("config.toml", "[skills]\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_meant() {
+        for (text, expected) in [
+            ("registries = 1", "config.toml:1:14: this must be a table of registries"),
+            (
+                "[registries]\na = 1",
+                "config.toml:2:5: this must be an address, or a table with `url`",
+            ),
+            ("[registries.a]\nfallback = true", "config.toml:1:1: `url` is missing"),
+            (
+                "[registries.a]\nurl = \"https://x\"\nnamespace = [\"b\"]",
+                "config.toml:3:1: there is no setting `namespace` | did you mean `namespaces`?",
+            ),
+            (
+                "[registries.a]\nurl = \"https://x\"\nfallback = \"yes\"",
+                "config.toml:3:12: this must be true or false",
+            ),
+            (
+                "[registries.a]\nurl = \"https://x\"\nnamespaces = [\"A\"]",
+                "config.toml:3:15: `A` is no namespace | \
+                 write lower-case letters, digits and single hyphens",
+            ),
+            (
+                "[registries.a]\nurl = \"https://x\"\nnamespaces = [\"n\"]\n\
+                 [registries.b]\nurl = \"https://y\"\nnamespaces = [\"n\"]",
+                "config.toml:6:15: it belongs to `a` already | a namespace has one registry",
+            ),
+            (
+                "[registries]\na = \"https://x\"\nb = \"https://x/\"",
+                "config.toml:3:1: `a` has the same address already",
+            ),
+            (
+                "[registries]\n\"a b\" = \"https://x\"",
+                "config.toml:2:1: `a b` cannot be the name of a registry | \
+                 write letters, digits and hyphens",
+            ),
+        ] {
+            assert_eq!(mistake(text), expected);
+        }
+        let refused = mistake("[registries]\na = \"https://me:pw@x\"");
+        assert!(refused.starts_with("config.toml:2:5: ") && refused.contains("password"));
+        assert!(mistake("[registries]\na = \"x.example\"").contains("https://host/registry"));
+    }
+
+    #[test]
+    fn a_skill_names_its_registry() {
+        let mistake = |rest: &str| {
+            let text = format!("[skills]\na = {{ version = \"1\", {rest} }}");
+            crate::manifest::Manifest::parse("savoir.toml", &text).unwrap_err().to_string()
+        };
+        let wrong = mistake("registry = \"a b\"");
+        assert!(
+            wrong.starts_with("savoir.toml:2:33: `a b` is no address of a registry"),
+            "{wrong}"
+        );
+        assert!(mistake("registry = \"https://x/?a\"").contains("do not belong into it"));
+        assert!(mistake("namespace = \"A\"").contains("`A` is no namespace"));
+        assert!(mistake("path = \"x\"").contains("does not go together"));
+    }
+}

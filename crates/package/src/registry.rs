@@ -1,0 +1,34 @@
+//! The client of a registry: which skills there are, in which versions, and their files.
+//!
+//! - [`Name`] is what a published skill is called: `pdf`, or `acme/pdf`.
+//! - [`wire`] is what goes over the line, for those who ask and for those who answer.
+//! - [`Client`] asks one registry. It holds every file to its digest before it is unpacked, keeps what
+//!   it has learnt, and can live on that without a network.
+//! - [`Registries`] are several in an order. A name is looked up in the one that it belongs to, so
+//!   that nobody can slip in a skill of the same name elsewhere.
+//! - [`gather`] is what `install` and `update` call: it chooses versions that go together from
+//!   registries and from what is installed, and fetches what is not there yet.
+//! - [`mirror`] copies a registry into a folder that any web server can serve.
+
+mod cache;
+mod client;
+mod error;
+mod gather;
+mod http;
+mod known;
+pub mod mirror;
+mod name;
+mod registries;
+mod settings;
+mod side_by_side;
+pub mod wire;
+
+pub(crate) use client::canonical;
+pub use client::{Client, Closure, Listing, Package};
+pub use error::{RegistryError, Release};
+pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
+pub use known::Known;
+pub(crate) use name::is_namespace;
+pub use name::{Name, NameError};
+pub use registries::{Entry, Registries};
+pub use settings::{Network, Plain, Settings, Token};

@@ -1,0 +1,161 @@
+//! What was learnt from registries. Everything here can be removed, and is learnt again.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use savoir_skill::digest::sha256_hex;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use url::Url;
+
+use super::Name;
+use crate::{limits::MAX_PACKAGE_INDEX_BYTES, place};
+
+/// What is known of one file of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cached {
+    /// By which the registry knows whether it changed.
+    pub(super) etag: Option<String>,
+    /// Its text; nothing if the registry has no such file.
+    pub(super) text: Option<String>,
+}
+
+/// The first line of a kept file.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    etag: Option<String>,
+    absent: bool,
+}
+
+/// A folder for one registry, and one for the archives of all.
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    registry: PathBuf,
+    artifacts: PathBuf,
+}
+
+impl Cache {
+    pub(super) fn new(cache: &Path, base: &Url) -> Self {
+        let all = cache.join("registry");
+        let host = base.host_str().unwrap_or_default();
+        // Two registries of one host are two folders; the name is only for people who look.
+        let folder = format!("{host}-{}", &sha256_hex(base.as_str().as_bytes())[..16]);
+        Self { registry: all.join(folder), artifacts: all.join("artifacts") }
+    }
+
+    /// What is kept of the index of a skill.
+    pub(super) fn index(&self, name: &Name) -> Option<Cached> {
+        read(&self.index_path(name))
+    }
+
+    pub(super) fn keep_index(&self, name: &Name, cached: &Cached) {
+        keep(&self.index_path(name), cached);
+    }
+
+    pub(super) fn config(&self) -> Option<Cached> {
+        read(&self.registry.join("config.json"))
+    }
+
+    pub(super) fn keep_config(&self, cached: &Cached) {
+        keep(&self.registry.join("config.json"), cached);
+    }
+
+    /// An archive, if it is still what it was.
+    pub(super) fn artifact(&self, sha256: &str) -> Option<Vec<u8>> {
+        let bytes = fs::read(self.artifacts.join(sha256)).ok()?;
+        (sha256_hex(&bytes) == sha256).then_some(bytes)
+    }
+
+    pub(super) fn keep_artifact(&self, sha256: &str, bytes: &[u8]) {
+        kept(&self.artifacts.join(sha256), bytes);
+    }
+
+    /// A name that stands alone lies beside those of namespaces, where none can be called `_`.
+    fn index_path(&self, name: &Name) -> PathBuf {
+        let folder = self.registry.join("index").join(name.namespace().unwrap_or("_"));
+        folder.join(name.last())
+    }
+}
+
+fn read(path: &Path) -> Option<Cached> {
+    // What is damaged is as good as missing.
+    let text = place::read(path, MAX_PACKAGE_INDEX_BYTES + 1024).ok()??;
+    let (head, text) = text.split_once('\n')?;
+    let Head { etag, absent } = serde_json::from_str(head).ok()?;
+    Some(Cached { etag, text: (!absent).then(|| text.to_owned()) })
+}
+
+fn keep(path: &Path, cached: &Cached) {
+    let head = Head { etag: cached.etag.clone(), absent: cached.text.is_none() };
+    let Ok(mut bytes) = serde_json::to_vec(&head) else { return };
+    bytes.push(b'\n');
+    bytes.extend(cached.text.iter().flat_map(|text| text.bytes()));
+    kept(path, &bytes);
+}
+
+/// Keeps a file. Whoever cannot keep anything asks more often, and that is all.
+fn kept(path: &Path, bytes: &[u8]) {
+    if let Err(error) = write(path, bytes) {
+        tracing::debug!(path = %path.display(), %error, "nothing was kept");
+    }
+}
+
+/// Writes a file: whoever reads it sees all of it or nothing.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_reads_again() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::new(place.path(), &Url::parse("https://x.example/registry/").unwrap());
+        let (flat, deep) = (Name::parse("acme").unwrap(), Name::parse("acme/acorn").unwrap());
+        let known =
+            Cached { etag: Some("\"a\"".into()), text: Some("{\"b\": 1}\n{\"c\": 2}\n".into()) };
+        let absent = Cached { etag: None, text: None };
+        cache.keep_index(&flat, &known);
+        cache.keep_index(&deep, &absent);
+        assert_eq!(cache.index(&flat), Some(known));
+        assert_eq!(cache.index(&deep), Some(absent), "a name and a namespace may be the same");
+        assert_eq!(cache.index(&Name::parse("other").unwrap()), None);
+        let other = Cache::new(place.path(), &Url::parse("https://x.example/second/").unwrap());
+        assert_eq!(other.index(&flat), None, "another registry of the same host");
+    }
+
+    #[test]
+    fn damage_is_noticed() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::new(place.path(), &Url::parse("https://x.example/").unwrap());
+        let digest = sha256_hex(b"bytes");
+        cache.keep_artifact(&digest, b"bytes");
+        assert_eq!(cache.artifact(&digest).unwrap(), b"bytes");
+        let path = cache.artifacts.join(&digest);
+        fs::write(&path, "other").unwrap();
+        assert_eq!(cache.artifact(&digest), None);
+        let name = Name::parse("a").unwrap();
+        cache.keep_index(&name, &Cached { etag: None, text: Some("x".into()) });
+        fs::write(cache.index_path(&name), "no head").unwrap();
+        assert_eq!(cache.index(&name), None);
+    }
+
+    #[test]
+    fn who_cannot_keep_anything_goes_on() {
+        let place = tempfile::tempdir().unwrap();
+        let blocked = place.path().join("file");
+        fs::write(&blocked, "").unwrap();
+        let cache = Cache::new(&blocked, &Url::parse("https://x.example/").unwrap());
+        cache.keep_artifact("a", b"b");
+        assert_eq!(cache.artifact("a"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! Asks one registry.
+
+mod api;
+mod artifact;
+mod closure;
+mod form;
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::{
+    Name, RegistryError, Settings, Token,
+    cache::{Cache, Cached},
+    error::plain,
+    http::{Answer, Ask, Given, Line},
+    wire::{Config, INDEX_VERSION, IndexLine, Lines, Reading},
+};
+use crate::{
+    limits::{MAX_PACKAGE_INDEX_BYTES, MAX_VERSIONS},
+    source::{
+        Progress,
+        http::{Http, Reach, shown},
+    },
+};
+
+pub use api::Listing;
+pub(super) use artifact::tree;
+pub use closure::Closure;
+pub(super) use closure::needs;
+
+/// A skill in a registry: its versions, and what each of them needs.
+pub type Package = Arc<[IndexLine]>;
+
+/// Asks one registry. Copies share what they know.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    line: Line,
+    cache: Cache,
+    config: OnceCell<Known>,
+}
+
+/// How a registry is to be asked, and whom it may name.
+#[derive(Clone)]
+struct Known {
+    config: Config,
+    reach: Reach,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.address()).finish()
+    }
+}
+
+impl Client {
+    /// Asks the registry at an address, such as `https://skills.example.com/registry`.
+    pub fn new(
+        settings: Settings,
+        address: &str,
+        token: Option<Token>,
+    ) -> Result<Self, RegistryError> {
+        Self::with(settings, Arc::default(), address, token)
+    }
+
+    /// As [`Self::new`], with connections that are shared.
+    pub(super) fn with(
+        settings: Settings,
+        http: Arc<Http>,
+        address: &str,
+        token: Option<Token>,
+    ) -> Result<Self, RegistryError> {
+        let base = base(address)?;
+        let cache = Cache::new(&settings.cache, &base);
+        let line = Line { settings, http, base, token };
+        Ok(Self(Arc::new(Inner { line, cache, config: OnceCell::new() })))
+    }
+
+    /// Its address, as a lock writes it down.
+    pub fn address(&self) -> String {
+        shown(&self.0.line.base).trim_end_matches('/').to_owned()
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.0.line.settings
+    }
+
+    /// The address of something of this registry.
+    fn url(&self, path: &str) -> Result<Url, RegistryError> {
+        let url = self.0.line.base.join(path);
+        url.map_err(|_| malformed(&self.address(), format!("`{path}` is no part of an address")))
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Answer, RegistryError> {
+        self.0.line.ask(ask).await
+    }
+
+    /// How it is to be asked.
+    pub async fn config(&self) -> Result<Config, RegistryError> {
+        Ok(self.known().await?.config.clone())
+    }
+
+    async fn known(&self) -> Result<&Known, RegistryError> {
+        self.0.config.get_or_try_init(|| self.learn()).await
+    }
+
+    async fn learn(&self) -> Result<Known, RegistryError> {
+        let url = self.url("index/v1/config.json")?;
+        let address = shown(&url);
+        let cached = self.0.cache.config();
+        if self.settings().is_offline() {
+            let text = cached.and_then(|cached| cached.text);
+            let text = text.ok_or_else(|| RegistryError::Offline(format!("`{address}`")))?;
+            return Ok(Known { config: config(&address, &text)?, reach: Reach::Public });
+        }
+        let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
+        let (text, reach) = match self.ask(Ask::get(url).unless(etag)).await? {
+            Answer::Missing => return Err(RegistryError::NotARegistry(self.address())),
+            Answer::Same(reach) => (cached.and_then(|cached| cached.text), reach),
+            Answer::Given(Given { bytes, etag, reach }) => {
+                let text = text(&address, bytes)?;
+                self.0.cache.keep_config(&Cached { etag, text: Some(text.clone()) });
+                (Some(text), reach)
+            }
+        };
+        Ok(Known { config: config(&address, &text.unwrap_or_default())?, reach })
+    }
+
+    /// The versions of a skill; nothing if the registry does not know it.
+    pub async fn index(&self, name: &Name) -> Result<Option<Package>, RegistryError> {
+        Ok(self.index_and_text(name).await?.map(|(package, _)| package))
+    }
+
+    /// The versions of a skill, and how the registry wrote them.
+    pub(super) async fn index_and_text(
+        &self,
+        name: &Name,
+    ) -> Result<Option<(Package, String)>, RegistryError> {
+        let cached = self.0.cache.index(name);
+        if self.settings().is_offline() {
+            let what = || RegistryError::Offline(format!("`{name}` of `{}`", self.address()));
+            return self.both(name, cached.ok_or_else(what)?.text);
+        }
+        let url = self.index_url(name)?;
+        let address = shown(&url);
+        let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
+        let ask = Ask::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES);
+        let found = match self.ask(ask).await? {
+            Answer::Same(_) => return self.both(name, cached.and_then(|cached| cached.text)),
+            Answer::Missing => {
+                // Somebody who mistyped an address is not told that every name is unknown.
+                self.known().await?;
+                Cached { etag: None, text: None }
+            }
+            Answer::Given(given) => {
+                Cached { etag: given.etag, text: Some(text(&address, given.bytes)?) }
+            }
+        };
+        let both = self.both(name, found.text.clone())?;
+        self.0.cache.keep_index(name, &found);
+        Ok(both)
+    }
+
+    fn both(
+        &self,
+        name: &Name,
+        text: Option<String>,
+    ) -> Result<Option<(Package, String)>, RegistryError> {
+        text.map(|text| Ok((self.read_index(name, &text)?, text))).transpose()
+    }
+
+    fn index_url(&self, name: &Name) -> Result<Url, RegistryError> {
+        self.url(&format!("index/v1/{}", name.index_path()))
+    }
+
+    fn read_index(&self, name: &Name, text: &str) -> Result<Package, RegistryError> {
+        let address = shown(&self.index_url(name)?);
+        let mut lines = Vec::new();
+        for (at, reading) in Lines::of(text) {
+            let wrong = |why: String| malformed(&address, format!("line {at}: {why}"));
+            match reading {
+                Reading::Version(line, _) if line.name == *name => lines.push(*line),
+                Reading::Version(line, _) => {
+                    return Err(wrong(format!("it is of `{}`", line.name)));
+                }
+                Reading::Unusable(why) => self.skipped(&name.to_string(), why),
+                Reading::Broken(why) => return Err(wrong(why)),
+            }
+        }
+        check_versions(&address, &lines)?;
+        Ok(lines.into())
+    }
+
+    fn skipped(&self, name: &str, why: String) {
+        self.settings().tell(Progress::Skipped { name: name.to_owned(), why });
+    }
+}
+
+/// Each version is there once, and there are not too many.
+fn check_versions(address: &str, lines: &[IndexLine]) -> Result<(), RegistryError> {
+    if lines.len() > MAX_VERSIONS {
+        return Err(malformed(address, format!("it has more than {MAX_VERSIONS} versions")));
+    }
+    let mut seen = BTreeSet::new();
+    match lines.iter().find(|line| !seen.insert(&line.version)) {
+        Some(line) => Err(malformed(address, format!("{} is there twice", line.version))),
+        None => Ok(()),
+    }
+}
+
+fn malformed(address: &str, why: impl Into<String>) -> RegistryError {
+    RegistryError::Malformed { address: address.to_owned(), why: why.into() }
+}
+
+fn text(address: &str, bytes: Vec<u8>) -> Result<String, RegistryError> {
+    String::from_utf8(bytes).map_err(|_| malformed(address, "it is not UTF-8"))
+}
+
+fn config(address: &str, text: &str) -> Result<Config, RegistryError> {
+    let config: Config = json(address, text.as_bytes())?;
+    if config.version != INDEX_VERSION {
+        let address = address.to_owned();
+        return Err(RegistryError::Format { address, version: config.version });
+    }
+    Ok(config)
+}
+
+fn json<T: serde::de::DeserializeOwned>(address: &str, bytes: &[u8]) -> Result<T, RegistryError> {
+    serde_json::from_slice(bytes).map_err(|error| malformed(address, plain(&error.to_string())))
+}
+
+/// The address of a registry, with a slash at its end so that others can be joined to it.
+fn base(text: &str) -> Result<Url, RegistryError> {
+    let wrong = |why| RegistryError::Address { text: text.to_owned(), why };
+    let mut url = Url::parse(text).map_err(|_| wrong("it has no https:// at its beginning"))?;
+    if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
+        return Err(wrong("only https is spoken"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("a name or a password does not belong into an address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("`?` and `#` do not belong into it"));
+    }
+    let path = format!("{}/", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// The address of a registry as it is written everywhere.
+pub(crate) fn canonical(text: &str) -> Result<String, RegistryError> {
+    Ok(base(text)?.as_str().trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_registries() {
+        for text in ["https://X.example/registry", "https://x.example/registry/"] {
+            assert_eq!(canonical(text).unwrap(), "https://x.example/registry");
+        }
+        assert_eq!(canonical("https://x.example").unwrap(), "https://x.example");
+        let settings = Settings::new("unused".into());
+        let client = Client::new(settings, "https://x.example/a/b", None).unwrap();
+        let name = Name::parse("acme/pdf").unwrap();
+        let url = client.index_url(&name).unwrap();
+        assert_eq!(url.as_str(), "https://x.example/a/b/index/v1/pd/acme/pdf");
+        assert_eq!(client.address(), "https://x.example/a/b");
+        for bad in ["x.example", "ftp://x.example", "https://me:pw@x.example", "https://x/?a", ""] {
+            assert_eq!(canonical(bad).unwrap_err().code(), "invalid_registry", "{bad}");
+        }
+    }
+}

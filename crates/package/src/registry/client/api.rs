@@ -1,0 +1,188 @@
+//! What a registry with a program behind it can do beyond files.
+
+use semver::Version;
+use serde::{Serialize, de::DeserializeOwned};
+use url::Url;
+
+use super::{
+    Client, RegistryError,
+    form::{Part, form},
+    json, malformed,
+};
+use crate::{
+    registry::{
+        Name, Token,
+        http::{Answer, Ask},
+        wire::{
+            Credentials, Deprecate, Found, LoggedIn, PackageDetail, Page, Publish, Published,
+            VersionDetail, WhoAmI, Yank,
+        },
+    },
+    source::http::shown,
+    trust::Tier,
+};
+
+/// Which skills are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+    /// How many at once.
+    pub per_page: Option<u32>,
+    /// Only those with this word.
+    pub tag: Option<String>,
+    /// Only those that are trusted so far.
+    pub tier: Option<Tier>,
+    /// Only those that this one wrote.
+    pub author: Option<String>,
+    /// Only those that changed since, as RFC 3339 writes a time.
+    pub updated_since: Option<String>,
+}
+
+impl Client {
+    /// Skills that fit some words, the best first.
+    pub async fn search(&self, query: &str) -> Result<Found, RegistryError> {
+        let mut url = self.url("api/v1/search")?;
+        url.query_pairs_mut().append_pair("q", query);
+        self.get(url).await?.ok_or_else(|| self.no_program())
+    }
+
+    /// Skills in an order that stays, a page at a time.
+    pub async fn list(&self, listing: &Listing) -> Result<Page, RegistryError> {
+        let mut url = self.url("api/v1/skills")?;
+        let Listing { cursor, per_page, tag, tier, author, updated_since } = listing.clone();
+        let pairs = [
+            ("cursor", cursor),
+            ("per_page", per_page.map(|count| count.to_string())),
+            ("tag", tag),
+            ("tier", tier.map(|tier| tier.to_string())),
+            ("author", author),
+            ("updated_since", updated_since),
+        ];
+        let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        url.query_pairs_mut().extend_pairs(given);
+        self.get(url).await?.ok_or_else(|| self.no_program())
+    }
+
+    /// A skill with its versions.
+    pub async fn detail(&self, name: &Name) -> Result<PackageDetail, RegistryError> {
+        let url = self.url(&format!("api/v1/skills/{name}"))?;
+        let unknown = || RegistryError::Unknown { name: name.clone(), registry: self.address() };
+        let detail: PackageDetail = self.get(url.clone()).await?.ok_or_else(unknown)?;
+        is_about(&url, name, &detail.summary.name)?;
+        Ok(detail)
+    }
+
+    /// A version of a skill.
+    pub async fn version(
+        &self,
+        name: &Name,
+        version: &Version,
+    ) -> Result<VersionDetail, RegistryError> {
+        let url = self.url(&format!("api/v1/skills/{name}/{version}"))?;
+        let unknown = || RegistryError::no_version(name, version, self.address());
+        let detail: VersionDetail = self.get(url.clone()).await?.ok_or_else(unknown)?;
+        is_about(&url, name, &detail.name)?;
+        Ok(detail)
+    }
+
+    /// Publishes a skill. It is never sent to anybody but this registry.
+    pub async fn publish(&self, publish: &Publish) -> Result<Published, RegistryError> {
+        let part = |name, text: &'_ Option<String>| {
+            text.as_ref().map(|text| (name, None, text.clone().into_bytes()))
+        };
+        let artifact = ("artifact", Some(&*publish.filename), publish.artifact.clone());
+        let parts = [
+            Some(artifact),
+            part("namespace", &publish.namespace),
+            part("skill", &publish.skill),
+            part("changelog", &publish.changelog),
+            part("audit", &publish.audit),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        let parts: Vec<Part<'_>> =
+            parts.iter().map(|(name, file, bytes)| Part { name, file: *file, bytes }).collect();
+        let form = form(&parts);
+        self.post(self.url("api/v1/skills")?, form.kind, form.bytes).await
+    }
+
+    /// Withdraws a version, or gives it back.
+    pub async fn yank(
+        &self,
+        name: &Name,
+        version: &Version,
+        yank: &Yank,
+    ) -> Result<(), RegistryError> {
+        self.act(&format!("api/v1/skills/{name}/{version}/yank"), yank).await
+    }
+
+    /// Tells people to use something else, or takes that back.
+    pub async fn deprecate(
+        &self,
+        name: &Name,
+        version: &Version,
+        deprecate: &Deprecate,
+    ) -> Result<(), RegistryError> {
+        self.act(&format!("api/v1/skills/{name}/{version}/deprecate"), deprecate).await
+    }
+
+    /// Who asks, as the registry sees it.
+    pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
+        self.get(self.url("api/v1/whoami")?).await?.ok_or_else(|| self.no_program())
+    }
+
+    /// A token for an address and a password, from the server that the registry is part of.
+    pub async fn login(&self, email: &str, password: &str) -> Result<Token, RegistryError> {
+        let server = self.0.line.base.path().trim_end_matches('/');
+        let server = server.strip_suffix("/registry").unwrap_or(server);
+        let url = self.url(&format!("{server}/api/v1/auth/login"))?;
+        let body = body(&Credentials { email, password })?;
+        let LoggedIn { token } = self.post(url, JSON, body).await?;
+        Token::new(&token)
+    }
+
+    async fn act(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {
+        let ask = Ask::post(self.url(path)?, JSON, body(what)?);
+        self.ask(ask).await.map(drop)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
+        let address = shown(&url);
+        match self.ask(Ask::get(url)).await? {
+            Answer::Given(given) => json(&address, &given.bytes).map(Some),
+            Answer::Same(_) | Answer::Missing => Ok(None),
+        }
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        kind: impl Into<String>,
+        body: Vec<u8>,
+    ) -> Result<T, RegistryError> {
+        let address = shown(&url);
+        match self.ask(Ask::post(url, kind, body)).await? {
+            Answer::Given(given) => json(&address, &given.bytes),
+            Answer::Same(_) | Answer::Missing => Err(self.no_program()),
+        }
+    }
+
+    /// Files alone cannot search, list or publish.
+    fn no_program(&self) -> RegistryError {
+        RegistryError::FilesOnly(self.address())
+    }
+}
+
+const JSON: &str = "application/json";
+
+fn body(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> {
+    serde_json::to_vec(value).map_err(|error| malformed("the question", error.to_string()))
+}
+
+/// An answer about something else would be believed to be about this.
+fn is_about(url: &Url, asked: &Name, found: &Name) -> Result<(), RegistryError> {
+    if asked == found {
+        return Ok(());
+    }
+    Err(malformed(&shown(url), format!("it is about `{found}`")))
+}

@@ -1,0 +1,201 @@
+//! The files of a version, held to what the index says.
+
+use savoir_skill::{digest::sha256_hex, version::SkillRef};
+use url::Url;
+
+use super::{Client, Config, IndexLine, RegistryError, malformed};
+use crate::{
+    Card, Tree,
+    archive::{one_skill, unpack},
+    registry::{
+        Name, Release,
+        http::{Answer, Ask},
+        side_by_side::blocking,
+    },
+    source::http::Reach,
+};
+
+impl Client {
+    /// The files of a version. Its bytes are held to size and digest before they are unpacked, its
+    /// files to their integrity, and what SKILL.md says to what the index says.
+    pub async fn download(&self, line: &IndexLine) -> Result<Tree, RegistryError> {
+        let bytes = self.artifact(line).await?;
+        let (line, registry) = (line.clone(), self.address());
+        blocking(move || tree(&registry, &line, &bytes)).await
+    }
+
+    /// The archive of a version, from the registry or as it was kept.
+    async fn artifact(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
+        if let Some(bytes) = self.kept_artifact(line)? {
+            return Ok(bytes);
+        }
+        let bytes = self.fresh_artifact(line).await?;
+        self.0.cache.keep_artifact(&line.sha256, &bytes);
+        Ok(bytes)
+    }
+
+    pub(in crate::registry) fn kept_artifact(
+        &self,
+        line: &IndexLine,
+    ) -> Result<Option<Vec<u8>>, RegistryError> {
+        let Some(bytes) = self.0.cache.artifact(&line.sha256) else { return Ok(None) };
+        check_bytes(&self.address(), line, &bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// The archive of a version from the registry, which is not kept.
+    pub(in crate::registry) async fn fresh_artifact(
+        &self,
+        line: &IndexLine,
+    ) -> Result<Vec<u8>, RegistryError> {
+        if self.settings().is_offline() {
+            let what = format!("`{}` {} of `{}`", line.name, line.version, self.address());
+            return Err(RegistryError::Offline(what));
+        }
+        let bytes = self.load(line).await?;
+        check_bytes(&self.address(), line, &bytes)?;
+        Ok(bytes)
+    }
+
+    async fn load(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
+        let known = self.known().await?;
+        let url = self.artifact_url(&known.config, line)?;
+        // Whoever typed the address of the registry meant that host, and no other.
+        let own = url.origin() == self.0.line.base.origin();
+        let reach = if own { Reach::Anywhere } else { known.reach };
+        let ask = Ask::get(url).within(reach).at_most(line.size);
+        match self.ask(ask).await {
+            Ok(Answer::Given(given)) => Ok(given.bytes),
+            Ok(Answer::Same(_) | Answer::Missing) => {
+                Err(RegistryError::no_version(&line.name, &line.version, self.address()))
+            }
+            Err(RegistryError::Source(crate::source::SourceError::TooLarge { limit, .. })) => {
+                let (expected, found) = (limit.to_string(), format!("more than {limit}"));
+                Err(differs(&self.address(), line, "its size", expected, found))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn artifact_url(&self, config: &Config, line: &IndexLine) -> Result<Url, RegistryError> {
+        let template = &config.artifacts;
+        if !template.contains("{sha256}") {
+            let why = "`artifacts` of config.json has no {sha256}";
+            return Err(malformed(&self.address(), why));
+        }
+        let path = template.replace("{sha256}", &line.sha256).replace("{filename}", &line.filename);
+        self.url(&path)
+    }
+}
+
+fn release(registry: &str, line: &IndexLine) -> Release {
+    Release::new(&line.name, &line.version, registry.to_owned())
+}
+
+fn differs(
+    registry: &str,
+    line: &IndexLine,
+    what: &'static str,
+    expected: String,
+    found: String,
+) -> RegistryError {
+    RegistryError::Bytes { of: Box::new(release(registry, line)), what, expected, found }
+}
+
+fn check_bytes(registry: &str, line: &IndexLine, bytes: &[u8]) -> Result<(), RegistryError> {
+    let size = bytes.len() as u64;
+    if size != line.size {
+        let (expected, found) = (line.size.to_string(), size.to_string());
+        return Err(differs(registry, line, "its size", expected, found));
+    }
+    let digest = sha256_hex(bytes);
+    if digest != line.sha256 {
+        return Err(differs(registry, line, "its sha256", line.sha256.clone(), digest));
+    }
+    Ok(())
+}
+
+/// The files of an archive whose bytes are right.
+pub(in crate::registry) fn tree(
+    registry: &str,
+    line: &IndexLine,
+    bytes: &[u8],
+) -> Result<Tree, RegistryError> {
+    let broken = |error| RegistryError::Archive { of: Box::new(release(registry, line)), error };
+    let (_, tree) = one_skill(unpack(bytes).map_err(broken)?).map_err(broken)?;
+    let integrity = tree.integrity();
+    if integrity != line.integrity {
+        return Err(differs(registry, line, "its integrity", line.integrity.clone(), integrity));
+    }
+    check_card(registry, line, &tree)?;
+    Ok(tree)
+}
+
+/// Whether SKILL.md says what the index says.
+fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
+    let card = Card::read(tree, line.name.last()).map_err(|error| RegistryError::Card {
+        of: Box::new(release(registry, line)),
+        error: Box::new(error),
+    })?;
+    let content = |expected: String, found: String| {
+        Err(RegistryError::Content { of: Box::new(release(registry, line)), expected, found })
+    };
+    if card.name != line.name.last() {
+        return content(format!("`{}`", line.name.last()), format!("`{}`", card.name));
+    }
+    // The registry counts the versions of prose by itself.
+    let counted = line.name.is_anonymous() && card.written_version().is_empty();
+    if card.version != line.version && !counted {
+        return content(line.version.to_string(), card.version.to_string());
+    }
+    let promised = line.needs().map_err(|why| malformed(registry, why))?;
+    if sorted(&promised) != sorted(&card.needs) {
+        return content(said(&promised), said(&card.needs));
+    }
+    Ok(())
+}
+
+fn sorted(needs: &[SkillRef]) -> Vec<String> {
+    let mut texts: Vec<String> = needs.iter().map(written).collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+/// A need, however its author set blanks.
+fn written(need: &SkillRef) -> String {
+    need.to_string().chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn said(needs: &[SkillRef]) -> String {
+    let needs = sorted(needs);
+    if needs.is_empty() {
+        return "that it needs nothing".to_owned();
+    }
+    format!("that it needs {}", needs.join(", "))
+}
+
+/// What the index says of a skill, for those who publish it.
+impl IndexLine {
+    /// The line of a skill that nobody vouches for yet, made from its files and its archive.
+    pub fn describe(name: &Name, tree: &Tree, archive: &[u8]) -> Result<Self, crate::CardError> {
+        let card = Card::read(tree, name.last())?;
+        Ok(Self {
+            integrity: tree.integrity(),
+            sha256: sha256_hex(archive),
+            size: archive.len() as u64,
+            filename: name.artifact(&card.version),
+            name: name.clone(),
+            tier: crate::trust::Tier::Experimental,
+            claimed: card.claimed,
+            yanked: false,
+            deprecated: None,
+            dependencies: card.needs.iter().map(ToString::to_string).collect(),
+            permissions: card.permissions.iter().map(ToString::to_string).collect(),
+            tools: card.tools,
+            published_at: None,
+            signer: None,
+            version: card.version,
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Skills, and all that any version of them needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Client, Package, RegistryError, check_versions, malformed, text};
+use crate::{
+    limits::{MAX_ADDRESS_BYTES, MAX_CLOSURE_BYTES, MAX_CLOSURE_NAMES, MAX_RESOLVED_SKILLS},
+    registry::{
+        Name,
+        cache::Cached,
+        http::{Answer, Ask},
+        side_by_side::{blocking, side_by_side},
+        wire::{IndexLine, Lines, Reading},
+    },
+    source::http::shown,
+};
+
+/// Skills, and all that any version of them needs, as far as a registry has it.
+#[derive(Clone, Debug, Default)]
+pub struct Closure {
+    /// What the registry has.
+    pub packages: BTreeMap<Name, Package>,
+    /// What nobody could be asked about without a network.
+    pub unasked: BTreeSet<Name>,
+}
+
+/// Which names may be asked about.
+pub(in crate::registry) type Admits<'a> = dyn Fn(&Name) -> bool + Send + Sync + 'a;
+
+/// Skills in the making, with the text that is kept of them.
+type Read<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<&'a str>)>;
+
+impl Client {
+    /// Skills, and all that any version of them needs: in one answer, or level by level where files
+    /// are all that there is.
+    pub async fn closure(&self, names: &[Name]) -> Result<Closure, RegistryError> {
+        self.closure_of(names, &|_| true).await
+    }
+
+    /// As [`Self::closure`]; what is not admitted is neither asked about nor taken.
+    pub(in crate::registry) async fn closure_of(
+        &self,
+        names: &[Name],
+        admits: &Admits<'_>,
+    ) -> Result<Closure, RegistryError> {
+        let mut found = Closure::default();
+        if !self.settings().is_offline() && self.config().await?.closure {
+            for names in portions(names) {
+                found.packages.extend(self.at_once(names, admits).await?);
+            }
+        }
+        let mut asked: BTreeSet<Name> = found.packages.keys().cloned().collect();
+        let mut open: BTreeSet<Name> =
+            names.iter().filter(|name| !asked.contains(name)).cloned().collect();
+        open.extend(found.packages.values().flat_map(|package| needs(package)));
+        loop {
+            open.retain(|name| !asked.contains(name) && admits(name));
+            if open.is_empty() {
+                return Ok(found);
+            }
+            asked.extend(open.iter().cloned());
+            if asked.len() > MAX_RESOLVED_SKILLS {
+                return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
+            }
+            open = self.level(std::mem::take(&mut open), &mut found).await?;
+        }
+    }
+
+    /// Looks up some skills; gives what these need.
+    async fn level(
+        &self,
+        names: BTreeSet<Name>,
+        found: &mut Closure,
+    ) -> Result<BTreeSet<Name>, RegistryError> {
+        let looked_up = side_by_side(names, |name| {
+            let client = self.clone();
+            async move {
+                match client.index(&name).await {
+                    Err(RegistryError::Offline(_)) => Ok((name, None, true)),
+                    index => Ok::<_, RegistryError>((name, index?, false)),
+                }
+            }
+        });
+        let mut next = BTreeSet::new();
+        for (name, package, unasked) in looked_up.await? {
+            if unasked {
+                found.unasked.insert(name);
+            } else if let Some(package) = package {
+                next.extend(needs(&package));
+                found.packages.insert(name, package);
+            }
+        }
+        Ok(next)
+    }
+
+    /// What the registry says in one answer; nothing if it has no such answer after all.
+    async fn at_once(
+        &self,
+        names: &[Name],
+        admits: &Admits<'_>,
+    ) -> Result<BTreeMap<Name, Package>, RegistryError> {
+        let mut url = self.url("index/v1/closure")?;
+        url.query_pairs_mut().extend_pairs(names.iter().map(|name| ("name", name.to_string())));
+        let address = shown(&url);
+        let given = match self.ask(Ask::get(url).at_most(MAX_CLOSURE_BYTES)).await? {
+            Answer::Given(given) => given,
+            Answer::Same(_) | Answer::Missing => return Ok(BTreeMap::new()),
+        };
+        let text = text(&address, given.bytes)?;
+        let mut packages = BTreeMap::new();
+        let mut texts_by_name = Vec::new();
+        for (name, (lines, texts)) in self.read_closure(&address, &text, admits)? {
+            check_versions(&format!("{address} ({name})"), &lines)?;
+            texts_by_name.push((name.clone(), texts.join("\n")));
+            packages.insert(name, lines.into());
+        }
+        self.keep(texts_by_name).await;
+        Ok(packages)
+    }
+
+    /// Keeps what there is of some skills for times without a network.
+    async fn keep(&self, texts: Vec<(Name, String)>) {
+        let client = self.clone();
+        blocking(move || {
+            for (name, text) in texts {
+                client.0.cache.keep_index(&name, &Cached { etag: None, text: Some(text) });
+            }
+        })
+        .await;
+    }
+
+    fn read_closure<'a>(
+        &self,
+        address: &str,
+        text: &'a str,
+        admits: &Admits<'_>,
+    ) -> Result<Read<'a>, RegistryError> {
+        let mut read = Read::new();
+        for (at, reading) in Lines::of(text) {
+            match reading {
+                Reading::Version(line, text) if admits(&line.name) => {
+                    let (lines, texts) = read.entry(line.name.clone()).or_default();
+                    lines.push(*line);
+                    texts.push(text);
+                }
+                // Another registry is asked about it.
+                Reading::Version(..) => {}
+                Reading::Unusable(why) => self.skipped(&format!("line {at}"), why),
+                Reading::Broken(why) => {
+                    return Err(malformed(address, format!("line {at}: {why}")));
+                }
+            }
+            if read.len() > MAX_RESOLVED_SKILLS {
+                return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The skills that any version needs, as far as a registry can have them.
+pub(in crate::registry) fn needs(package: &[IndexLine]) -> BTreeSet<Name> {
+    let needs = package.iter().filter_map(|line| line.needs().ok()).flatten();
+    needs.filter_map(|need| Name::parse(&need.name).ok()).collect()
+}
+
+/// As many names as fit into one address.
+fn portions(mut names: &[Name]) -> Vec<&[Name]> {
+    let mut portions = Vec::new();
+    while !names.is_empty() {
+        let mut length = 0;
+        let fits = names.iter().take(MAX_CLOSURE_NAMES).take_while(|name| {
+            // The slash of a namespace becomes three signs.
+            length += name.to_string().len() + "&name=".len() + 2;
+            length <= MAX_ADDRESS_BYTES
+        });
+        let (portion, rest) = names.split_at(fits.count().max(1));
+        portions.push(portion);
+        names = rest;
+    }
+    portions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_not_too_long() {
+        let names = |count: usize, length: usize| -> Vec<Name> {
+            let name = |at| Name::parse(&format!("n{at:0length$}")).unwrap();
+            (0..count).map(name).collect()
+        };
+        let sizes = |names: &[Name]| portions(names).iter().map(|p| p.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&[]), Vec::<usize>::new());
+        assert_eq!(sizes(&names(250, 5)), [100, 100, 50]);
+        let long = names(100, 60);
+        assert!(portions(&long).len() > 1);
+        assert_eq!(portions(&long).concat(), long);
+    }
+}

@@ -1,0 +1,65 @@
+//! A form with files, as browsers send it.
+
+use savoir_skill::digest::sha256_hex;
+
+/// What is sent, and what it is called.
+pub(super) struct Form {
+    pub(super) kind: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One part of a form.
+pub(super) struct Part<'a> {
+    pub(super) name: &'static str,
+    pub(super) file: Option<&'a str>,
+    pub(super) bytes: &'a [u8],
+}
+
+/// Puts the parts together, with a line between them that none of them has.
+pub(super) fn form(parts: &[Part<'_>]) -> Form {
+    let mut boundary = String::new();
+    for part in parts {
+        boundary = sha256_hex(format!("{boundary}{}", sha256_hex(part.bytes)).as_bytes());
+    }
+    let mut bytes = Vec::new();
+    for Part { name, file, bytes: content } in parts {
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
+        bytes.extend(head.as_bytes());
+        if let Some(file) = file {
+            bytes.extend(format!("; filename=\"{}\"", quoted(file)).as_bytes());
+            bytes.extend(b"\r\nContent-Type: application/zip");
+        }
+        bytes.extend(b"\r\n\r\n");
+        bytes.extend(*content);
+        bytes.extend(b"\r\n");
+    }
+    bytes.extend(format!("--{boundary}--\r\n").as_bytes());
+    Form { kind: format!("multipart/form-data; boundary={boundary}"), bytes }
+}
+
+fn quoted(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '\\')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        let parts = [
+            Part { name: "artifact", file: Some("a\"\r\n-1.zip"), bytes: b"PK\r\n--x" },
+            Part { name: "changelog", file: None, bytes: "später".as_bytes() },
+        ];
+        let Form { kind, bytes } = form(&parts);
+        let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
+        assert!(boundary.len() <= 70, "no longer than the standard allows");
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(
+            text.replace(boundary, "B"),
+            "--B\r\nContent-Disposition: form-data; name=\"artifact\"; filename=\"a-1.zip\"\r\n\
+             Content-Type: application/zip\r\n\r\nPK\r\n--x\r\n\
+             --B\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nspäter\r\n--B--\r\n"
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! Versions that go together, from registries and from what is installed, and their files.
+
+mod order;
+mod shop;
+
+use std::collections::BTreeMap;
+
+use savoir_skill::version::VersionRange;
+use semver::Version;
+use thiserror::Error;
+
+use self::{order::Order, shop::Shop};
+use super::{
+    Known, Name, Registries, RegistryError,
+    error::plain,
+    registries::{Lookup, unchanged},
+    side_by_side::side_by_side,
+    wire::IndexLine,
+};
+use crate::{
+    Tree,
+    lock::LockedSource,
+    resolve::{self, Request, Resolution, ResolveError, Update, resolve},
+    shelf::{Arrival, Ready, State, Why},
+};
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    /// What is installed, and what `savoir.toml` asks for.
+    pub state: &'a State,
+    /// What came from other sources just now, and may need skills of registries.
+    pub arrived: &'a [Ready],
+    /// What is asked for by name.
+    pub asked: Vec<Asked>,
+    /// Which installed skills may change their version, by the names of their folders.
+    pub update: Update,
+}
+
+impl<'a> Wish<'a> {
+    /// To have what `savoir.toml` asks for.
+    pub fn new(state: &'a State) -> Self {
+        Self { state, arrived: &[], asked: Vec::new(), update: Update::Nothing }
+    }
+}
+
+/// A skill that is asked for by name.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Its name.
+    pub name: Name,
+    /// The versions that will do.
+    pub range: VersionRange,
+    /// The registry that it must come from: its name or its address.
+    pub registry: Option<String>,
+}
+
+/// What was chosen, and what had to be fetched for it.
+#[derive(Debug)]
+pub struct Gathered {
+    /// What is not installed yet: each after what it needs. A shelf that installs these, together
+    /// with what had arrived, chooses the same versions.
+    pub arrivals: Vec<Arrival>,
+    /// What people should know about what was chosen.
+    pub notes: Vec<Note>,
+    /// All versions that were chosen, by the names under which they are published.
+    pub resolution: Resolution,
+}
+
+/// Something that people should know about a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Its authors want people to use something else.
+    Deprecated {
+        /// Which skill.
+        name: String,
+        /// Which version.
+        version: Version,
+        /// What they say.
+        message: String,
+    },
+    /// It was withdrawn, and only stays because it is installed.
+    Withdrawn {
+        /// Which skill.
+        name: String,
+        /// Which version.
+        version: Version,
+    },
+}
+
+/// Why nothing was gathered.
+#[derive(Debug, Error)]
+pub enum GatherError {
+    /// A registry gave no answer, or none that is taken.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// No versions go together.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// Two skills would have the same folder.
+    #[error("`{first}` and `{second}` are both installed as `{folder}`, so that only one can be")]
+    SameFolder {
+        /// The folder.
+        folder: String,
+        /// One skill.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl GatherError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Registry(error) => error.code(),
+            Self::Resolve(error) => error.code(),
+            Self::SameFolder { .. } => "same_folder",
+        }
+    }
+
+    /// What could be done about it.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Registry(_) => Vec::new(),
+            Self::Resolve(error) => error.hints().to_vec(),
+            Self::SameFolder { first, second, .. } => {
+                vec![format!("remove what needs `{first}`, or what needs `{second}`")]
+            }
+        }
+    }
+}
+
+/// Chooses versions that go together for what `savoir.toml` and somebody ask for, and fetches those
+/// that are not installed yet. All questions are asked before anything is chosen.
+pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered, GatherError> {
+    let mut registries = registries.clone();
+    let order = Order::new(&mut registries, wish)?;
+    let (bound, local, held) = (&order.bound, &order.local, &order.held_names().cloned().collect());
+    let lookup = Lookup { names: order.names(), bound, local, held };
+    let known = registries.look_up(lookup).await?;
+    let shop = Shop { known: &known, order: &order };
+    let resolution = choose(&shop, wish)?;
+    check_folders(&resolution)?;
+    let lines = to_fetch(&registries, &shop, &resolution)?;
+    let mut trees = fetch(&registries, lines).await?;
+    let mut arrivals = Vec::new();
+    for name in &resolution.order {
+        if let Some((line, at, tree)) = trees.remove(name) {
+            arrivals.push(Arrival {
+                tree,
+                called: line.name.last().to_owned(),
+                source: LockedSource::registry(&registries.at(at).address(), &line.name),
+                why: why(&order, wish, &line),
+            });
+        }
+    }
+    let notes = notes(&shop, &resolution);
+    Ok(Gathered { arrivals, notes, resolution })
+}
+
+fn choose(shop: &Shop<'_>, wish: &Wish<'_>) -> Result<Resolution, GatherError> {
+    let request = Request {
+        roots: shop.order.roots.clone(),
+        locked: shop.order.locked(),
+        update: shop.order.freed(&wish.update),
+    };
+    resolve(shop, &request).map_err(|error| {
+        let unasked: Vec<String> =
+            shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
+        match error {
+            // Nobody can say that there is no such skill without having asked.
+            ResolveError::Unknown(_) if !unasked.is_empty() => {
+                RegistryError::Offline(unasked.join(", ")).into()
+            }
+            error => error.into(),
+        }
+    })
+}
+
+/// The folder of a skill: the last part of its name.
+fn folder(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
+    let mut folders: BTreeMap<&str, &str> = BTreeMap::new();
+    for name in resolution.chosen.keys() {
+        if let Some(first) = folders.insert(folder(name), name) {
+            let (folder, first, second) = (folder(name).into(), first.into(), name.clone());
+            return Err(GatherError::SameFolder { folder, first, second });
+        }
+    }
+    Ok(())
+}
+
+type ToFetch = (IndexLine, usize);
+
+/// What is chosen and not there, or asked for by name once more.
+fn to_fetch(
+    registries: &Registries,
+    shop: &Shop<'_>,
+    resolution: &Resolution,
+) -> Result<Vec<ToFetch>, RegistryError> {
+    let mut lines = Vec::new();
+    for (name, chosen) in &resolution.chosen {
+        let line = shop.published(name, &chosen.version);
+        let held = shop.order.copy(name, &chosen.version);
+        if let (Some(held), Some((line, at))) = (held, line)
+            && held.registry.as_ref() == Some(&registries.at(at).address())
+        {
+            unchanged(registries.at(at), line, &held.integrity)?;
+        }
+        if held.is_some() && !shop.order.asked.contains_key(name) {
+            continue;
+        }
+        match line {
+            Some((line, at)) => lines.push((line.clone(), at)),
+            None => return Err(gone(registries, name, chosen)),
+        }
+    }
+    Ok(lines)
+}
+
+/// Something that is installed, asked for once more, and not published any more.
+fn gone(registries: &Registries, name: &str, chosen: &resolve::Chosen) -> RegistryError {
+    let parsed = match Name::parse(name) {
+        Ok(parsed) => parsed,
+        Err(error) => return error.into(),
+    };
+    match registries.client_of(&parsed) {
+        Ok(client) => RegistryError::no_version(&parsed, &chosen.version, client.address()),
+        Err(error) => error,
+    }
+}
+
+type Fetched = BTreeMap<String, (IndexLine, usize, Tree)>;
+
+async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, RegistryError> {
+    let fetched = side_by_side(lines, |(line, at)| {
+        let client = registries.at(at).clone();
+        async move {
+            let tree = client.download(&line).await?;
+            Ok::<_, RegistryError>((line.name.to_string(), (line, at, tree)))
+        }
+    });
+    Ok(fetched.await?.into_iter().collect())
+}
+
+/// Why a skill was fetched, such that the shelf comes to the same choice.
+fn why(order: &Order, wish: &Wish<'_>, line: &IndexLine) -> Why {
+    let name = line.name.to_string();
+    let is_held = order.is_held(&name);
+    if let Some(wanted) = order.asked.get(&name) {
+        return Why::Asked(wanted.clone());
+    }
+    match order.wanted.get(&name) {
+        // It is in `savoir.toml`, and not installed, or from elsewhere.
+        Some(wanted) if !is_held => Why::Asked(wanted.clone()),
+        _ if wish.state.lock.skills.contains_key(line.name.last()) => Why::Newer,
+        _ => Why::Spare,
+    }
+}
+
+fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for (name, chosen) in &resolution.chosen {
+        let Some((line, _)) = shop.published(name, &chosen.version) else { continue };
+        let (name, version) = (name.clone(), chosen.version.clone());
+        if line.yanked {
+            notes.push(Note::Withdrawn { name: name.clone(), version: version.clone() });
+        }
+        if let Some(message) = &line.deprecated {
+            notes.push(Note::Deprecated { name, version, message: plain(message) });
+        }
+    }
+    notes
+}

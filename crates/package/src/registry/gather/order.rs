@@ -1,0 +1,222 @@
+//! What is asked for, and what is there already, under the names of registries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use savoir_skill::version::{SkillRef, VersionRange};
+use semver::Version;
+
+use super::{Wish, folder};
+use crate::{
+    lock::LockedSkill,
+    manifest::Wanted,
+    registry::{Name, Registries, RegistryError},
+    resolve::{Asker, Root, Update},
+    shelf::{Ready, Why},
+    trust::Tier,
+};
+
+/// A version that is there.
+pub(super) struct Copy {
+    pub(super) version: Version,
+    pub(super) tier: Tier,
+    pub(super) needs: Vec<SkillRef>,
+    pub(super) integrity: String,
+    /// The registry that it came from.
+    pub(super) registry: Option<String>,
+    /// Whether the lock has it.
+    locked: bool,
+}
+
+/// What is asked for, and what is there already.
+#[derive(Default)]
+pub(super) struct Order {
+    pub(super) roots: Vec<Root>,
+    /// What is there, by the names under which it is published.
+    held: BTreeMap<String, Vec<Copy>>,
+    /// Names that somebody wants from one registry.
+    pub(super) bound: BTreeMap<Name, usize>,
+    /// Names that no registry is asked about, because they come from elsewhere.
+    pub(super) local: BTreeSet<String>,
+    /// What `savoir.toml` says, by the names under which it is published.
+    pub(super) wanted: BTreeMap<String, Wanted>,
+    /// What it will say about what is asked for by name.
+    pub(super) asked: BTreeMap<String, Wanted>,
+    /// The names under which the skills of `savoir.toml` are published, by their folders.
+    published: BTreeMap<String, String>,
+}
+
+impl Order {
+    pub(super) fn new(registries: &mut Registries, wish: &Wish<'_>) -> Result<Self, RegistryError> {
+        let mut order = Self::default();
+        order.take_roots(registries, wish)?;
+        for (name, locked) in &wish.state.lock.skills {
+            order.hold(registries, name, locked);
+        }
+        for ready in wish.arrived {
+            order.take_arrived(ready);
+        }
+        Ok(order)
+    }
+
+    /// What is asked for by name takes the place of what `savoir.toml` says about it.
+    fn take_roots(
+        &mut self,
+        registries: &mut Registries,
+        wish: &Wish<'_>,
+    ) -> Result<(), RegistryError> {
+        for asked in &wish.asked {
+            let wanted = Wanted::Version {
+                range: asked.range.clone(),
+                registry: asked.registry.clone(),
+                namespace: asked.name.namespace().map(str::to_owned),
+            };
+            let folder = asked.name.last();
+            let name = self.take_root(registries, folder, &wanted, Asker::CommandLine)?;
+            self.asked.insert(name, wanted);
+        }
+        for ready in wish.arrived {
+            if let Why::Asked(wanted) = &ready.why
+                && !self.published.contains_key(&ready.card.name)
+            {
+                self.take_root(registries, &ready.card.name, wanted, Asker::CommandLine)?;
+            }
+        }
+        for (folder, wanted) in &wish.state.manifest.skills {
+            if !self.published.contains_key(folder) {
+                self.take_root(registries, folder, wanted, Asker::Manifest)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_root(
+        &mut self,
+        registries: &mut Registries,
+        folder: &str,
+        wanted: &Wanted,
+        asker: Asker,
+    ) -> Result<String, RegistryError> {
+        let (mut name, mut versions) = (folder.to_owned(), VersionRange::any());
+        if let Wanted::Version { range, registry, namespace } = wanted {
+            let published = Name::new(namespace.as_deref(), folder)?;
+            (name, versions) = (published.to_string(), range.clone());
+            if let Some(registry) = registry {
+                let place = registries.place(registry)?;
+                registries.check_own(&published, place)?;
+                self.bound.insert(published, place);
+            }
+            self.wanted.insert(name.clone(), wanted.clone());
+        } else {
+            self.local.insert(name.clone());
+        }
+        self.published.insert(folder.to_owned(), name.clone());
+        let skill = SkillRef { name: name.clone(), range: versions };
+        self.roots.push(Root::required(skill, asker));
+        Ok(name)
+    }
+
+    /// Holds what the lock has, unless something else is asked for in its place.
+    fn hold(&mut self, registries: &Registries, installed: &str, locked: &LockedSkill) {
+        let (registry, name) = match locked.source.published(installed) {
+            Some((registry, name)) => (Some(registry.to_owned()), name),
+            None => (None, installed),
+        };
+        let is_other = |published: &String| published != name;
+        if self.published.get(installed).is_some_and(is_other) {
+            return;
+        }
+        let from_registry = self.wanted.contains_key(name);
+        let bound = Name::parse(name).ok().and_then(|name| self.bound.get(&name));
+        let bound = bound.map(|place| registries.at(*place).address());
+        let moved = match &registry {
+            Some(registry) => bound.is_some_and(|bound| bound != *registry),
+            None => from_registry,
+        };
+        if moved {
+            return;
+        }
+        if registry.is_none() {
+            self.local.insert(name.to_owned());
+        }
+        let copy = Copy {
+            version: locked.version.clone(),
+            tier: locked.tier,
+            needs: locked.dependencies.clone(),
+            integrity: locked.integrity.clone(),
+            registry,
+            locked: true,
+        };
+        self.held.insert(name.to_owned(), vec![copy]);
+    }
+
+    fn take_arrived(&mut self, ready: &Ready) {
+        let installed = &ready.card.name;
+        let (registry, name) = match ready.source.published(installed) {
+            Some((registry, name)) => (Some(registry.to_owned()), name),
+            None => (None, installed.as_str()),
+        };
+        if self.asked.contains_key(name) {
+            return;
+        }
+        if registry.is_none() {
+            self.local.insert(name.to_owned());
+        }
+        let copies = self.held.entry(name.to_owned()).or_default();
+        if ready.why != Why::Spare {
+            copies.clear();
+        }
+        if copies.iter().all(|copy| copy.version != ready.card.version) {
+            copies.push(Copy {
+                version: ready.card.version.clone(),
+                tier: ready.tier,
+                needs: ready.card.needs.clone(),
+                integrity: ready.tree.integrity(),
+                registry,
+                locked: false,
+            });
+        }
+    }
+
+    /// Everything that registries are asked about.
+    pub(super) fn names(&self) -> BTreeSet<Name> {
+        let roots = self.roots.iter().map(|root| root.skill.name.as_str());
+        let held = self.held.keys().map(String::as_str);
+        let copies = self.held.values().flatten();
+        let needs = copies.flat_map(|copy| &copy.needs).map(|need| need.name.as_str());
+        let all = roots.chain(held).chain(needs).filter(|name| !self.local.contains(*name));
+        all.filter_map(|name| Name::parse(name).ok()).collect()
+    }
+
+    pub(super) fn copies(&self, name: &str) -> &[Copy] {
+        self.held.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(super) fn copy(&self, name: &str, version: &Version) -> Option<&Copy> {
+        self.copies(name).iter().find(|copy| copy.version == *version)
+    }
+
+    pub(super) fn held_names(&self) -> impl Iterator<Item = &String> {
+        self.held.keys()
+    }
+
+    /// Whether the lock has it, from where it is to come.
+    pub(super) fn is_held(&self, name: &str) -> bool {
+        self.copies(name).iter().any(|copy| copy.locked)
+    }
+
+    /// The versions of the lock.
+    pub(super) fn locked(&self) -> BTreeMap<String, Version> {
+        let locked = self.held.iter().filter_map(|(name, copies)| {
+            let copy = copies.iter().find(|copy| copy.locked)?;
+            Some((name.clone(), copy.version.clone()))
+        });
+        locked.collect()
+    }
+
+    /// What may change its version, by the names under which it is published.
+    pub(super) fn freed(&self, update: &Update) -> Update {
+        let Update::Skills(folders) = update else { return update.clone() };
+        let all = self.held.keys().filter(|name| folders.contains(folder(name)));
+        Update::Skills(all.cloned().collect())
+    }
+}

@@ -1,0 +1,230 @@
+//! Questions to a registry over HTTP, and answers within bounds.
+
+use std::sync::Arc;
+
+use reqwest::{
+    Method, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION},
+};
+use tokio::time::timeout;
+use url::Url;
+
+use super::{Plain, RegistryError, Settings, Token};
+use crate::{
+    limits::{MAX_ANSWER_BYTES, MAX_REDIRECTS},
+    source::{
+        Progress, SourceError,
+        http::{Http, Reach, check, sent, shown, unreachable},
+    },
+};
+
+/// Most bytes of an answer that refuses.
+const MAX_REFUSAL: usize = 64 * 1024;
+/// Longest tag that is kept.
+const MAX_ETAG: usize = 256;
+
+/// A question.
+pub(super) struct Ask {
+    method: Method,
+    url: Url,
+    etag: Option<String>,
+    body: Option<(String, Vec<u8>)>,
+    limit: u64,
+    reach: Reach,
+}
+
+impl Ask {
+    /// For a file, or a list.
+    pub(super) fn get(url: Url) -> Self {
+        let (method, reach) = (Method::GET, Reach::Anywhere);
+        Self { method, url, etag: None, body: None, limit: MAX_ANSWER_BYTES, reach }
+    }
+
+    /// To do something.
+    pub(super) fn post(url: Url, kind: impl Into<String>, body: Vec<u8>) -> Self {
+        Self { method: Method::POST, body: Some((kind.into(), body)), ..Self::get(url) }
+    }
+
+    /// Only if it is not what is known already.
+    pub(super) fn unless(mut self, etag: Option<String>) -> Self {
+        self.etag = etag;
+        self
+    }
+
+    /// With at most so many bytes.
+    pub(super) fn at_most(mut self, limit: u64) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Because somebody gave the address who may not name every host.
+    pub(super) fn within(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+}
+
+/// What came back. Refusals are errors, except that something is not there.
+pub(super) enum Answer {
+    Given(Given),
+    /// What is known already still holds.
+    Same(Reach),
+    /// There is no such thing.
+    Missing,
+}
+
+/// The bytes of an answer.
+pub(super) struct Given {
+    pub(super) bytes: Vec<u8>,
+    pub(super) etag: Option<String>,
+    /// Whom the answer may name.
+    pub(super) reach: Reach,
+}
+
+/// The line to one registry.
+pub(super) struct Line {
+    pub(super) settings: Settings,
+    pub(super) http: Arc<Http>,
+    /// With a slash at its end.
+    pub(super) base: Url,
+    pub(super) token: Option<Token>,
+}
+
+impl Line {
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, RegistryError> {
+        let place = shown(&ask.url);
+        if self.settings.is_offline() {
+            return Err(RegistryError::Offline(format!("`{place}`")));
+        }
+        self.settings.tell(Progress::Asking { place: place.clone() });
+        let waited = self.settings.patience;
+        let answer = timeout(waited, self.follow(ask)).await;
+        answer.map_err(|_| SourceError::TimedOut { place, waited })?
+    }
+
+    async fn follow(&self, mut ask: Ask) -> Result<Answer, RegistryError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.send(&ask).await?;
+            ask.reach = ask.reach.after(&ask.url, response.remote_addr());
+            let status = response.status();
+            if status.is_success() {
+                return Ok(Answer::Given(self.given(&ask, response).await?));
+            }
+            match status.as_u16() {
+                304 if ask.etag.is_some() => return Ok(Answer::Same(ask.reach)),
+                404 | 410 if ask.method == Method::GET => return Ok(Answer::Missing),
+                301 | 302 | 303 | 307 | 308 => ask.url = next(&ask, &response)?,
+                status => {
+                    let body = beginning(response).await;
+                    return Err(RegistryError::refused(shown(&ask.url), status, &body));
+                }
+            }
+        }
+        Err(refused(&ask.url, "it was sent elsewhere too often").into())
+    }
+
+    async fn send(&self, ask: &Ask) -> Result<Response, RegistryError> {
+        self.may_be_asked(&ask.url)?;
+        let client = self.http.client(&ask.url, ask.reach)?;
+        let mut request = client.request(ask.method.clone(), ask.url.clone());
+        if let Some(token) = self.token.as_ref().filter(|_| self.may_know(&ask.url)) {
+            request = request.header(AUTHORIZATION, token.header()?);
+        }
+        if let Some(etag) = &ask.etag {
+            request = request.header(IF_NONE_MATCH, etag);
+        }
+        if let Some((kind, body)) = &ask.body {
+            request = request.header(CONTENT_TYPE, kind).body(body.clone());
+        }
+        Ok(request.send().await.map_err(|error| unreachable(&ask.url, &error))?)
+    }
+
+    fn may_be_asked(&self, url: &Url) -> Result<(), SourceError> {
+        let plain = self.settings.plain == Plain::Anyone && url.scheme() == "http";
+        if plain && url.username().is_empty() && url.password().is_none() {
+            return Ok(());
+        }
+        check(url)
+    }
+
+    /// Whether an address may have the token: only the registry itself, and nobody on the way.
+    fn may_know(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin() && check(url).is_ok()
+    }
+
+    async fn given(&self, ask: &Ask, mut response: Response) -> Result<Given, SourceError> {
+        let place = shown(&ask.url);
+        let too_large = || SourceError::TooLarge { place: place.clone(), limit: ask.limit };
+        let of = response.content_length();
+        if of.is_some_and(|length| length > ask.limit) {
+            return Err(too_large());
+        }
+        let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
+        let etag = etag.filter(|tag| tag.len() <= MAX_ETAG).map(str::to_owned);
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = response.chunk().await.map_err(|error| unreachable(&ask.url, &error))?;
+            let Some(chunk) = chunk else { return Ok(Given { bytes, etag, reach: ask.reach }) };
+            if (bytes.len() + chunk.len()) as u64 > ask.limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+            let so_far = bytes.len() as u64;
+            self.settings.tell(Progress::Received { place: place.clone(), bytes: so_far, of });
+        }
+    }
+}
+
+fn refused(url: &Url, why: &'static str) -> SourceError {
+    SourceError::Address { address: shown(url), why }
+}
+
+/// Where an answer sends a question. What is to be done is done here or nowhere.
+fn next(ask: &Ask, response: &Response) -> Result<Url, SourceError> {
+    if ask.method != Method::GET {
+        return Err(refused(&ask.url, "it sends elsewhere what was meant for it"));
+    }
+    let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+    let target = target.ok_or_else(|| refused(&ask.url, "it was sent to no address"))?;
+    sent(&ask.url, target)
+}
+
+/// The first bytes of an answer that nobody needs in full.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = MAX_REFUSAL - bytes.len();
+        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if bytes.len() == MAX_REFUSAL {
+            break;
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(base: &str, plain: Plain) -> Line {
+        let settings = Settings { plain, ..Settings::new("unused".into()) };
+        let token = Some(Token::new("secret").unwrap());
+        Line { settings, http: Arc::default(), base: Url::parse(base).unwrap(), token }
+    }
+
+    #[test]
+    fn who_may_be_asked_and_who_may_know() {
+        let url = |text| Url::parse(text).unwrap();
+        let strict = line("https://x.example/registry/", Plain::ThisMachine);
+        let loose = line("http://x.example/registry/", Plain::Anyone);
+        assert!(strict.may_be_asked(&url("http://x.example/a")).is_err());
+        assert!(loose.may_be_asked(&url("http://x.example/a")).is_ok());
+        assert!(loose.may_be_asked(&url("http://me:pw@x.example/a")).is_err());
+        assert!(loose.may_be_asked(&url("ftp://x.example/a")).is_err());
+        assert!(strict.may_know(&url("https://x.example/elsewhere")));
+        for other in ["https://x.example:444/", "https://y.example/", "http://x.example/"] {
+            assert!(!strict.may_know(&url(other)), "{other}");
+        }
+        assert!(!loose.may_know(&url("http://x.example/a")), "everyone on the way would know, too");
+    }
+}

@@ -1,0 +1,81 @@
+//! What was learnt before versions are chosen: choosing itself asks nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+
+use super::{Name, Package, wire::IndexLine};
+use crate::resolve::{Candidate, Index, IndexError, Needs};
+
+/// Skills of registries with all that they need.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    packages: BTreeMap<String, Found>,
+    unasked: BTreeSet<Name>,
+}
+
+/// A skill, and the registry that has it.
+#[derive(Clone, Debug)]
+struct Found {
+    registry: usize,
+    package: Package,
+}
+
+impl Known {
+    pub(super) fn insert(&mut self, name: &Name, registry: usize, package: Package) {
+        self.packages.insert(name.to_string(), Found { registry, package });
+    }
+
+    pub(super) fn leave_unasked(&mut self, names: BTreeSet<Name>) {
+        self.unasked.extend(names);
+    }
+
+    pub(super) fn has(&self, name: &Name) -> bool {
+        self.packages.contains_key(&name.to_string())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packages.len()
+    }
+
+    /// The versions of a skill; none if no registry that may be asked knows it.
+    pub fn versions_of(&self, name: &str) -> &[IndexLine] {
+        self.packages.get(name).map(|found| &*found.package).unwrap_or_default()
+    }
+
+    /// One version of a skill.
+    pub fn line(&self, name: &str, version: &Version) -> Option<&IndexLine> {
+        self.versions_of(name).iter().find(|line| line.version == *version)
+    }
+
+    /// The place of the registry that has a skill.
+    pub(super) fn registry_of(&self, name: &str) -> Option<usize> {
+        self.packages.get(name).map(|found| found.registry)
+    }
+
+    /// What nobody could be asked about without a network.
+    pub fn unasked(&self) -> &BTreeSet<Name> {
+        &self.unasked
+    }
+}
+
+impl From<&IndexLine> for Candidate {
+    fn from(line: &IndexLine) -> Self {
+        Self { version: line.version.clone(), yanked: line.yanked, tier: line.tier }
+    }
+}
+
+impl Index for Known {
+    fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
+        Ok(self.versions_of(name).iter().map(Candidate::from).collect())
+    }
+
+    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+        let line = self.line(name, version).ok_or("no such version")?;
+        Ok(line.needs().map_or_else(Needs::Unreadable, Needs::Skills))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.packages.keys().cloned().collect()
+    }
+}

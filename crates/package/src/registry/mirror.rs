@@ -1,0 +1,264 @@
+//! Copies a registry into a folder that any web server can serve.
+//!
+//! The folder has `index/v1/config.json`, `index/v1/{letters}/{name}` and
+//! `artifacts/{sha256}/{filename}`. Every archive is held to what the index says before it is
+//! written, every file is there as a whole or not at all, and the index of a skill comes after its
+//! archives. So the folder can be served while it grows, and a copy that was broken off goes on
+//! where it was.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, TryLockError},
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use savoir_skill::digest::sha256_hex;
+use semver::Version;
+
+use super::{
+    Client, Listing, Name, RegistryError,
+    client::tree,
+    side_by_side::{blocking, side_by_side},
+    wire::{Config, IndexLine, Lines, Reading},
+};
+
+/// How many skills are listed at once.
+const PER_PAGE: u32 = 100;
+/// Where files are until they are whole.
+const PARTIAL: &str = ".savoir-partial";
+/// Held while somebody copies into a folder.
+const BUSY: &str = ".savoir-mirror";
+
+/// What is copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum What {
+    /// Everything that the registry lists.
+    #[default]
+    Everything,
+    /// Some skills, and all that they need.
+    Skills(Vec<Name>),
+}
+
+/// What was copied.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// How many skills the copy has now.
+    pub skills: usize,
+    /// How many versions of them.
+    pub versions: usize,
+    /// How many archives were fetched for that.
+    pub fetched: usize,
+    /// The bytes of those.
+    pub bytes: u64,
+    /// What is not in the copy because something is wrong with it.
+    pub failed: Vec<Failed>,
+}
+
+/// Something that was not copied.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which skill.
+    pub name: Name,
+    /// Which version; all of them if there is none.
+    pub version: Option<Version>,
+    /// Why.
+    pub error: RegistryError,
+}
+
+/// Copies a registry into a folder, or brings an older copy up to date. What fails alone is left
+/// out and told; what makes all further work useless is an error.
+pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copied, RegistryError> {
+    let folder = Arc::new(Folder::open(folder)?);
+    let mut copied = Copied::default();
+    client.config().await?;
+    let config = serde_json::to_vec(&Config::of_files()).unwrap_or_default();
+    folder.write("index/v1/config.json", &config)?;
+    match what {
+        What::Skills(names) => {
+            let closure = client.closure(names).await?;
+            if let Some(name) = names.iter().find(|name| !closure.packages.contains_key(name)) {
+                let (name, registry) = (name.clone(), client.address());
+                return Err(RegistryError::Unknown { name, registry });
+            }
+            let names = closure.packages.into_keys().collect();
+            copy(client, &folder, names, &mut copied).await?;
+        }
+        What::Everything => everything(client, &folder, &mut copied).await?,
+    }
+    folder.close()?;
+    Ok(copied)
+}
+
+async fn everything(
+    client: &Client,
+    folder: &Arc<Folder>,
+    copied: &mut Copied,
+) -> Result<(), RegistryError> {
+    let mut listing = Listing { per_page: Some(PER_PAGE), ..Listing::default() };
+    let mut cursors = BTreeSet::new();
+    loop {
+        let page = client.list(&listing).await?;
+        let names = page.items.into_iter().map(|summary| summary.name).collect();
+        copy(client, folder, names, copied).await?;
+        let Some(next) = page.next_cursor else { return Ok(()) };
+        if !cursors.insert(sha256_hex(next.as_bytes())) {
+            let why = "its list goes in a circle".to_owned();
+            return Err(RegistryError::Malformed { address: client.address(), why });
+        }
+        listing.cursor = Some(next);
+    }
+}
+
+async fn copy(
+    client: &Client,
+    folder: &Arc<Folder>,
+    names: BTreeSet<Name>,
+    copied: &mut Copied,
+) -> Result<(), RegistryError> {
+    let done = side_by_side(names, |name| {
+        let (client, folder) = (client.clone(), folder.clone());
+        async move { package(&client, &folder, name).await }
+    });
+    for mut one in done.await? {
+        copied.skills += one.skills;
+        copied.versions += one.versions;
+        copied.fetched += one.fetched;
+        copied.bytes += one.bytes;
+        copied.failed.append(&mut one.failed);
+    }
+    Ok(())
+}
+
+/// Copies one skill: its archives, then its index.
+async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied, RegistryError> {
+    let mut copied = Copied::default();
+    let text = match client.index_and_text(&name).await {
+        Ok(Some((_, text))) => text,
+        // It was removed while the others were copied.
+        Ok(None) => return Ok(copied),
+        Err(error) => {
+            copied.failed.push(Failed { name, version: None, error: passing(error)? });
+            return Ok(copied);
+        }
+    };
+    let mut index = String::new();
+    for (_, reading) in Lines::of(&text) {
+        let Reading::Version(line, text) = reading else { continue };
+        match artifact(client, folder, &line, &mut copied).await {
+            Ok(()) => {
+                copied.versions += 1;
+                index.push_str(text);
+                index.push('\n');
+            }
+            Err(error) => {
+                let version = Some(line.version.clone());
+                copied.failed.push(Failed { name: name.clone(), version, error: passing(error)? });
+            }
+        }
+    }
+    match folder.write(&format!("index/v1/{}", name.index_path()), index.as_bytes()) {
+        Ok(()) => copied.skills += 1,
+        Err(RegistryError::Io { .. }) if folder.is_clash(&name) => {
+            let error = RegistryError::Clash(name.clone());
+            copied.failed.push(Failed { name, version: None, error });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(copied)
+}
+
+/// An error that concerns one skill alone.
+fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
+    if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
+}
+
+async fn artifact(
+    client: &Client,
+    folder: &Folder,
+    line: &IndexLine,
+    copied: &mut Copied,
+) -> Result<(), RegistryError> {
+    let path = format!("artifacts/{}/{}", line.sha256, line.filename);
+    if folder.has(&path, line) {
+        return Ok(());
+    }
+    // Whoever copies everything does not want it twice.
+    let bytes = match client.kept_artifact(line)? {
+        Some(bytes) => bytes,
+        None => client.fresh_artifact(line).await?,
+    };
+    let (registry, line) = (client.address(), line.clone());
+    let bytes = blocking(move || tree(&registry, &line, &bytes).map(|_| bytes)).await?;
+    folder.write(&path, &bytes)?;
+    copied.fetched += 1;
+    copied.bytes += bytes.len() as u64;
+    Ok(())
+}
+
+/// A folder that is filled by nobody else meanwhile.
+struct Folder {
+    root: PathBuf,
+    _busy: File,
+}
+
+impl Folder {
+    fn open(root: &Path) -> Result<Self, RegistryError> {
+        fs::create_dir_all(root).map_err(RegistryError::io(root))?;
+        let path = root.join(BUSY);
+        let busy = File::create(&path).map_err(RegistryError::io(&path))?;
+        busy.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => RegistryError::Busy(root.to_owned()),
+            TryLockError::Error(error) => RegistryError::io(&path)(error),
+        })?;
+        let folder = Self { root: root.to_owned(), _busy: busy };
+        // What a dead program left behind.
+        folder.close()?;
+        let partial = folder.root.join(PARTIAL);
+        fs::create_dir_all(&partial).map_err(RegistryError::io(&partial))?;
+        Ok(folder)
+    }
+
+    fn close(&self) -> Result<(), RegistryError> {
+        let partial = self.root.join(PARTIAL);
+        match fs::remove_dir_all(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RegistryError::io(&partial)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an archive is there as it must be.
+    fn has(&self, path: &str, line: &IndexLine) -> bool {
+        let path = self.root.join(path);
+        fs::metadata(&path).is_ok_and(|found| found.len() == line.size)
+            && fs::read(&path).is_ok_and(|bytes| sha256_hex(&bytes) == line.sha256)
+    }
+
+    /// Writes a file that everyone can read, as a whole or not at all.
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), RegistryError> {
+        let target = self.root.join(path);
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(target.parent().unwrap_or(&self.root))?;
+            let mut file = tempfile::Builder::new()
+                .permissions(fs::Permissions::from_mode(0o644))
+                .tempfile_in(self.root.join(PARTIAL))?;
+            file.write_all(bytes)?;
+            // The mask of the process may have taken away what servers need.
+            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+            file.persist(&target)?;
+            Ok(())
+        };
+        write().map_err(RegistryError::io(&target))
+    }
+
+    /// Whether a name cannot be a file because a namespace of the same path has a folder there, or
+    /// the reverse.
+    fn is_clash(&self, name: &Name) -> bool {
+        let path = self.root.join("index/v1").join(name.index_path());
+        path.is_dir() || path.parent().is_some_and(Path::is_file)
+    }
+}

@@ -1,0 +1,235 @@
+//! What a published skill is called.
+
+use std::{fmt, str::FromStr};
+
+use savoir_skill::name::reserved_prefix;
+use semver::Version;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use thiserror::Error;
+
+/// Longest part of a name, in bytes.
+const MAX_PART: usize = 64;
+/// Words that mean something else in addresses.
+const TAKEN: [&str; 3] = ["download", "versions", "index"];
+/// Whose prose is that nobody put a name on.
+const ANONYMOUS: &str = "anon";
+
+/// The name of a published skill: `pdf`, or `acme/pdf` in the namespace `acme`. It is safe in
+/// addresses and as a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    namespace: Option<Box<str>>,
+    last: Box<str>,
+}
+
+/// Why a text is no name of a published skill.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{}` cannot be the name of a published skill: {why}; write `name` or `namespace/name` with \
+     lower-case letters, digits and single hyphens", text.escape_debug()
+)]
+pub struct NameError {
+    text: String,
+    why: &'static str,
+}
+
+impl NameError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        "invalid_name"
+    }
+}
+
+impl Name {
+    /// Reads `name` or `namespace/name`.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        match text.split_once('/') {
+            Some((namespace, last)) => Self::new(Some(namespace), last),
+            None => Self::new(None, text),
+        }
+    }
+
+    /// A name of a namespace, or one that stands alone.
+    pub fn new(namespace: Option<&str>, last: &str) -> Result<Self, NameError> {
+        let refused = |why| {
+            let text = namespace.map_or_else(|| last.to_owned(), |first| format!("{first}/{last}"));
+            // Nobody reads more of it.
+            NameError { text: text.chars().take(2 * MAX_PART).collect(), why }
+        };
+        for part in namespace.into_iter().chain([last]) {
+            check(part).map_err(refused)?;
+        }
+        Ok(Self { namespace: namespace.map(Into::into), last: last.into() })
+    }
+
+    /// Whose it is, if it has a namespace.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The name without its namespace, which is that of its folder.
+    pub fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// What one registry owns: the namespace; a name that stands alone is one of its own.
+    pub fn owner(&self) -> &str {
+        self.namespace().unwrap_or(&self.last)
+    }
+
+    /// Whether it is prose that nobody put a name on: the registry counts its versions.
+    pub fn is_anonymous(&self) -> bool {
+        self.namespace() == Some(ANONYMOUS)
+    }
+
+    /// The prefix that only some may use, if the name or its namespace begins with one.
+    pub fn reserved_prefix(&self) -> Option<&'static str> {
+        reserved_prefix(self.owner())
+    }
+
+    /// Where it is in an index: the first two letters of its last part, and the name.
+    pub fn index_path(&self) -> String {
+        let letters = &self.last[..self.last.len().min(2)];
+        format!("{letters}/{self}")
+    }
+
+    /// What the archive of a version is called.
+    pub fn artifact(&self, version: &Version) -> String {
+        format!("{}-{version}.zip", self.last)
+    }
+}
+
+/// Small letters, digits, and single hyphens between them; a letter first.
+fn check(part: &str) -> Result<(), &'static str> {
+    if part.is_empty() {
+        return Err("a part of it is empty");
+    }
+    if part.len() > MAX_PART {
+        return Err("a part of it has more than 64 letters");
+    }
+    let small = |word: &str| {
+        !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    if !part.starts_with(|c: char| c.is_ascii_lowercase()) || !part.split('-').all(small) {
+        return Err("other characters are in it");
+    }
+    if TAKEN.contains(&part) {
+        return Err("this word means something else in addresses");
+    }
+    Ok(())
+}
+
+/// Whether a text can be a namespace.
+pub(crate) fn is_namespace(text: &str) -> bool {
+    check(text).is_ok()
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.last)
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_and_where_they_are() {
+        for (text, namespace, owner, path) in [
+            ("web-search", None, "web-search", "we/web-search"),
+            ("acme/pdf", Some("acme"), "acme", "pd/acme/pdf"),
+            ("a", None, "a", "a/a"),
+            ("x2/b", Some("x2"), "x2", "b/x2/b"),
+        ] {
+            let name = Name::parse(text).unwrap();
+            assert_eq!((name.namespace(), name.owner()), (namespace, owner));
+            assert_eq!(name.index_path(), path);
+            assert_eq!(name.to_string(), text);
+        }
+        let name = Name::parse("acme/pdf").unwrap();
+        assert_eq!(name.artifact(&Version::new(1, 2, 0)), "pdf-1.2.0.zip");
+        assert!(Name::parse("anon/notes").unwrap().is_anonymous());
+        assert_eq!(Name::parse("gaia-x").unwrap().reserved_prefix(), Some("gaia-"));
+        assert_eq!(Name::parse("gaia-x/pdf").unwrap().reserved_prefix(), Some("gaia-"));
+        assert_eq!(Name::parse("acme/gaia-pdf").unwrap().reserved_prefix(), None);
+    }
+
+    #[test]
+    fn what_is_no_name() {
+        let long = "a".repeat(65);
+        for text in [
+            "",
+            "/",
+            "a/",
+            "/a",
+            "a/b/c",
+            "..",
+            "../a",
+            "a/..",
+            "A",
+            "1a",
+            "-a",
+            "a-",
+            "a--b",
+            "a_b",
+            "a b",
+            "a.b",
+            "ä",
+            "a@1",
+            "a/index",
+            "download",
+            "versions/a",
+            "a\0",
+            "a\n",
+            "%2e",
+            &long,
+        ] {
+            let error = Name::parse(text).unwrap_err();
+            assert_eq!(error.code(), "invalid_name", "{text}");
+        }
+        assert!(Name::parse(&"a".repeat(64)).is_ok());
+        let error = Name::parse("a/../../b").unwrap_err().to_string();
+        assert!(error.contains("`a/../../b`") && error.contains("namespace/name"), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever is a name stays in its folder and reads again.
+        #[test]
+        fn names_never_climb(text in "[a-z./-]{1,12}|\\PC{0,12}") {
+            if let Ok(name) = Name::parse(&text) {
+                prop_assert_eq!(name.to_string(), text);
+                let path = name.index_path();
+                prop_assert!(path.split('/').all(|part| !part.is_empty() && !part.starts_with('.')));
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Several registries in an order, and which of them a name belongs to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Client, Known, Name, RegistryError, Release, Settings, Token,
+    client::{canonical, needs},
+    wire::IndexLine,
+};
+use crate::{Tree, limits::MAX_RESOLVED_SKILLS, lock::LockedSkill, manifest, source::http::Http};
+
+/// A registry, as somebody set it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What it is called; nothing if only its address was given.
+    pub name: Option<String>,
+    /// Its address.
+    pub address: String,
+    /// The namespaces that belong to it, and to no other.
+    pub namespaces: Vec<String>,
+    /// Whether it is asked for what the first one does not know.
+    pub fallback: bool,
+    /// What proves to it who asks.
+    pub token: Option<Token>,
+}
+
+impl Entry {
+    /// A registry of which only the address is known.
+    pub fn at(address: &str) -> Self {
+        let (name, namespaces, token) = (None, Vec::new(), None);
+        Self { name, address: address.to_owned(), namespaces, fallback: false, token }
+    }
+}
+
+impl From<&manifest::Registry> for Entry {
+    fn from(registry: &manifest::Registry) -> Self {
+        let manifest::Registry { name, url, namespaces, fallback } = registry.clone();
+        Self { name: Some(name), address: url, namespaces, fallback, token: None }
+    }
+}
+
+/// Several registries in an order.
+///
+/// A name is looked up in the registry to which its namespace belongs, and nowhere else. Other names
+/// are looked up in the first registry, and only if it does not know them in those that are set as a
+/// fallback. So nobody can offer a skill of the same name elsewhere and have it taken.
+#[derive(Clone, Debug)]
+pub struct Registries {
+    settings: Settings,
+    http: Arc<Http>,
+    list: Vec<Registry>,
+    tokens: BTreeMap<String, Token>,
+}
+
+#[derive(Clone, Debug)]
+struct Registry {
+    client: Client,
+    names: Vec<String>,
+    namespaces: BTreeSet<String>,
+    fallback: bool,
+}
+
+/// Names that are looked up, each where it belongs.
+pub(super) struct Lookup<'a> {
+    /// What is looked up.
+    pub(super) names: BTreeSet<Name>,
+    /// Names that somebody wants from one registry.
+    pub(super) bound: &'a BTreeMap<Name, usize>,
+    /// Names that no registry is asked about.
+    pub(super) local: &'a BTreeSet<String>,
+    /// Names of what is installed, which is there even if there is no registry any more.
+    pub(super) held: &'a BTreeSet<String>,
+}
+
+impl Registries {
+    /// Registries, the first one first. One that is there twice has the first place, and all that
+    /// is said about it.
+    pub fn new(settings: Settings, entries: Vec<Entry>) -> Result<Self, RegistryError> {
+        let (http, list, tokens) = (Arc::default(), Vec::new(), BTreeMap::new());
+        let mut all = Self { settings, http, list, tokens };
+        for entry in entries {
+            all.add(entry)?;
+        }
+        Ok(all)
+    }
+
+    /// Adds a registry at the end, unless it is there; gives its place.
+    fn add(&mut self, entry: Entry) -> Result<usize, RegistryError> {
+        let Entry { name, address, namespaces, fallback, token } = entry;
+        let address = canonical(&address)?;
+        let at = self.list.iter().position(|known| known.client.address() == address);
+        for namespace in &namespaces {
+            let owner = self.owner(namespace);
+            if let Some(owner) = owner.filter(|owner| Some(*owner) != at) {
+                let (namespace, first) = (namespace.clone(), self.list[owner].client.address());
+                return Err(RegistryError::TwoOwners { namespace, first, second: address });
+            }
+        }
+        let at = at.unwrap_or(self.list.len());
+        if at == self.list.len() {
+            let client = self.client(&address)?;
+            let (names, namespaces) = (Vec::new(), BTreeSet::new());
+            self.list.push(Registry { client, names, namespaces, fallback: false });
+        }
+        if let Some(token) = token {
+            self.log_in(&address, token)?;
+        }
+        let known = &mut self.list[at];
+        known.names.extend(name);
+        known.namespaces.extend(namespaces);
+        known.fallback |= fallback;
+        Ok(at)
+    }
+
+    /// Proves to a registry who asks, wherever its address stands: here, in `savoir.toml`, or in
+    /// a lock.
+    pub fn log_in(&mut self, address: &str, token: Token) -> Result<(), RegistryError> {
+        let address = canonical(address)?;
+        self.tokens.insert(address.clone(), token);
+        let client = self.client(&address)?;
+        for known in self.list.iter_mut().filter(|known| known.client.address() == address) {
+            known.client = client.clone();
+        }
+        Ok(())
+    }
+
+    fn client(&self, address: &str) -> Result<Client, RegistryError> {
+        let token = self.tokens.get(address).cloned();
+        Client::with(self.settings.clone(), self.http.clone(), address, token)
+    }
+
+    /// All of them, the first one first.
+    pub fn clients(&self) -> impl Iterator<Item = &Client> {
+        self.list.iter().map(|registry| &registry.client)
+    }
+
+    /// The registry that a name belongs to: where it is published, and looked up first.
+    pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
+        let at = self.route(name).first().copied();
+        let at = at.ok_or_else(|| RegistryError::None(name.to_string()))?;
+        Ok(&self.list[at].client)
+    }
+
+    /// The registry of a name in `[registries]`, or of an address.
+    pub fn named(&self, text: &str) -> Result<Client, RegistryError> {
+        let mut all = self.clone();
+        let at = all.place(text)?;
+        Ok(all.list.swap_remove(at).client)
+    }
+
+    /// As [`Self::named`]; an address that nobody set is added.
+    pub(super) fn place(&mut self, text: &str) -> Result<usize, RegistryError> {
+        let is_called = |known: &Registry| known.names.iter().any(|name| name == text);
+        if let Some(at) = self.list.iter().position(is_called) {
+            return Ok(at);
+        }
+        if !text.contains("://") {
+            let known = self.list.iter().flat_map(|known| known.names.clone()).collect();
+            return Err(RegistryError::NoSuchRegistry { name: text.to_owned(), known });
+        }
+        self.add(Entry::at(text))
+    }
+
+    pub(super) fn at(&self, place: usize) -> &Client {
+        &self.list[place].client
+    }
+
+    /// The place of the registry that owns a namespace.
+    fn owner(&self, namespace: &str) -> Option<usize> {
+        self.list.iter().position(|known| known.namespaces.contains(namespace))
+    }
+
+    /// Whether a skill may come from a registry that somebody named.
+    pub(super) fn check_own(&self, name: &Name, place: usize) -> Result<(), RegistryError> {
+        match self.owner(name.owner()) {
+            Some(owner) if owner != place => Err(RegistryError::NotItsOwn {
+                name: name.clone(),
+                owner: self.at(owner).address(),
+                other: self.at(place).address(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a name is looked up, one registry after the other.
+    fn route(&self, name: &Name) -> Vec<usize> {
+        if let Some(owner) = self.owner(name.owner()) {
+            return vec![owner];
+        }
+        let others = (1..self.list.len()).filter(|at| self.list[*at].fallback);
+        (0..self.list.len().min(1)).chain(others).collect()
+    }
+
+    /// Skills with all that any version of them needs, each from the registry that it belongs to.
+    pub async fn prefetch(&self, names: &[Name]) -> Result<Known, RegistryError> {
+        let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
+        let bound = BTreeMap::new();
+        self.look_up(Lookup { names, bound: &bound, local: &nothing, held: &nothing }).await
+    }
+
+    pub(super) async fn look_up(&self, lookup: Lookup<'_>) -> Result<Known, RegistryError> {
+        let mut known = Known::default();
+        let mut open = lookup.names.clone();
+        // How many registries do not know a name.
+        let mut misses: BTreeMap<Name, usize> = BTreeMap::new();
+        while !open.is_empty() {
+            for (at, names) in self.sorted(&lookup, std::mem::take(&mut open), &misses)? {
+                let fresh = |name: &Name| !known.has(name) && !misses.contains_key(name);
+                let is_here = |name: &Name| {
+                    names.contains(name)
+                        || fresh(name) && self.first(&lookup, name).is_some_and(|first| first == at)
+                };
+                let closure = self.at(at).closure_of(&names, &is_here).await?;
+                for name in &names {
+                    if !closure.packages.contains_key(name) && !closure.unasked.contains(name) {
+                        *misses.entry(name.clone()).or_default() += 1;
+                        open.insert(name.clone());
+                    }
+                }
+                for (name, package) in closure.packages {
+                    open.extend(needs(&package));
+                    known.insert(&name, at, package);
+                }
+                known.leave_unasked(closure.unasked);
+            }
+            if known.len() + misses.len() > MAX_RESOLVED_SKILLS {
+                return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
+            }
+            let is_asked = |name: &Name| known.has(name) || known.unasked().contains(name);
+            open.retain(|name| !is_asked(name) && self.next(&lookup, name, &misses).is_some());
+        }
+        Ok(known)
+    }
+
+    /// Names by the registry that is asked about them next.
+    fn sorted(
+        &self,
+        lookup: &Lookup<'_>,
+        names: BTreeSet<Name>,
+        misses: &BTreeMap<Name, usize>,
+    ) -> Result<BTreeMap<usize, Vec<Name>>, RegistryError> {
+        let mut sorted: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
+        for name in names {
+            let text = name.to_string();
+            let is_here = lookup.local.contains(&text) || lookup.held.contains(&text);
+            if self.list.is_empty() && !is_here {
+                return Err(RegistryError::None(text));
+            }
+            if let Some(at) = self.next(lookup, &name, misses) {
+                sorted.entry(at).or_default().push(name);
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn first(&self, lookup: &Lookup<'_>, name: &Name) -> Option<usize> {
+        self.next(lookup, name, &BTreeMap::new())
+    }
+
+    /// The registry that is asked about a name, after so many that do not know it.
+    fn next(
+        &self,
+        lookup: &Lookup<'_>,
+        name: &Name,
+        misses: &BTreeMap<Name, usize>,
+    ) -> Option<usize> {
+        if lookup.local.contains(&name.to_string()) {
+            return None;
+        }
+        let route = match lookup.bound.get(name) {
+            Some(bound) => vec![*bound],
+            None => self.route(name),
+        };
+        route.get(misses.get(name).copied().unwrap_or(0)).copied()
+    }
+
+    /// Fetches a locked skill again, from the registry that it came from, and holds it to the lock.
+    /// `installed` is the name of its folder.
+    pub async fn fetch_locked(
+        &self,
+        installed: &str,
+        locked: &LockedSkill,
+    ) -> Result<Tree, RegistryError> {
+        let published = locked.source.published(installed);
+        let (address, name) =
+            published.ok_or_else(|| RegistryError::NotFromARegistry(installed.to_owned()))?;
+        let (client, name) = (self.named(address)?, Name::parse(name)?);
+        let package = client.index(&name).await?;
+        let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
+        let package = package.ok_or_else(unknown)?;
+        let line = package.iter().find(|line| line.version == locked.version);
+        let line = line
+            .ok_or_else(|| RegistryError::no_version(&name, &locked.version, client.address()))?;
+        unchanged(&client, line, &locked.integrity)?;
+        client.download(line).await
+    }
+}
+
+/// Whether a registry still says what a lock says.
+pub(super) fn unchanged(
+    client: &Client,
+    line: &IndexLine,
+    locked: &str,
+) -> Result<(), RegistryError> {
+    if line.integrity == locked {
+        return Ok(());
+    }
+    Err(RegistryError::Changed {
+        of: Box::new(Release::new(&line.name, &line.version, client.address())),
+        locked: locked.to_owned(),
+        found: line.integrity.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, address: &str, namespaces: &[&str], fallback: bool) -> Entry {
+        let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+        Entry { name: Some(name.into()), namespaces, fallback, ..Entry::at(address) }
+    }
+
+    fn registries(entries: Vec<Entry>) -> Result<Registries, RegistryError> {
+        Registries::new(Settings::new("unused".into()), entries)
+    }
+
+    fn route(registries: &Registries, name: &str) -> Vec<String> {
+        let route = registries.route(&Name::parse(name).unwrap());
+        route.into_iter().map(|at| registries.at(at).address()).collect()
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_registry() {
+        let all = registries(vec![
+            entry("a", "https://a", &[], false),
+            entry("b", "https://b", &["acme", "notes"], false),
+            entry("c", "https://c", &[], true),
+        ])
+        .unwrap();
+        assert_eq!(route(&all, "acme/pdf"), ["https://b"]);
+        assert_eq!(route(&all, "notes"), ["https://b"], "a name is a namespace of its own");
+        assert_eq!(route(&all, "other/notes"), ["https://a", "https://c"]);
+        assert_eq!(route(&all, "pdf"), ["https://a", "https://c"]);
+        assert_eq!(all.client_of(&Name::parse("acme/x").unwrap()).unwrap().address(), "https://b");
+        let none = registries(Vec::new()).unwrap();
+        let error = none.client_of(&Name::parse("pdf").unwrap()).unwrap_err();
+        assert_eq!(error.code(), "no_registry");
+    }
+
+    #[test]
+    fn what_is_said_twice() {
+        let twice = registries(vec![
+            entry("a", "https://a/", &["x"], false),
+            entry("b", "https://b", &[], false),
+            entry("c", "https://a", &["x", "y"], true),
+        ])
+        .unwrap();
+        assert_eq!(twice.clients().count(), 2);
+        assert_eq!(route(&twice, "y/z"), ["https://a"]);
+        assert_eq!(twice.named("c").unwrap().address(), "https://a");
+        let error = registries(vec![
+            entry("a", "https://a", &["x"], false),
+            entry("b", "https://b", &["x"], false),
+        ]);
+        assert_eq!(error.unwrap_err().code(), "namespace_conflict");
+    }
+
+    #[test]
+    fn registries_by_name_and_by_address() {
+        let all = registries(vec![entry("a", "https://a", &["acme"], false)]).unwrap();
+        assert_eq!(all.named("a").unwrap().address(), "https://a");
+        assert_eq!(all.named("https://other/x/").unwrap().address(), "https://other/x");
+        let error = all.named("b").unwrap_err();
+        assert_eq!(error.code(), "unknown_registry");
+        assert_eq!(error.to_string(), "there is no registry `b`; there are `a`");
+        let mut all = all;
+        let place = all.place("https://other").unwrap();
+        let name = Name::parse("acme/pdf").unwrap();
+        assert_eq!(all.check_own(&name, place).unwrap_err().code(), "wrong_registry");
+        assert!(all.check_own(&name, 0).is_ok());
+        assert!(all.check_own(&Name::parse("pdf").unwrap(), place).is_ok());
+    }
+}

@@ -1,0 +1,117 @@
+//! How registries are asked.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use reqwest::header::HeaderValue;
+use zeroize::Zeroizing;
+
+use super::RegistryError;
+use crate::source::{Progress, Watcher};
+
+/// Whether anybody is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Registries are asked.
+    #[default]
+    Online,
+    /// Only what was learnt before counts.
+    Offline,
+}
+
+/// Who may be asked without encryption.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plain {
+    /// Only this machine: what comes from elsewhere could be changed on the way.
+    #[default]
+    ThisMachine,
+    /// Everyone whose address says so, such as a mirror in a house of one's own.
+    Anyone,
+}
+
+/// How registries are asked.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it is kept what was learnt. It can be removed at any time.
+    pub cache: PathBuf,
+    /// How long one answer may take.
+    pub patience: Duration,
+    /// Who is told what is going on.
+    pub watcher: Option<Watcher>,
+    /// Whether anybody is asked.
+    pub network: Network,
+    /// Who may be asked without encryption.
+    pub plain: Plain,
+}
+
+impl Settings {
+    /// The usual settings with a folder for the cache.
+    pub fn new(cache: PathBuf) -> Self {
+        let (network, plain) = (Network::default(), Plain::default());
+        Self { cache, patience: Duration::from_mins(2), watcher: None, network, plain }
+    }
+
+    pub(super) fn tell(&self, progress: Progress) {
+        if let Some(watcher) = &self.watcher {
+            watcher(progress);
+        }
+    }
+
+    pub(super) fn is_offline(&self) -> bool {
+        self.network == Network::Offline
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Settings");
+        shown.field("cache", &self.cache).field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+/// What proves to a registry who asks. It is never shown, and only that registry gets it.
+#[derive(Clone)]
+pub struct Token(Zeroizing<String>);
+
+impl Token {
+    /// A token as it was given out, without `Bearer`.
+    pub fn new(text: &str) -> Result<Self, RegistryError> {
+        let text = text.trim();
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(RegistryError::Token);
+        }
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// The text, to keep it where secrets are kept.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn header(&self) -> Result<HeaderValue, RegistryError> {
+        let text = Zeroizing::new(format!("Bearer {}", self.secret()));
+        let mut value = HeaderValue::from_str(&text).map_err(|_| RegistryError::Token)?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_shown() {
+        let token = Token::new(" sv_secret\n").unwrap();
+        assert_eq!(token.secret(), "sv_secret");
+        assert!(!format!("{token:?}{:?}", token.header().unwrap()).contains("secret"));
+        for bad in ["", " ", "a b", "a\r\nX-Other: b", "ü"] {
+            assert_eq!(Token::new(bad).unwrap_err().code(), "invalid_token", "{bad:?}");
+        }
+    }
+}

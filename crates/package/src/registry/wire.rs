@@ -1,0 +1,407 @@
+//! What goes over the line between a registry and those who ask it, as JSON.
+//!
+//! Readers pass over keys that they do not know, so that a registry may say more than today. Every
+//! list has a bound. A tier that is not known is read as the least.
+
+mod bounded;
+mod line;
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::bounded::{lenient_tier, list, maybe_tier};
+use super::Name;
+use crate::{
+    limits::{MAX_FILES, MAX_LISTED, MAX_PAGE, MAX_VERSIONS},
+    trust::Tier,
+};
+
+pub use line::IndexLine;
+pub(super) use line::{Lines, Reading};
+
+/// The version of the index that is read and written.
+pub const INDEX_VERSION: u32 = 1;
+
+/// `index/v1/config.json`: how a registry is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// The version of the index.
+    pub version: u32,
+    /// Where the registry calls itself to be; a mirror does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Where archives are, with `{sha256}` and `{filename}`; from the registry's address if it is
+    /// no whole address.
+    #[serde(default = "usual_artifacts")]
+    pub artifacts: String,
+    /// Whether it tells in one answer what some skills need.
+    #[serde(default)]
+    pub closure: bool,
+}
+
+fn usual_artifacts() -> String {
+    Config::ARTIFACTS.to_owned()
+}
+
+impl Config {
+    /// Where archives are beside an index.
+    pub const ARTIFACTS: &'static str = "artifacts/{sha256}/{filename}";
+
+    /// That of a folder of files.
+    pub fn of_files() -> Self {
+        let artifacts = usual_artifacts();
+        Self { version: INDEX_VERSION, base: None, artifacts, closure: false }
+    }
+}
+
+/// A skill in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its name.
+    pub name: Name,
+    /// The highest release, or the highest pre-release if there is none.
+    #[serde(default)]
+    pub latest_version: Option<String>,
+    /// What it does.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Who wrote it.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Under which terms.
+    #[serde(default)]
+    pub license: Option<String>,
+    /// How far the registry trusts it.
+    #[serde(default, deserialize_with = "lenient_tier")]
+    pub security_tier: Tier,
+    /// Words for it.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
+    pub tags: Vec<String>,
+    /// Where more is written about it.
+    #[serde(default)]
+    pub homepage: Option<String>,
+    /// Where its source is.
+    #[serde(default)]
+    pub repository: Option<String>,
+    /// When it changed last.
+    #[serde(default)]
+    pub updated_at: Option<String>,
+}
+
+/// Some skills of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// The skills.
+    #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
+    pub items: Vec<Summary>,
+    /// Where the next ones begin; nothing at the end.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+    /// Which page this is, if pages were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u64>,
+    /// How many a page has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_page: Option<u64>,
+    /// How many there are in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Whether they were not counted one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_is_estimate: Option<bool>,
+}
+
+/// What a search found, the best first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// What was looked for.
+    #[serde(default)]
+    pub query: String,
+    /// The skills.
+    #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
+    pub items: Vec<Summary>,
+    /// How many there are in all.
+    #[serde(default)]
+    pub total: Option<u64>,
+}
+
+/// A skill, with its versions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PackageDetail {
+    /// What a list says of it.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// What its newest version says about itself.
+    #[serde(default)]
+    pub readme: Option<String>,
+    /// Its versions, newest first.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
+    pub versions: Vec<VersionSummary>,
+}
+
+/// A version in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionSummary {
+    /// Which.
+    pub version: Version,
+    /// When it was published.
+    #[serde(default)]
+    pub published_at: Option<String>,
+    /// By whom.
+    #[serde(default)]
+    pub publisher: Option<String>,
+    /// How far the registry trusts it.
+    #[serde(default, deserialize_with = "lenient_tier")]
+    pub security_tier: Tier,
+    /// What its files are.
+    #[serde(default)]
+    pub integrity: Option<String>,
+    /// The bytes of its archive.
+    #[serde(default)]
+    pub size: u64,
+    /// Whether it was withdrawn.
+    #[serde(default)]
+    pub yanked: bool,
+}
+
+/// A version, with everything that is known about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionDetail {
+    /// Of which skill.
+    pub name: Name,
+    /// Which.
+    pub version: Version,
+    /// When it was published.
+    #[serde(default)]
+    pub published_at: Option<String>,
+    /// By whom.
+    #[serde(default)]
+    pub publisher: Option<String>,
+    /// How far the registry trusts it.
+    #[serde(default, deserialize_with = "lenient_tier")]
+    pub security_tier: Tier,
+    /// What it claims itself.
+    #[serde(default, deserialize_with = "maybe_tier")]
+    pub claimed_tier: Option<Tier>,
+    /// The head of its SKILL.md.
+    #[serde(default)]
+    pub manifest: Value,
+    /// Its SKILL.md.
+    #[serde(default)]
+    pub skill_md: Option<String>,
+    /// Its archive.
+    pub artifact: Artifact,
+    /// Its files.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_FILES>")]
+    pub files: Vec<FileDigest>,
+    /// Who signed it, as its signature says.
+    #[serde(default)]
+    pub signature: Option<Value>,
+    /// What a scan of it found.
+    #[serde(default)]
+    pub audit: Option<Audit>,
+}
+
+/// An archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// What it is called.
+    pub filename: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Their digest, in hexadecimal digits.
+    pub sha256: String,
+    /// What the files in it are.
+    #[serde(default)]
+    pub integrity: Option<String>,
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Where it is.
+    pub path: String,
+    /// The digest of its bytes.
+    pub sha256: String,
+    /// How many they are.
+    pub size: u64,
+}
+
+/// What a scan found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Audit {
+    /// `ALLOW`, `REVIEW` or `BLOCK`.
+    pub verdict: String,
+    /// Who scanned.
+    #[serde(default)]
+    pub engine: Option<String>,
+    /// When.
+    #[serde(default)]
+    pub audited_at: Option<String>,
+    /// What was found.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
+    pub findings: Vec<Value>,
+}
+
+/// The answer to who publishes a skill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// What was published.
+    pub published: Publication,
+}
+
+/// What was published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Publication {
+    /// Which skill.
+    pub name: Name,
+    /// Which version.
+    pub version: Version,
+    /// How far the registry trusts it.
+    #[serde(default, deserialize_with = "lenient_tier")]
+    pub security_tier: Tier,
+    /// What the registry's scan found.
+    #[serde(default)]
+    pub audit: Option<Audit>,
+    /// Its archive.
+    #[serde(default)]
+    pub artifact: Option<Artifact>,
+    /// The highest version now.
+    #[serde(default)]
+    pub latest_version: Option<String>,
+}
+
+/// What a publisher sends: parts of a form, of which only the archive must be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Publish {
+    /// The archive.
+    pub artifact: Vec<u8>,
+    /// What it is called.
+    pub filename: String,
+    /// The namespace, if the name does not stand alone.
+    pub namespace: Option<String>,
+    /// Its SKILL.md, which must be that of the archive.
+    pub skill: Option<String>,
+    /// What changed.
+    pub changelog: Option<String>,
+    /// The report of a scan, as JSON.
+    pub audit: Option<String>,
+}
+
+/// Withdraws a version, or gives it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Yank {
+    /// Whether it is withdrawn.
+    pub yanked: bool,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Tells people to use something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deprecate {
+    /// What they are told; nothing takes it back.
+    pub message: Option<String>,
+}
+
+/// Who asks, as the registry sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhoAmI {
+    /// The address of the account.
+    #[serde(default)]
+    pub email: Option<String>,
+    /// `user` or `admin`.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// What the token is good for: `read`, `publish`, `yank`, `owner`.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
+    pub scopes: Vec<String>,
+    /// The namespaces in which this account may publish.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
+    pub namespaces: Vec<String>,
+}
+
+/// A token, without its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenInfo {
+    /// By which it is removed.
+    pub id: Value,
+    /// What its owner calls it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it is good for.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
+    pub scopes: Vec<String>,
+    /// The only namespace in which it is good.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// When it ends.
+    #[serde(default)]
+    pub expires_at: Option<String>,
+}
+
+/// An address and a password, for which a token is given.
+#[derive(Serialize)]
+pub(super) struct Credentials<'a> {
+    pub(super) email: &'a str,
+    pub(super) password: &'a str,
+}
+
+/// The token that was given.
+#[derive(Deserialize)]
+pub(super) struct LoggedIn {
+    pub(super) token: String,
+}
+
+/// What a registry says when it refuses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// What is wrong.
+    pub error: ErrorDetail,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// A word for programs.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registries_may_say_more_than_today() {
+        let config: Config = serde_json::from_str(
+            r#"{"version":1,"base":"https://x.example/registry","closure":true,"later":[1]}"#,
+        )
+        .unwrap();
+        assert_eq!((config.artifacts.as_str(), config.closure), (Config::ARTIFACTS, true));
+        let detail: PackageDetail = serde_json::from_str(
+            r#"{"name":"acme/pdf","security_tier":"golden","stars":5,"readme":"x",
+               "versions":[{"version":"1.0.0-rc.1","yanked":true,"later":{}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(detail.summary.name.to_string(), "acme/pdf");
+        assert_eq!(detail.summary.security_tier, Tier::Experimental, "the least that is known");
+        assert!(detail.versions[0].yanked);
+        let again = serde_json::to_value(&detail).unwrap();
+        assert_eq!(again["name"], "acme/pdf", "what a list says is not nested");
+    }
+
+    #[test]
+    fn lists_have_bounds() {
+        let page = |count: usize| {
+            let items = vec![r#"{"name":"a"}"#; count].join(",");
+            serde_json::from_str::<Page>(&format!(r#"{{"items":[{items}]}}"#))
+        };
+        assert_eq!(page(MAX_PAGE).unwrap().items.len(), MAX_PAGE);
+        assert!(page(MAX_PAGE + 1).unwrap_err().to_string().contains("more than"));
+        assert!(serde_json::from_str::<Page>(r#"{"items":[{"name":"../a"}]}"#).is_err());
+    }
+}

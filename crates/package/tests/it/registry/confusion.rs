@@ -1,0 +1,138 @@
+//! Nobody gets a skill of somebody else because it has the same name.
+
+use savoir_package::{
+    registry::{Asked, Entry, Wish, gather},
+    resolve::Update,
+};
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
+
+use super::{asked, gathered, installed, registries, site::Site};
+use crate::shelf::bench::{Bench, gaia, skill};
+
+fn owner(site: &Site, namespaces: &[&str]) -> Entry {
+    let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+    Entry { name: Some("house".into()), namespaces, ..site.entry() }
+}
+
+fn fallback(site: &Site) -> Entry {
+    Entry { fallback: true, ..site.entry() }
+}
+
+#[tokio::test]
+async fn a_namespace_belongs_to_one_registry() {
+    let (bench, public, house) = (Bench::new(), Site::start().await, Site::start().await);
+    public.publish("acme/notes", &skill("notes", "9.9.9", "Evil."));
+    public.publish("acme/other", &skill("other", "1.0.0", "Evil."));
+    house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    let all = registries(&bench, vec![public.entry(), owner(&house, &["acme"])]);
+    assert_eq!(installed(&bench, &all, &["acme/notes"]).await, ["notes 1.0.0"]);
+    let error = gathered(&bench, &all, &["acme/other"], Update::Nothing).await.unwrap_err();
+    assert_eq!(
+        error.code(),
+        "unknown_skill",
+        "the house does not have it, and nobody else is asked"
+    );
+    assert!(public.seen().iter().all(|path| !path.contains("acme")), "nor told what is looked for");
+    let state = bench.shelf().state().unwrap();
+    let other = Asked { registry: Some(public.address().to_owned()), ..asked("acme/notes") };
+    let error = gather(&all, &Wish { asked: vec![other], ..Wish::new(&state) }).await.unwrap_err();
+    assert_eq!(error.code(), "wrong_registry", "{error}");
+}
+
+#[tokio::test]
+async fn what_a_public_skill_needs_is_looked_up_where_it_belongs() {
+    let (bench, public, house) = (Bench::new(), Site::start().await, Site::start().await);
+    let trusted = |name: &str, version: &str, needs: &[&str]| {
+        bench.signed(name, version, &gaia(name, version, &[], needs))
+    };
+    public.publish("top", &trusted("top", "1.0.0", &["acme/base"]));
+    public.publish("acme/base", &trusted("base", "9.9.9", &[]));
+    house.publish("acme/base", &trusted("base", "1.0.0", &["util"]));
+    public.publish("util", &trusted("util", "1.0.0", &[]));
+    house.publish("util", &trusted("util", "9.9.9", &[]));
+    let all = registries(&bench, vec![public.entry(), owner(&house, &["acme"])]);
+    let now = installed(&bench, &all, &["top"]).await;
+    assert_eq!(now, ["base 1.0.0", "top 1.0.0", "util 1.0.0"]);
+}
+
+#[tokio::test]
+async fn a_name_in_two_registries_is_that_of_the_first() {
+    let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
+    first.publish("notes", &skill("notes", "1.0.0", "First."));
+    second.publish("notes", &skill("notes", "9.9.9", "Second."));
+    second.publish("only", &skill("only", "1.0.0", "Second."));
+    let strict = registries(&bench, vec![first.entry(), second.entry()]);
+    let error = gathered(&bench, &strict, &["only"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill");
+    assert_eq!(second.seen(), Vec::<String>::new());
+    let all = registries(&bench, vec![first.entry(), fallback(&second)]);
+    assert_eq!(installed(&bench, &all, &["notes", "only"]).await, ["notes 1.0.0", "only 1.0.0"]);
+    let lock = bench.read("savoir.lock");
+    assert!(lock.contains(&format!("registry+{}", second.address())), "{lock}");
+    // Even a range that only the second one could meet does not lead there.
+    let error = gathered(&bench, &all, &["notes@^9"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "version_conflict");
+}
+
+#[tokio::test]
+async fn a_registry_that_fails_is_no_reason_to_ask_another() {
+    let (bench, second) = (Bench::new(), Site::start().await);
+    second.publish("notes", &skill("notes", "9.9.9", "Second."));
+    for (status, code) in [(503, "http_status"), (403, "http_status")] {
+        let first = MockServer::start().await;
+        Mock::given(any()).respond_with(ResponseTemplate::new(status)).mount(&first).await;
+        let all = registries(&bench, vec![Entry::at(&first.uri()), fallback(&second)]);
+        let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+    }
+    // A page that says `not found` to everything is no registry.
+    let wrong = MockServer::start().await;
+    let all = registries(&bench, vec![Entry::at(&wrong.uri()), fallback(&second)]);
+    let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "not_a_registry");
+    assert_eq!(second.seen(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_skill_may_name_its_registry() {
+    let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
+    first.publish("notes", &skill("notes", "1.0.0", "First."));
+    second.publish("notes", &skill("notes", "2.0.0", "Second."));
+    let house = Entry { name: Some("house".into()), ..second.entry() };
+    let all = registries(&bench, vec![first.entry(), house]);
+    let state = bench.shelf().state().unwrap();
+    for registry in ["house", second.address()] {
+        let from = Asked { registry: Some(registry.to_owned()), ..asked("notes") };
+        let wish = Wish { asked: vec![from], ..Wish::new(&state) };
+        let found = gather(&all, &wish).await.unwrap();
+        assert_eq!(found.resolution.chosen["notes"].version.to_string(), "2.0.0");
+    }
+    assert_eq!(installed(&bench, &all, &["notes"]).await, ["notes 1.0.0"]);
+    // Whoever changes the registry in `savoir.toml` gets the skill from there.
+    let toml = format!("[registries.house]\nurl = \"{}\"\n", second.address());
+    bench.write(
+        "savoir.toml",
+        &format!("{toml}[skills]\nnotes = {{ version = \"*\", registry = \"house\" }}\n"),
+    );
+    assert_eq!(bench.shelf().state().unwrap().stale().len(), 1);
+    assert_eq!(installed(&bench, &all, &[]).await, ["notes 2.0.0"]);
+    let unknown = Asked { registry: Some("hause".into()), ..asked("notes") };
+    let error =
+        gather(&all, &Wish { asked: vec![unknown], ..Wish::new(&state) }).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_registry");
+}
+
+#[tokio::test]
+async fn without_a_registry() {
+    let bench = Bench::new();
+    let none = registries(&bench, Vec::new());
+    let error = gathered(&bench, &none, &["notes"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "no_registry");
+    assert!(error.to_string().contains("[registries]"), "{error}");
+    assert!(gathered(&bench, &none, &[], Update::All).await.unwrap().arrivals.is_empty());
+    // What is installed stays, whatever became of its registry.
+    let site = Site::start().await;
+    site.publish("notes", &skill("notes", "1.0.0", "Text."));
+    installed(&bench, &registries(&bench, vec![site.entry()]), &["notes"]).await;
+    assert!(gathered(&bench, &none, &[], Update::All).await.unwrap().arrivals.is_empty());
+}

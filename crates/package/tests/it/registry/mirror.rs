@@ -1,0 +1,147 @@
+//! Copies of registries.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use savoir_package::{
+    registry::mirror::{What, mirror},
+    resolve::Update,
+};
+use tempfile::TempDir;
+
+use super::{client, gathered, installed, name, registries, site::Site, versions};
+use crate::shelf::bench::{Bench, gaia, skill};
+
+/// A registry with three skills, of which one needs another.
+async fn origin(bench: &Bench) -> Site {
+    let site = Site::start().await;
+    for version in ["1.0.0", "1.1.0"] {
+        let base = bench.signed("base", version, &gaia("base", version, &[], &[]));
+        site.publish("acme/base", &base);
+    }
+    let top = bench.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["acme/base"]));
+    site.publish("top", &top);
+    site.publish("alone", &skill("alone", "1.0.0", "Text."));
+    site.list(&["acme/base", "alone", "top"]);
+    site
+}
+
+#[tokio::test]
+async fn a_copy_is_a_registry() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    // What nobody here understands is in the copy, too.
+    let path = site.path("index/v1/al/alone");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen('{', "{\"later\":[1],", 1)).unwrap();
+    let client = client(&bench.data(), site.address());
+    let copied = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    assert_eq!((copied.skills, copied.versions, copied.fetched), (3, 4, 4));
+    assert!(copied.failed.is_empty() && copied.bytes > 0);
+    let index = folder.path().join("index/v1/al/alone");
+    assert!(fs::read_to_string(&index).unwrap().contains("\"later\":[1]"));
+    assert_eq!(fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o644);
+    let copy = Site::of(folder.path()).await;
+    let all = registries(&bench, vec![copy.entry()]);
+    assert_eq!(installed(&bench, &all, &["top", "alone"]).await.len(), 3);
+    assert_eq!(versions(&bench), ["alone 1.0.0", "base 1.1.0", "top 1.0.0"]);
+    // A copy of the copy is the same, for those who know what they want.
+    let second = TempDir::new().unwrap();
+    let client = super::client(&bench.data(), copy.address());
+    let what = What::Skills(vec![name("top")]);
+    let copied = mirror(&client, second.path(), &what).await.unwrap();
+    assert_eq!((copied.skills, copied.versions), (2, 3), "with what it needs");
+    let same = "index/v1/ba/acme/base";
+    assert_eq!(
+        fs::read(folder.path().join(same)).unwrap(),
+        fs::read(second.path().join(same)).unwrap()
+    );
+    let everything = mirror(&client, second.path(), &What::Everything).await.unwrap_err();
+    assert_eq!(everything.code(), "files_only");
+    let unknown = mirror(&client, second.path(), &What::Skills(vec![name("zebra")])).await;
+    assert_eq!(unknown.unwrap_err().code(), "unknown_skill");
+}
+
+#[tokio::test]
+async fn a_copy_goes_on_where_it_was() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    // Somebody's disk or power failed.
+    let archives: Vec<_> = fs::read_dir(folder.path().join("artifacts"))
+        .unwrap()
+        .map(|entry| fs::read_dir(entry.unwrap().path()).unwrap().next().unwrap().unwrap().path())
+        .collect();
+    fs::write(&archives[0], "half").unwrap();
+    fs::remove_file(&archives[1]).unwrap();
+    fs::create_dir(folder.path().join(".savoir-partial")).unwrap();
+    fs::write(folder.path().join(".savoir-partial/x"), "half").unwrap();
+    site.edit("acme/base", |line| line.yanked = line.version.minor == 1);
+    site.seen();
+    let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    assert_eq!((again.skills, again.versions, again.fetched), (3, 4, 2));
+    let seen = site.seen();
+    assert_eq!(seen.iter().filter(|path| path.starts_with("artifacts/")).count(), 2, "{seen:?}");
+    assert!(!folder.path().join(".savoir-partial").exists());
+    let index = fs::read_to_string(folder.path().join("index/v1/ba/acme/base")).unwrap();
+    assert!(index.contains("\"yanked\":true"), "what changed is copied again");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_left_out() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let line = site.publish("alone", &skill("alone", "2.0.0", "Text."));
+    let path = format!("artifacts/{}/{}", line.sha256, line.filename);
+    site.write(&path, b"changed");
+    site.write("index/v1/br/broken", b"<html>");
+    site.list(&["acme/base", "alone", "broken", "removed", "top"]);
+    let client = client(&bench.data(), site.address());
+    let copied = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let mut failed: Vec<_> = copied
+        .failed
+        .iter()
+        .map(|failed| {
+            let version = failed.version.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{} {version} {}", failed.name, failed.error.code())
+        })
+        .collect();
+    failed.sort();
+    assert_eq!(failed, ["alone 2.0.0 digest_mismatch", "broken  answer_malformed"]);
+    assert!(!folder.path().join(&path).exists());
+    let copy = Site::of(folder.path()).await;
+    let all = registries(&bench, vec![copy.entry()]);
+    let found = gathered(&bench, &all, &["alone"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
+}
+
+#[tokio::test]
+async fn a_name_and_a_namespace_may_clash() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    site.publish("acme/acorn", &skill("acorn", "1.0.0", "Text."));
+    let what = What::Skills(vec![name("acme/acorn")]);
+    let client = client(&bench.data(), site.address());
+    mirror(&client, folder.path(), &what).await.unwrap();
+    fs::remove_file(site.path("index/v1/ac/acme/acorn")).unwrap();
+    fs::remove_dir(site.path("index/v1/ac/acme")).unwrap();
+    site.publish("acme", &skill("acme", "1.0.0", "Text."));
+    let copied = mirror(&client, folder.path(), &What::Skills(vec![name("acme")])).await.unwrap();
+    assert_eq!(copied.failed[0].error.code(), "path_clash");
+}
+
+#[tokio::test]
+async fn one_at_a_time() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    let busy = fs::File::create(folder.path().join(".savoir-mirror")).unwrap();
+    busy.lock().unwrap();
+    let error = mirror(&client, folder.path(), &What::Everything).await.unwrap_err();
+    assert_eq!(error.code(), "busy");
+    drop(busy);
+    assert!(mirror(&client, folder.path(), &What::Everything).await.is_ok());
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert_eq!(mirror(&client, &file, &What::Everything).await.unwrap_err().code(), "io");
+}
