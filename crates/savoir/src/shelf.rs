@@ -8,6 +8,7 @@ mod diff;
 mod error;
 mod newest;
 mod progress;
+mod registry;
 mod report;
 
 use std::{
@@ -33,6 +34,8 @@ pub(crate) use self::{
     choose::{Choice, Stall, list},
     consent::{Consent, json as arrived},
     diff::{diff, summary},
+    newest::lacks_needs,
+    registry::Ask,
     report::Report,
 };
 use crate::{ask, config, error::CommandError, installed, output, runtime, trust::Keyring};

@@ -4,6 +4,8 @@ use std::{env, process::ExitCode};
 
 use savoir_package::{
     manifest::Wanted,
+    registry::Asked,
+    resolve::Update,
     shelf::{self, Install, Plan, Ready, Why},
     source::{Offer, Place, Source},
 };
@@ -13,8 +15,8 @@ use super::sync;
 use crate::{
     error::CommandError,
     shelf::{
-        Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived, duplicate,
-        list, told,
+        Ask, Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived,
+        duplicate, lacks_needs, list, told,
     },
 };
 
@@ -27,6 +29,7 @@ Sources:
   gitlab:owner/repo, git@host:owner/repo    a repository elsewhere
   https://host/pdf.zip                      an archive on the web
   https://docs.example.com                  a site that lists its skills
+  pdf, pdf@^1.2, acme/pdf@1.2.0             a skill of a registry
 
 Examples:
   savoir install ./my-skill --allow-experimental
@@ -43,6 +46,8 @@ pub(crate) struct Args {
     sources: Vec<String>,
     #[command(flatten)]
     choice: Choice,
+    #[command(flatten)]
+    ask: Ask,
     /// Only list the skills of the sources
     #[arg(long, conflicts_with_all = ["all", "skill", "dry_run"])]
     list: bool,
@@ -69,15 +74,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
     if args.sources.is_empty() {
-        return sync::sync(&door, &args.agents, &args.consent, args.manner, args.frozen);
+        let wish = sync::Wish { agents: &args.agents, consent: &args.consent, ask: &args.ask };
+        return sync::sync(&door, &wish, args.manner, args.frozen);
     }
-    let stalls = stalls(&door, &args.sources)?;
+    let (asked, sources) = parsed(args)?;
+    let stalls = stalls(&door, sources)?;
     if args.list {
         list(&stalls, door.shelf.root(), args.manner.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen = args.choice.of(&stalls)?;
+    let chosen = if stalls.is_empty() { Vec::new() } else { args.choice.of(&stalls)? };
     let ready = ready(&door, chosen, &stalls)?;
+    let ready = published(&door, ready, asked, &args.ask)?;
     args.consent.to(&ready, &door.shelf.state()?.lock)?;
     let how = how(args, &door)?;
     door.refuse_own_folders(&ready, &how.agents)?;
@@ -93,22 +101,53 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the sources have.
-fn stalls(door: &Door, sources: &[String]) -> Result<Vec<Stall>, CommandError> {
+/// A source, and how it was typed.
+type Typed = (String, Source);
+
+/// What is asked for by name, and the other sources.
+fn parsed(args: &Args) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
-    let parsed = sources.iter().map(|text| Source::parse(text, &here).map(|source| (text, source)));
-    let parsed: Vec<(&String, Source)> = parsed.collect::<Result<_, _>>()?;
-    let mut stalls = Vec::with_capacity(parsed.len());
-    for (typed, source) in parsed {
+    let (mut asked, mut sources) = (Vec::new(), Vec::new());
+    for text in &args.sources {
+        let source = Source::parse(text, &here)?;
+        match args.ask.named(&source)? {
+            Some(named) => asked.push(named),
+            None => sources.push((text.clone(), source)),
+        }
+    }
+    Ok((asked, sources))
+}
+
+/// What the sources have.
+fn stalls(door: &Door, sources: Vec<Typed>) -> Result<Vec<Stall>, CommandError> {
+    let mut stalls = Vec::with_capacity(sources.len());
+    for (typed, source) in sources {
         door.doing(&format!("looking at {typed}"));
         let offers = door.wait(door.fetcher.offers(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        stalls.push(Stall { typed: typed.clone(), offers, pinned });
+        stalls.push(Stall { typed, offers, pinned });
     }
     door.done();
     Ok(stalls)
+}
+
+/// Adds what registries have: what is asked for by name, and what skills need that is nowhere else.
+fn published(
+    door: &Door,
+    mut ready: Vec<Ready>,
+    asked: Vec<Asked>,
+    ask: &Ask,
+) -> Result<Vec<Ready>, CommandError> {
+    let state = door.shelf.state()?;
+    let needed =
+        lacks_needs(&ready, &state) && door.registries(&state, ask)?.clients().next().is_some();
+    if !asked.is_empty() || needed {
+        let more = door.gather(&state, &ready, asked, Update::Nothing, ask)?;
+        ready.extend(more);
+    }
+    Ok(ready)
 }
 
 /// Fetches and checks what was chosen, and what that needs of the same sources.

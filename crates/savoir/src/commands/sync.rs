@@ -6,7 +6,7 @@ use savoir_package::{
     ShelfError,
     lock::{Lock, LockedSkill, LockedSource},
     resolve::IndexError,
-    shelf::{Arrival, Change, Edits, Install, Plan, Ready, Stale, Why},
+    shelf::{Arrival, Change, Edits, Install, Plan, Ready, Stale, State, Why},
     source::Place,
 };
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::CommandError,
     output,
-    shelf::{Consent, Door, ForAgents, Manner, Report, Whose, told},
+    shelf::{Ask, Consent, Door, ForAgents, Manner, Report, Whose, told},
 };
 
 /// Make every agent's folder what savoir.lock says
@@ -33,6 +33,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     agents: ForAgents,
     #[command(flatten)]
+    ask: Ask,
+    #[command(flatten)]
     consent: Consent,
     /// Fail if savoir.lock does not say what savoir.toml asks for
     #[arg(long)]
@@ -44,12 +46,25 @@ pub(crate) struct Args {
     manner: Manner,
 }
 
+/// Who gets what from where, and what was agreed to.
+pub(super) struct Wish<'a> {
+    pub(super) agents: &'a ForAgents,
+    pub(super) consent: &'a Consent,
+    pub(super) ask: &'a Ask,
+}
+
+impl Args {
+    fn wish(&self) -> Wish<'_> {
+        Wish { agents: &self.agents, consent: &self.consent, ask: &self.ask }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let open = || {
         if args.check {
             return check(args);
         }
-        sync(&args.whose.open()?, &args.agents, &args.consent, args.manner, args.frozen)
+        sync(&args.whose.open()?, &args.wish(), args.manner, args.frozen)
     };
     told(args.manner.json, open)
 }
@@ -57,8 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 /// Brings the lock in line with `savoir.toml`, and the disk in line with the lock.
 pub(super) fn sync(
     door: &Door,
-    agents: &ForAgents,
-    consent: &Consent,
+    wish: &Wish<'_>,
     manner: Manner,
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
@@ -70,13 +84,13 @@ pub(super) fn sync(
     let edits = manner.edits();
     let mut told = Vec::new();
     if !missing.is_empty() {
-        let ready = door.missing(&missing, &state)?;
-        consent.to(&ready, &state.lock)?;
-        let agents = door.agents(agents, &state.manifest)?;
+        let ready = door.missing(&missing, &state, wish.ask)?;
+        wish.consent.to(&ready, &state.lock)?;
+        let agents = door.agents(wish.agents, &state.manifest)?;
         let install = Install { agents, edits, ..Install::default() };
         let plan = || -> Result<Plan, CommandError> {
             let mut plan = door.shelf.install(&ready, &install)?;
-            consent.accept(&mut plan)?;
+            wish.consent.accept(&mut plan)?;
             Ok(plan)
         };
         let (plan, done) = door.carry_out(plan, |_| Ok(!manner.dry_run))?;
@@ -86,7 +100,7 @@ pub(super) fn sync(
         }
         told.push(plan);
     }
-    let (plan, done) = door.carry_out(|| plan(door, consent, edits), |_| Ok(!manner.dry_run))?;
+    let (plan, done) = door.carry_out(|| plan(door, wish, edits), |_| Ok(!manner.dry_run))?;
     told.push(plan);
     let plans: Vec<&Plan> = told.iter().collect();
     Report { json: manner.json, done }.print(door, &plans, Map::new())?;
@@ -95,7 +109,7 @@ pub(super) fn sync(
 
 /// What is not kept on this machine is fetched, and treated as if it were installed for the first time:
 /// whoever made the lock may be somebody else.
-fn plan(door: &Door, consent: &Consent, edits: Edits) -> Result<Plan, CommandError> {
+fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError> {
     let state = door.shelf.state()?;
     let store = door.shelf.store();
     let mut fetched = BTreeMap::new();
@@ -107,13 +121,13 @@ fn plan(door: &Door, consent: &Consent, edits: Edits) -> Result<Plan, CommandErr
             continue;
         }
         door.doing(&format!("fetching {name}"));
-        let arrived = fetch(door, name, locked)?;
+        let arrived = fetch(door, &state, name, locked, wish.ask)?;
         fetched.insert(name.clone(), arrived.tree.clone());
         ready.push(arrived);
     }
     door.done();
     if !ready.is_empty() {
-        consent.to(&ready, &Lock::default())?;
+        wish.consent.to(&ready, &Lock::default())?;
     }
     let mut again = |name: &str, _: &LockedSkill| {
         fetched.remove(name).ok_or_else(|| IndexError::from("it changed meanwhile; try again"))
@@ -121,10 +135,20 @@ fn plan(door: &Door, consent: &Consent, edits: Edits) -> Result<Plan, CommandErr
     Ok(door.shelf.sync(edits, &mut again)?)
 }
 
-fn fetch(door: &Door, name: &str, locked: &LockedSkill) -> Result<Ready, CommandError> {
+fn fetch(
+    door: &Door,
+    state: &State,
+    name: &str,
+    locked: &LockedSkill,
+    ask: &Ask,
+) -> Result<Ready, CommandError> {
     let source = locked.source.clone();
-    let place = Place::parse(&source.to_string(), door.shelf.root())?;
-    let tree = door.wait(door.fetcher.fetch_locked(&place))?;
+    let tree = if matches!(source, LockedSource::Registry(_)) {
+        door.fetch_published(state, name, locked, ask)?
+    } else {
+        let place = Place::parse(&source.to_string(), door.shelf.root())?;
+        door.wait(door.fetcher.fetch_locked(&place))?
+    };
     let found = tree.integrity();
     if found != locked.integrity {
         let (name, locked) = (name.to_owned(), locked.integrity.clone());
@@ -145,7 +169,7 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.look()?;
     let stale = door.shelf.state()?.stale();
-    let plan = plan(&door, &args.consent, args.manner.edits())?;
+    let plan = plan(&door, &args.wish(), args.manner.edits())?;
     door.done();
     let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
     let differs = !stale.is_empty() || !plan.is_empty() || left;

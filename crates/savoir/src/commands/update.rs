@@ -13,7 +13,7 @@ use crate::{
     ask,
     error::CommandError,
     output,
-    shelf::{Consent, Door, Manner, Report, Whose, arrived, diff, summary, told},
+    shelf::{Ask, Consent, Door, Manner, Report, Whose, arrived, diff, summary, told},
 };
 
 /// Get newer versions of skills; what changes is shown first
@@ -35,6 +35,8 @@ pub(crate) struct Args {
     /// All skills that savoir.toml names
     #[arg(long, conflicts_with = "names")]
     all: bool,
+    #[command(flatten)]
+    ask: Ask,
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
@@ -58,7 +60,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let every: Vec<String> = state.lock.skills.keys().cloned().collect();
     let names = if args.all { &every } else { &args.names };
-    let ready = door.newer(names, &state, &args.consent)?;
+    let ready = door.newer(names, &state, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
         args.consent.to(&ready, &state.lock)?;
     }

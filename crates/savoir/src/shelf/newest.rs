@@ -1,9 +1,12 @@
 //! What `savoir.toml` asks for, as it can be had now.
 
+use std::collections::BTreeSet;
+
 use savoir_package::{
     ShelfError,
-    lock::LockedSkill,
+    lock::{LockedSkill, LockedSource},
     manifest::Wanted,
+    resolve::Update,
     shelf::{
         Ready, Stale, State, Why,
         updates::{self, NewestError},
@@ -12,7 +15,7 @@ use savoir_package::{
     source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
 };
 
-use super::{Consent, Door};
+use super::{Ask, Consent, Door};
 use crate::error::CommandError;
 
 impl Door {
@@ -21,15 +24,26 @@ impl Door {
         &self,
         differences: &[Stale],
         state: &State,
+        ask: &Ask,
     ) -> Result<Vec<Ready>, CommandError> {
         let mut asked = Vec::new();
+        let mut published = false;
         for one in differences {
+            published |= matches!(one, Stale::Range { .. } | Stale::Need { .. });
             if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
+                if matches!(wanted, Wanted::Version { .. }) {
+                    published = true;
+                    continue;
+                }
                 let offer = self.newest(name, wanted)?;
                 asked.push((name.clone(), offer, Why::Asked(wanted.clone())));
             }
         }
-        self.named(asked, state)
+        let mut ready = self.named(asked, state)?;
+        if published && self.registries(state, ask)?.clients().next().is_some() {
+            ready.extend(self.gather(state, &ready, Vec::new(), Update::Nothing, ask)?);
+        }
+        Ok(ready)
     }
 
     /// Fetches newer ones of locked skills: those that `savoir.toml` names, and those that others
@@ -39,10 +53,15 @@ impl Door {
         names: &[String],
         state: &State,
         consent: &Consent,
+        ask: &Ask,
     ) -> Result<Vec<Ready>, CommandError> {
-        let mut asked = Vec::new();
+        let (mut asked, mut published) = (Vec::new(), BTreeSet::new());
         for name in names {
             let locked = state.lock.skills.get(name);
+            if locked.is_some_and(|locked| matches!(locked.source, LockedSource::Registry(_))) {
+                published.insert(name.clone());
+                continue;
+            }
             let wanted = match (state.manifest.skills.get(name), locked) {
                 (Some(wanted), _) => wanted.clone(),
                 (None, Some(locked)) => self.as_locked(locked)?,
@@ -58,6 +77,10 @@ impl Door {
             asked.push((name.clone(), offer, Why::Newer));
         }
         let mut ready = self.named(asked, state)?;
+        if !published.is_empty() {
+            let update = Update::Skills(published);
+            ready.extend(self.gather(state, &ready, Vec::new(), update, ask)?);
+        }
         ready.retain(|ready| {
             let locked = state.lock.skills.get(&ready.card.name);
             locked.is_none_or(|locked| locked.integrity != ready.tree.integrity())
@@ -138,7 +161,8 @@ impl Door {
     }
 }
 
-fn lacks_needs(ready: &[Ready], state: &State) -> bool {
+/// Whether skills need something that is neither here nor installed.
+pub(crate) fn lacks_needs(ready: &[Ready], state: &State) -> bool {
     let known = |name: &str| {
         state.lock.skills.contains_key(name) || ready.iter().any(|one| one.card.name == name)
     };

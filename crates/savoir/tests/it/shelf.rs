@@ -3,6 +3,7 @@
 mod asked;
 mod bad;
 mod git;
+mod registry;
 
 use std::fs;
 

@@ -40,7 +40,7 @@ fn sources_that_give_nothing() {
     fails(&machine, &["install", "https://127.0.0.1:1/pdf.zip"], 1, &["127.0.0.1"]);
     fs::create_dir_all(machine.sandbox.path("elsewhere/empty")).expect("a folder");
     fails(&machine, &["install", "../elsewhere/empty"], 1, &["no SKILL.md"]);
-    fails(&machine, &["install", "pdf@^1.0"], 1, &["registry"]);
+    fails(&machine, &["install", "pdf@^1.0"], 1, &["--registry"]);
     fails(&machine, &["install", "../elsewhere/pdf", "--agent", "claude-cod"], 2, &["claude-code"]);
     machine.sandbox.write("elsewhere/broken/SKILL.md", "---\nname: [\n---\n");
     fails(

@@ -1,0 +1,154 @@
+//! Skills that are asked for by name.
+
+use std::{fs, io};
+
+use savoir_package::{
+    lock::LockedSkill,
+    manifest,
+    registry::{
+        Asked, Entry, GatherError, Name, Network, Note, Registries, RegistryError, Settings, Wish,
+        gather,
+    },
+    resolve::Update,
+    shelf::{Ready, State},
+    source::Source,
+};
+
+use super::{Door, progress};
+use crate::{config, error::CommandError, output};
+
+/// Which registries are asked.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Ask {
+    /// The registry for skills that are named [default: those of savoir.toml, then of your settings]
+    #[arg(long, value_name = "URL")]
+    registry: Option<String>,
+    /// Ask no registry: what is cached will do
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Ask {
+    /// What is asked for, if a source is the name of a published skill.
+    pub(crate) fn named(&self, source: &Source) -> Result<Option<Asked>, CommandError> {
+        let Source::Registry { namespace, name, range } = source else { return Ok(None) };
+        let full = match namespace {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.clone(),
+        };
+        let name =
+            Name::parse(&full).map_err(|error| CommandError::from(RegistryError::from(error)))?;
+        Ok(Some(Asked { name, range: range.clone(), registry: self.registry.clone() }))
+    }
+}
+
+impl Door {
+    /// The registries in the order in which they are asked.
+    pub(crate) fn registries(&self, state: &State, ask: &Ask) -> Result<Registries, CommandError> {
+        let mut settings = Settings::new(self.cache.join("registry"));
+        settings.watcher = Some(progress::watcher(&self.progress));
+        if ask.offline {
+            settings.network = Network::Offline;
+        }
+        let mut entries: Vec<Entry> = ask.registry.iter().map(|url| Entry::at(url)).collect();
+        entries.extend(state.manifest.registries.iter().map(Entry::from));
+        entries.extend(of_user()?.iter().map(Entry::from));
+        Ok(Registries::new(settings, entries)?)
+    }
+
+    /// Chooses versions of what is asked for and of what it needs, fetches and checks them.
+    pub(crate) fn gather(
+        &self,
+        state: &State,
+        arrived: &[Ready],
+        asked: Vec<Asked>,
+        update: Update,
+        ask: &Ask,
+    ) -> Result<Vec<Ready>, CommandError> {
+        self.doing("asking the registry");
+        let registries = self.registries(state, ask)?;
+        let wish = Wish { state, arrived, asked, update };
+        let gathered = self.wait(gather(&registries, &wish))?;
+        self.done();
+        for note in &gathered.notes {
+            output::note(&told(note));
+        }
+        let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
+        Ok(checked.collect::<Result<_, _>>()?)
+    }
+
+    /// Fetches a locked skill again from its registry.
+    pub(crate) fn fetch_published(
+        &self,
+        state: &State,
+        name: &str,
+        locked: &LockedSkill,
+        ask: &Ask,
+    ) -> Result<savoir_package::Tree, CommandError> {
+        let registries = self.registries(state, ask)?;
+        Ok(self.wait(registries.fetch_locked(name, locked))?)
+    }
+}
+
+fn told(note: &Note) -> String {
+    match note {
+        Note::Deprecated { name, version, message } => {
+            format!("`{name}` {version} is deprecated: {message}")
+        }
+        Note::Withdrawn { name, version } => {
+            format!("`{name}` {version} was withdrawn, and stays because it is installed")
+        }
+    }
+}
+
+/// The registries of the person's own settings.
+fn of_user() -> Result<Vec<manifest::Registry>, CommandError> {
+    let Some(path) = config::user_folder().map(|folder| folder.join("config.toml")) else {
+        return Ok(Vec::new());
+    };
+    let wrong =
+        |error: &dyn std::fmt::Display| CommandError::input(format!("{}: {error}", path.display()));
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let file = path.display().to_string();
+            manifest::registries(&file, &text).map_err(CommandError::input)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+impl From<RegistryError> for CommandError {
+    fn from(error: RegistryError) -> Self {
+        let failed = match error.code() {
+            "digest_mismatch" | "content_mismatch" | "version_changed" | "wrong_registry" => {
+                Self::refused(&error)
+            }
+            "invalid_registry" | "invalid_token" | "unknown_registry" | "namespace_conflict" => {
+                Self::input(&error)
+            }
+            _ => Self::findings(&error),
+        };
+        let failed = failed.named(error.code().to_owned());
+        match error {
+            RegistryError::None(_) => {
+                failed.hint("name one with --registry URL, or in [registries] of savoir.toml")
+            }
+            _ => failed,
+        }
+    }
+}
+
+impl From<GatherError> for CommandError {
+    fn from(error: GatherError) -> Self {
+        let hints = error.hints();
+        match error {
+            GatherError::Registry(error) => Self::from(error),
+            GatherError::Resolve(error) => Self::from(savoir_package::ShelfError::Resolve(error)),
+            GatherError::SameFolder { .. } => {
+                let code = error.code().to_owned();
+                hints.iter().fold(Self::findings(&error).named(code), Self::hint)
+            }
+        }
+    }
+}

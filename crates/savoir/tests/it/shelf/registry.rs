@@ -1,0 +1,142 @@
+//! Skills that are asked for by name, from a registry of files.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    thread,
+};
+
+use savoir_package::{
+    Tree,
+    archive::pack,
+    registry::{
+        Name,
+        wire::{Config, IndexLine},
+    },
+};
+
+use super::{Machine, PDF};
+
+impl Machine {
+    /// Serves a registry of files; gives its address.
+    fn registry(&self) -> String {
+        let config = serde_json::to_vec(&Config::of_files()).expect("JSON");
+        self.sandbox.write("site/index/v1/config.json", config);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let root = self.sandbox.path("site");
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let root = root.clone();
+                thread::spawn(move || answer(stream, &root));
+            }
+        });
+        address
+    }
+
+    /// Publishes the skill in a folder.
+    fn publish(&self, name: &str, folder: &str) {
+        let name = Name::parse(name).expect("a name");
+        let tree = Tree::read(&self.sandbox.path(folder)).expect("a skill");
+        let bytes = pack(name.last(), &tree).expect("an archive");
+        let line = IndexLine::describe(&name, &tree, &bytes).expect("a skill");
+        self.sandbox.write(&format!("site/artifacts/{}/{}", line.sha256, line.filename), bytes);
+        let index = format!("site/index/v1/{}", name.index_path());
+        let known = fs::read_to_string(self.sandbox.path(&index)).unwrap_or_default();
+        let line = serde_json::to_string(&line).expect("JSON");
+        self.sandbox.write(&index, format!("{known}{line}\n"));
+    }
+}
+
+fn answer(mut stream: TcpStream, root: &Path) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let path: PathBuf = head.split(' ').nth(1)?.trim_start_matches('/').into();
+    let (status, body) = match fs::read(root.join(path)) {
+        Ok(body) => ("200 OK", body),
+        Err(_) => ("404 Not Found", Vec::new()),
+    };
+    let size = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(&body).ok()
+}
+
+#[test]
+fn a_name_is_installed_locked_updated_and_fetched_again() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("pdf", "elsewhere/pdf");
+    let install = ["install", "pdf@^1.0", "--registry", &url, "--allow-experimental"];
+    machine.well(&install);
+    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
+    let lock = machine.read("project/savoir.lock");
+    assert!(lock.contains(&format!("source = \"registry+{url}\"")), "{lock}");
+    machine.skill("elsewhere/pdf", "1.1.0", "Read it twice.");
+    machine.publish("pdf", "elsewhere/pdf");
+    machine.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
+    machine.publish("pdf", "elsewhere/pdf");
+    machine.well(&["sync", "--frozen", "--registry", &url]);
+    assert!(machine.read(PDF).contains("Read it."), "the lock holds");
+    let updated = machine.well(&["update", "--all", "--registry", &url]);
+    assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(machine.sandbox.path("home/.local")).expect("it was there");
+    machine.well(&["sync", "--frozen", "--allow-experimental"]);
+    assert!(machine.read(PDF).contains("Read it twice."));
+    machine.well(&["verify"]);
+}
+
+#[test]
+fn registries_of_the_project_are_asked_and_what_is_cached_will_do() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("acme/pdf", "elsewhere/pdf");
+    let manifest = format!(
+        "[skills]\npdf = {{ version = \"^1.0\", namespace = \"acme\" }}\n\n\
+         [registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n"
+    );
+    machine.sandbox.write("project/savoir.toml", manifest);
+    machine.well(&["sync", "--allow-experimental"]);
+    assert!(machine.has(PDF));
+    machine.well(&["undo"]);
+    fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
+    machine.well(&["sync", "--allow-experimental", "--offline"]);
+    assert!(machine.has(PDF));
+}
+
+#[test]
+fn what_a_registry_does_not_have() {
+    let machine = Machine::new();
+    let none = machine.run(&["install", "pdf@^1.0"]);
+    assert!(none.code == 1 && none.stderr.contains("--registry"), "{none}");
+    let url = machine.registry();
+    let unknown = machine.run(&["install", "pdf", "--registry", &url]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("pdf"), "{unknown}");
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("pdf", "elsewhere/pdf");
+    let range = machine.run(&["install", "pdf@^2.0", "--registry", &url]);
+    assert!(range.code == 1 && range.stderr.contains("2.0"), "{range}");
+    let index = machine.read("site/index/v1/pd/pdf");
+    let artifacts = fs::read_dir(machine.sandbox.path("site/artifacts")).expect("a folder");
+    for entry in artifacts.flatten() {
+        for file in fs::read_dir(entry.path()).expect("a folder").flatten() {
+            let mut bytes = fs::read(file.path()).expect("a file");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(file.path(), bytes).expect("a file");
+        }
+    }
+    let forged = machine.run(&["install", "pdf", "--registry", &url, "--allow-experimental"]);
+    assert_eq!(forged.code, 3, "{forged}\n{index}");
+    assert!(!machine.has("project/savoir.lock"));
+}
