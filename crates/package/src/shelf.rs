@@ -54,9 +54,10 @@ use std::path::{Path, PathBuf};
 use crate::{
     Agent, Agents, Card, Store,
     limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
-    lock::{self, Lock, LockedSkill},
+    lock::{self, Lock, LockedSkill, LockedSource},
     manifest::{self, Manifest, Scope},
     place,
+    source::decode,
 };
 
 pub use adopt::{Found, Skip};
@@ -176,6 +177,16 @@ impl Shelf {
             Scope::User => self.agents.user_folder(agent),
         };
         folder.ok_or(ShelfError::NoFolder { agent: agent.title, scope: self.scope })
+    }
+
+    /// Whether a folder is where a skill comes from: then it is its owner's, whoever locked it.
+    pub fn is_source(&self, source: &LockedSource, folder: &Path) -> bool {
+        let path = match source {
+            LockedSource::Adopted { path, .. } => path.clone(),
+            LockedSource::Path(path) => decode(path.split('#').next().unwrap_or_default()),
+            _ => return false,
+        };
+        real(&self.root.join(path)) == real(folder)
     }
 
     /// Where a skill lies for these agents. Agents that share a folder share the skill in it,

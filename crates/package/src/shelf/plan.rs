@@ -114,6 +114,8 @@ pub enum Change {
     },
     /// A folder goes back to what it was.
     Restored(PathBuf),
+    /// A folder stays as it is: the skill comes from there.
+    Own(PathBuf),
     /// A folder was edited and stays as it is.
     Left(PathBuf),
     /// Edits of a file and the new version go together.
@@ -187,6 +189,9 @@ impl fmt::Display for Change {
                 write!(f, "{} is not adopted: {why}", folder.display())
             }
             Self::Restored(folder) => write!(f, "{} goes back to what it was", folder.display()),
+            Self::Own(folder) => {
+                write!(f, "{} stays as it is: the skill comes from there", folder.display())
+            }
             Self::Left(folder) => write!(f, "{} was edited and stays as it is", folder.display()),
             Self::Merged { folder, file } => {
                 write!(f, "{} has your edits and the new ones", folder.join(file).display())

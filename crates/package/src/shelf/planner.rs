@@ -515,8 +515,11 @@ impl<'a> Planner<'a> {
             (Seen::Tree(there), Some(_)) => spot.is_as_filled(there),
             _ => false,
         };
-        if !ours && self.edits == Edits::Keep {
-            self.changes.push(Change::Left(folder.clone()));
+        let source = spot.concern.old.map(|old| &old.source);
+        let own = source.is_some_and(|source| self.shelf.is_source(source, folder));
+        if (own || !ours) && self.edits == Edits::Keep {
+            let folder = folder.clone();
+            self.changes.push(if own { Change::Own(folder) } else { Change::Left(folder) });
             return Ok(());
         }
         self.tell_leftovers(&seen, folder);

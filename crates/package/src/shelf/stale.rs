@@ -13,7 +13,7 @@ use super::{ShelfError, State, index::folder};
 use crate::{
     lock::{Lock, LockedSource},
     manifest::{Registry, Revision, Wanted},
-    source::decode,
+    source::{Digest, decode},
 };
 
 /// Something in which `savoir.lock` and `savoir.toml` do not agree.
@@ -243,6 +243,11 @@ fn comes_from(wanted: &Wanted, source: &LockedSource, registries: &[Registry]) -
                 && is_at(at, other, commit)
                 && path.as_ref().is_none_or(|path| inside.as_ref() == Some(path))
         }
+        (Wanted::Url { integrity: Some(pinned), .. }, LockedSource::Url(other))
+            if digest(other).is_some_and(|found| found.integrity() != *pinned) =>
+        {
+            false
+        }
         (Wanted::Url { url, .. }, LockedSource::Url(other) | LockedSource::WellKnown(other)) => {
             let address =
                 |text: &str| Some(text.split('#').next()?.trim_end_matches('/').to_owned());
@@ -250,6 +255,13 @@ fn comes_from(wanted: &Wanted, source: &LockedSource, registries: &[Registry]) -
         }
         _ => false,
     }
+}
+
+/// What the bytes at a locked address were.
+fn digest(address: &str) -> Option<Digest> {
+    let exact = address.split_once('#')?.1;
+    let end = exact.match_indices(':').nth(1).map_or(exact.len(), |(end, _)| end);
+    exact[..end].parse().ok()
 }
 
 /// An address without what of it is meant.

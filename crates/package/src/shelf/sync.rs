@@ -55,17 +55,8 @@ impl Shelf {
         Ok(plan)
     }
 
-    /// Whether an agent has a locked skill as it was.
-    pub fn has(&self, name: &str, locked: &LockedSkill) -> Result<bool, ShelfError> {
-        Ok(self.installed(name, locked)?.is_some())
-    }
-
     /// The files of a locked skill, if an agent has them as they were.
-    pub(super) fn installed(
-        &self,
-        name: &str,
-        locked: &LockedSkill,
-    ) -> Result<Option<Tree>, ShelfError> {
+    pub fn installed(&self, name: &str, locked: &LockedSkill) -> Result<Option<Tree>, ShelfError> {
         for target in self.targets(name, &locked.agents)? {
             if let Seen::Tree(tree) = Seen::at(&target.folder)?
                 && tree.integrity() == locked.integrity

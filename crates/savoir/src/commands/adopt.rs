@@ -14,7 +14,7 @@ use crate::{
     error::CommandError,
     installed::{Installed, unknown},
     output,
-    shelf::{Door, Manner, Report, Whose, told},
+    shelf::{Consent, Door, Manner, Report, Whose, told},
 };
 
 /// Take skills that others installed under savoir.lock, without moving a byte of them
@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Ask nobody on the network where they came from
     #[arg(long)]
     offline: bool,
+    /// Adopt this skill although the scan blocks it; may be repeated
+    #[arg(long, value_name = "NAME")]
+    allow_blocked: Vec<String>,
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
@@ -59,6 +62,10 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     door.done();
     found.iter().for_each(tell);
     let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
+    if !only_looks {
+        let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
+        Consent::to_blocked(&args.allow_blocked).refuse(&ready.collect::<Vec<_>>())?;
+    }
     let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;
     Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use savoir_package::{
     manifest::Wanted,
     registry::Asked,
     resolve::Update,
-    shelf::{self, Install, Plan, Ready, Why},
+    shelf::{self, Install, Plan, Ready, State, Why},
     source::{Offer, Place, Source},
 };
 use serde_json::Map;
@@ -74,7 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
     if args.sources.is_empty() {
-        let wish = sync::Wish { agents: &args.agents, consent: &args.consent, ask: &args.ask };
+        let Args { agents, consent, ask, manner, .. } = args;
+        let wish = sync::Wish { agents, consent, ask, only_looks: manner.dry_run };
         return sync::sync(&door, &wish, args.manner, args.frozen);
     }
     let (asked, sources) = parsed(args)?;
@@ -155,16 +156,25 @@ fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>
     let root = door.shelf.root();
     let is_pinned =
         |offer: &Offer| stalls.iter().any(|stall| stall.pinned && stall.offers.contains(offer));
+    let state = door.shelf.state()?;
     let asked = |offer: Offer| {
         let mut wanted = shelf::wanted(&offer.place, root);
-        if let (Wanted::Url { integrity, .. }, Place::Url { digest, .. }) =
+        if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) =
             (&mut wanted, &offer.place)
         {
-            *integrity = is_pinned(&offer).then(|| digest.integrity());
+            let found = digest.integrity();
+            *integrity = pin(&state, url).or_else(|| is_pinned(&offer).then(|| found.clone()));
+            if integrity.as_ref().is_some_and(|pinned| *pinned != found) {
+                return Err(CommandError::refused(format!(
+                    "{url} is not what savoir.toml says: its integrity is {found}"
+                ))
+                .named("integrity")
+                .hint("if you trust the change, write the new `integrity` into savoir.toml"));
+            }
         }
-        (offer, Why::Asked(wanted))
+        Ok((offer, Why::Asked(wanted)))
     };
-    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(asked).collect();
+    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(asked).collect::<Result<_, _>>()?;
     let ready = door.arrive(&chosen)?;
     if let Some(error) = duplicate(&ready) {
         return Err(error);
@@ -173,6 +183,14 @@ fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>
     let ready = door.with_needs(ready, &offers, &door.shelf.state()?.lock)?;
     door.done();
     Ok(ready)
+}
+
+/// What `savoir.toml` says that an address must be.
+fn pin(state: &State, address: &str) -> Option<String> {
+    state.manifest.skills.values().find_map(|wanted| match wanted {
+        Wanted::Url { url, integrity } if url == address => integrity.clone(),
+        _ => None,
+    })
 }
 
 fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {

@@ -6,7 +6,7 @@ use savoir_package::{
     ShelfError,
     lock::{Lock, LockedSkill, LockedSource},
     resolve::IndexError,
-    shelf::{Arrival, Change, Edits, Install, Plan, Ready, Stale, State, Why},
+    shelf::{Change, Edits, Install, Plan, Ready, Stale, State},
     source::Place,
 };
 use serde_json::{Map, Value, json};
@@ -51,11 +51,14 @@ pub(super) struct Wish<'a> {
     pub(super) agents: &'a ForAgents,
     pub(super) consent: &'a Consent,
     pub(super) ask: &'a Ask,
+    /// Nothing is written, so that nothing must be agreed to.
+    pub(super) only_looks: bool,
 }
 
 impl Args {
     fn wish(&self) -> Wish<'_> {
-        Wish { agents: &self.agents, consent: &self.consent, ask: &self.ask }
+        let Self { agents, consent, ask, check, manner, .. } = self;
+        Wish { agents, consent, ask, only_looks: *check || manner.dry_run }
     }
 }
 
@@ -87,7 +90,8 @@ pub(super) fn sync(
         let ready = door.missing(&missing, &state, wish.ask)?;
         wish.consent.to(&ready, &state.lock)?;
         let agents = door.agents(wish.agents, &state.manifest)?;
-        let install = Install { agents, edits, ..Install::default() };
+        let install = Install { agents, edits, occupied: manner.occupied() };
+        door.refuse_own_folders(&ready, &install.agents)?;
         let plan = || -> Result<Plan, CommandError> {
             let mut plan = door.shelf.install(&ready, &install)?;
             wish.consent.accept(&mut plan)?;
@@ -115,18 +119,25 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     let mut fetched = BTreeMap::new();
     let mut ready = Vec::new();
     for (name, locked) in &state.lock.skills {
-        let is_here = store.has(&locked.integrity) || door.shelf.has(name, locked)?;
-        if is_here || matches!(locked.source, LockedSource::Adopted { .. }) {
+        // Only what somebody agreed to on this machine is in the store.
+        if store.has(&locked.integrity) {
             door.check_signature(name, locked)?;
             continue;
         }
-        door.doing(&format!("fetching {name}"));
-        let arrived = fetch(door, &state, name, locked, wish.ask)?;
-        fetched.insert(name.clone(), arrived.tree.clone());
+        let arrived = match door.shelf.installed(name, locked)? {
+            Some(tree) => door.as_arrived(name, locked, tree)?,
+            None if matches!(locked.source, LockedSource::Adopted { .. }) => continue,
+            None => {
+                door.doing(&format!("fetching {name}"));
+                let arrived = fetch(door, &state, name, locked, wish.ask)?;
+                fetched.insert(name.clone(), arrived.tree.clone());
+                arrived
+            }
+        };
         ready.push(arrived);
     }
     door.done();
-    if !ready.is_empty() {
+    if !ready.is_empty() && !wish.only_looks {
         wish.consent.to(&ready, &Lock::default())?;
     }
     let mut again = |name: &str, _: &LockedSkill| {
@@ -154,8 +165,7 @@ fn fetch(
         let (name, locked) = (name.to_owned(), locked.integrity.clone());
         return Err(ShelfError::Integrity { name, locked, found }.into());
     }
-    let arrival = Arrival { tree, called: name.to_owned(), source, why: Why::Newer };
-    Ok(Ready::check(arrival, &door.trust)?)
+    door.as_arrived(name, locked, tree)
 }
 
 fn out_of_date(stale: &[Stale]) -> CommandError {

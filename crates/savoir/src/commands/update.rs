@@ -62,7 +62,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let names = if args.all { &every } else { &args.names };
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
-        args.consent.to(&ready, &state.lock)?;
+        args.consent.to(&ready, &door.agreed(&state.lock))?;
     }
     let how = Install { edits: args.manner.edits(), ..Install::default() };
     let plan = || -> Result<Plan, CommandError> {

@@ -6,7 +6,7 @@ use savoir_package::{
     Agent, Tree,
     lock::{Lock, LockedSkill},
     shelf::{Arrival, Ready, Why, locked_source},
-    source::{Offer, Place},
+    source::Offer,
 };
 
 use super::Door;
@@ -41,18 +41,11 @@ impl Door {
         ready: &[Ready],
         agents: &[&'static Agent],
     ) -> Result<(), CommandError> {
-        let root = self.shelf.root();
         for ready in ready {
-            let Ok(Place::Path { path, .. }) = Place::parse(&ready.source.to_string(), root) else {
-                continue;
-            };
+            let name = &ready.card.name;
             for agent in agents {
-                let folder = self.shelf.agent_folder(agent)?.join(&ready.card.name);
-                let same = folder
-                    .canonicalize()
-                    .is_ok_and(|folder| path.canonicalize().is_ok_and(|path| path == folder));
-                if same {
-                    let name = &ready.card.name;
+                let folder = self.shelf.agent_folder(agent)?.join(name);
+                if self.shelf.is_source(&ready.source, &folder) {
                     let message = format!("`{name}` lies already where {} looks", agent.title);
                     return Err(CommandError::input(message)
                         .named("lies_there")
@@ -61,6 +54,25 @@ impl Door {
             }
         }
         Ok(())
+    }
+
+    /// Checks a locked skill as if it came for the first time.
+    pub(crate) fn as_arrived(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+        tree: Tree,
+    ) -> Result<Ready, CommandError> {
+        let (called, source) = (name.to_owned(), locked.source.clone());
+        Ok(Ready::check(Arrival { tree, called, source, why: Why::Newer }, &self.trust)?)
+    }
+
+    /// The part of a lock that somebody agreed to on this machine. The rest may be anybody's words.
+    pub(crate) fn agreed(&self, lock: &Lock) -> Lock {
+        let mut agreed = lock.clone();
+        let store = self.shelf.store();
+        agreed.skills.retain(|_, locked| store.has(&locked.integrity));
+        agreed
     }
 
     /// Refuses a kept skill whose signature does not hold any more.
@@ -73,9 +85,7 @@ impl Door {
             return Ok(());
         }
         let Ok(Some(tree)) = self.shelf.store().get(&locked.integrity) else { return Ok(()) };
-        let (called, source) = (name.to_owned(), locked.source.clone());
-        Ready::check(Arrival { tree, called, source, why: Why::Newer }, &self.trust)?;
-        Ok(())
+        self.as_arrived(name, locked, tree).map(drop)
     }
 
     /// Adds the skills that others need and that their source has, too.

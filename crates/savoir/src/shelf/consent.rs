@@ -38,6 +38,11 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
+    /// Only to skills that the scan blocks.
+    pub(crate) fn to_blocked(names: &[String]) -> Self {
+        Self { allow_blocked: names.to_vec(), ..Self::default() }
+    }
+
     /// Whether this was accepted by its name.
     pub(crate) fn accepts(&self, word: &str) -> bool {
         self.accept.iter().any(|accepted| accepted == word)
@@ -83,7 +88,7 @@ impl Consent {
         }
         output::aside(&page);
         let names: Vec<&str> = blocked.iter().map(|ready| ready.card.name.as_str()).collect();
-        let message = format!("the scan blocks {}: nothing was installed", quoted(&names));
+        let message = format!("the scan blocks {}: nothing was changed", quoted(&names));
         Err(CommandError::refused(message)
             .named("blocked")
             .hint("`savoir scan` shows everything that was found, and why it matters")

@@ -16,7 +16,7 @@ use savoir_package::{
 };
 
 use super::{Ask, Consent, Door};
-use crate::error::CommandError;
+use crate::{error::CommandError, output};
 
 impl Door {
     /// Fetches what the lock is missing, or has from elsewhere.
@@ -61,6 +61,17 @@ impl Door {
             if locked.is_some_and(|locked| matches!(locked.source, LockedSource::Registry(_))) {
                 published.insert(name.clone());
                 continue;
+            }
+            if let Some(locked) = locked {
+                if self.lies_at_home(name, locked)? {
+                    output::note(&format!("`{name}` is its own source, so nothing is newer"));
+                    continue;
+                }
+                let kept = self.shelf.store().has(&locked.integrity);
+                if !kept && self.shelf.installed(name, locked)?.is_none() {
+                    let (name, version) = (name.clone(), locked.version.clone());
+                    return Err(ShelfError::NotKept { name, version }.into());
+                }
             }
             let wanted = match (state.manifest.skills.get(name), locked) {
                 (Some(wanted), _) => wanted.clone(),
@@ -118,6 +129,18 @@ impl Door {
         }
         self.done();
         Ok(ready)
+    }
+
+    /// Whether an agent's folder is where a skill comes from.
+    fn lies_at_home(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
+        for id in &locked.agents {
+            let agent = super::agent(id).map_err(CommandError::input)?;
+            let folder = self.shelf.agent_folder(agent)?.join(name);
+            if self.shelf.is_source(&locked.source, &folder) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The skills that lie where a skill lies.

@@ -102,6 +102,7 @@ fn change(change: &Change) -> Value {
         Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
         Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
         Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),
+        Change::Own(folder) => json!({ "change": "own", "folder": folder }),
         Change::Left(folder) => json!({ "change": "left", "folder": folder }),
         Change::Merged { folder, file } => {
             json!({ "change": "merged", "folder": folder, "file": file })

@@ -384,6 +384,14 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
     assert!(machine.well(&["list"]).stdout.contains("savoir"));
     let again = machine.run(&["adopt", "pdf"]);
     assert_eq!(again.code, 2, "{again}");
+    // It is somebody's own work, and stays that.
+    machine.sandbox.write(PDF, before.replace("Read it.", "Read it well."));
+    assert_eq!(machine.well(&["update", "--all"]).stdout, "nothing to do\n");
+    let removed = machine.well(&["remove", "pdf"]);
+    assert!(removed.stdout.contains("the skill comes from there"), "{removed}");
+    assert!(machine.read(PDF).contains("Read it well."));
+    machine.sandbox.write(PDF, &before);
+    machine.well(&["undo"]);
     machine.well(&["undo"]);
     assert!(!machine.has("project/savoir.lock"));
     assert_eq!(machine.read(PDF), before);

@@ -233,7 +233,7 @@ trait Ranged {
 impl Ranged for str {
     fn parse_range(&self) -> Wanted {
         let range = savoir_skill::version::VersionRange::parse(self).unwrap();
-        Wanted::Version { range, registry: None }
+        Wanted::Version { range, registry: None, namespace: None }
     }
 }
 

@@ -105,6 +105,28 @@ fn a_lock_does_not_bring_harmful_skills() {
 }
 
 #[test]
+fn what_a_clone_brings_is_asked_about() {
+    let machine = Machine::new();
+    harmful(&machine);
+    let all = ["--allow-experimental", "--allow-blocked", "pdf"];
+    machine.well(&[&["install", "../elsewhere/pdf", "--agent", "codex"], &all[..]].concat());
+    // Somebody else clones the project with the skill in it, and has Claude Code, too.
+    fs::remove_dir_all(machine.sandbox.path("home/.local")).expect("it was there");
+    let lock =
+        machine.read("project/savoir.lock").replace("[\"codex\"]", "[\"claude-code\", \"codex\"]");
+    machine.sandbox.write("project/savoir.lock", lock);
+    fails(&machine, &["sync"], 3, &["the scan blocks `pdf`"]);
+    let looked = machine.run(&["sync", "--check"]);
+    assert_eq!(looked.code, 1, "looking needs no consent: {looked}");
+    // Nor does a lock speak for this person when there is something newer.
+    machine.skill("elsewhere/pdf", "1.1.0", "Read it.");
+    fs::remove_file(machine.sandbox.path("elsewhere/pdf/scripts/run.py")).expect("it was there");
+    fails(&machine, &["update", "--all"], 3, &["nobody vouches for `pdf`"]);
+    fs::remove_dir_all(machine.sandbox.path("project/.agents")).expect("it was there");
+    fails(&machine, &["update", "--all", "--allow-experimental"], 1, &["savoir sync"]);
+}
+
+#[test]
 fn locks_that_are_not_understood() {
     let machine = Machine::with_pdf();
     let lock = machine.read("project/savoir.lock");
