@@ -31,6 +31,7 @@ word for that. A skill without any signature is not wrong: it is experimental.
 
 Examples:
   savoir verify                          everything that savoir.lock names, file by file
+  savoir verify pdf                      one skill of it
   savoir verify my-skill
   savoir verify skills/* --json
 
@@ -39,8 +40,12 @@ is not, or it cannot be said: the skill has an error, its files cannot be those 
 missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
 several skills, the highest counts.")]
 pub(crate) struct Args {
-    /// Skills' folders; without any, the skills that savoir.lock names
+    /// Skills' folders, or names of skills in savoir.lock; without any, all that it names
+    #[arg(value_name = "PATH|NAME")]
     paths: Vec<PathBuf>,
+    /// All skills that savoir.lock names
+    #[arg(long, conflicts_with = "paths")]
+    all: bool,
     #[command(flatten)]
     whose: Whose,
     /// Print JSON
@@ -49,8 +54,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    if args.paths.is_empty() {
-        return locked::verify(&args.whose, args.json);
+    if let Some(names) = names(&args.paths) {
+        return locked::verify(&args.whose, &names, args.json);
     }
     let store = Keyring::of_user()?.trusted()?;
     let mut worst = 0;
@@ -84,6 +89,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::json(&list)?;
     }
     Ok(ExitCode::from(worst))
+}
+
+/// The names of skills, if nothing that was typed is a path.
+fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
+    let name = |path: &PathBuf| {
+        let text = path.to_str()?;
+        let is_name = !text.contains('/') && !text.starts_with('.') && !path.exists();
+        is_name.then(|| text.to_owned())
+    };
+    paths.iter().map(name).collect()
 }
 
 /// What a skill is held to. Without a lock that is what it says of itself.

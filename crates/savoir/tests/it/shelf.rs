@@ -267,6 +267,22 @@ fn the_disk_becomes_what_the_lock_says() {
 }
 
 #[test]
+fn skills_are_verified_by_name() {
+    let machine = Machine::with_pdf();
+    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
+    machine.well(&["install", "../elsewhere/mail", "--allow-experimental"]);
+    machine.sandbox.write("project/.claude/skills/mail/SKILL.md", GOOD);
+    assert_eq!(
+        machine.well(&["verify", "pdf"]).stdout,
+        "1 skill: every file is what savoir.lock says\n"
+    );
+    assert_eq!(machine.run(&["verify", "mail"]).code, 1);
+    assert_eq!(machine.run(&["verify", "--all"]).code, 1);
+    let unknown = machine.run(&["verify", "maps"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("`maps`"), "{unknown}");
+}
+
+#[test]
 fn what_no_lock_covers_is_told() {
     let machine = Machine::with_pdf();
     machine.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use savoir_package::shelf::{Fault, Problem};
+use savoir_package::{
+    ShelfError,
+    shelf::{Fault, Problem},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,15 +14,30 @@ use crate::{
     shelf::{Whose, told},
 };
 
-pub(super) fn verify(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {
-    told(as_json, || held_to_lock(whose, as_json))
+/// Verifies the skills of these names; without any, all that the lock names.
+pub(super) fn verify(
+    whose: &Whose,
+    names: &[String],
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
+    told(as_json, || held_to_lock(whose, names, as_json))
 }
 
-fn held_to_lock(whose: &Whose, as_json: bool) -> Result<ExitCode, CommandError> {
+fn held_to_lock(whose: &Whose, names: &[String], as_json: bool) -> Result<ExitCode, CommandError> {
     let door = whose.look()?;
-    let skills = door.shelf.state()?.lock.skills.len();
-    let problems = door.shelf.verify(&door.trust)?;
-    let uncovered = door.shelf.uncovered()?;
+    let locked = door.shelf.state()?.lock.skills;
+    if let Some(name) = names.iter().find(|name| !locked.contains_key(*name)) {
+        let error = CommandError::from(ShelfError::NotInstalled(name.clone()));
+        return Err(error.hint("a folder is named by its path: ./NAME"));
+    }
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|known| known == name);
+    let skills = locked.keys().filter(|name| is_meant(name)).count();
+    let mut problems = door.shelf.verify(&door.trust)?;
+    problems.retain(|problem| is_meant(&problem.skill));
+    let mut uncovered = door.shelf.uncovered()?;
+    uncovered.retain(|path| {
+        path.components().any(|part| part.as_os_str().to_str().is_some_and(is_meant))
+    });
     if as_json {
         output::json(&json!({
             "lock": door.shelf.root().join(savoir_package::lock::FILE),
