@@ -107,17 +107,31 @@ impl Registry<'_> {
         let connection = &mut *self.reader().acquire().await?;
         must_have_prefix(connection, actor, package.reserved_prefix()).await?;
         exists(connection, package, version).await?;
-        let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
-            .text(package.holding().as_str())
-            .optional(&mut *connection)
-            .await?;
-        if taken.is_some() {
-            must_publish(connection, actor, package).await?;
-        } else if actor.account.is_none() && !actor.is_admin() {
-            return Err(RegistryError::NobodyActs);
+        let allowed = may_change(connection, actor, package).await;
+        if allowed.is_err() {
+            // Whoever owns it may have come by it with this very version, a moment ago.
+            exists(connection, package, version).await?;
         }
-        Ok(())
+        allowed
     }
+}
+
+/// Whether somebody may publish what belongs to others, or to nobody yet.
+async fn may_change(
+    connection: &mut sqlx::AnyConnection,
+    actor: &Actor,
+    package: &PackageName,
+) -> Result<(), RegistryError> {
+    let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
+        .text(package.holding().as_str())
+        .optional(&mut *connection)
+        .await?;
+    if taken.is_some() {
+        must_publish(connection, actor, package).await?;
+    } else if actor.account.is_none() && !actor.is_admin() {
+        return Err(RegistryError::NobodyActs);
+    }
+    Ok(())
 }
 
 fn earned(new: &NewVersion<'_>, states: &[KeyState]) -> Tier {
