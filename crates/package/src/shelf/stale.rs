@@ -333,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn an_address_must_be_what_it_is_held_to() {
+        let digest = Digest::of(b"the archive");
+        let source = format!("url+https://h.example/a.zip#{digest}");
+        let wanted = |integrity: &str| {
+            format!("{{ url = \"https://h.example/a.zip\", integrity = \"{integrity}\" }}")
+        };
+        assert!(from(&wanted(&digest.integrity()), &source));
+        assert!(from(&wanted(&digest.integrity()), &format!("{source}:inside")));
+        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &source));
+        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &format!("{source}:inside")));
+    }
+
+    #[test]
     fn from_elsewhere() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
         for (wanted, source) in [
