@@ -11,6 +11,7 @@
 //! - `pages` are for people: the first start, and the documentation. `shelf` is the skills as one
 //!   person sees them. `stream` turns events into an answer. `around` is what happens before and
 //!   after every request. `readiness` is whether any can be served.
+//! - `registry` is where skills are published and found; `registry::search` finds them.
 //! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
 
 #![deny(missing_docs)]
@@ -33,6 +34,7 @@ mod metrics;
 mod pages;
 mod params;
 mod readiness;
+mod registry;
 mod routes;
 mod run;
 mod shelf;

@@ -1,0 +1,241 @@
+//! What someone typed becomes what is looked for.
+//!
+//! There is no syntax to get wrong: what is not understood is a word, and what is too much is left
+//! out. Only a text that nobody types is refused.
+
+use super::{
+    Query, SearchError,
+    fields::exactly,
+    words::{Word, fold, is_common, joined, without_singles, words},
+};
+
+/// Bytes of a question.
+const MOST_BYTES: usize = 2000;
+/// Words that are looked for; the others are left out.
+const MOST_WORDS: usize = 12;
+/// Phrases that are looked for.
+const MOST_PHRASES: usize = 4;
+/// Tags that are asked for at once.
+const MOST_TAGS: usize = 8;
+
+/// What is looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Wanted {
+    /// Words, folded, each once.
+    pub(super) words: Vec<String>,
+    /// Words that follow each other.
+    pub(super) phrases: Vec<Vec<Word>>,
+    /// What may be the beginning of a word, the last of the words.
+    pub(super) unfinished: Option<String>,
+    /// The whole text as a name, as written and joined.
+    pub(super) name: Option<Name>,
+    pub(super) filters: Filters,
+}
+
+/// A name that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Name {
+    pub(super) exact: String,
+    pub(super) joined: String,
+}
+
+/// What must hold besides the words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Filters {
+    pub(super) tags: Vec<String>,
+    pub(super) authors: Vec<String>,
+    pub(super) tiers: Vec<String>,
+}
+
+/// A piece of what was typed.
+#[derive(Debug)]
+struct Piece<'a> {
+    /// `tag` of `tag:x`.
+    key: Option<&'a str>,
+    text: &'a str,
+    quoted: bool,
+}
+
+impl Wanted {
+    /// Reads a question.
+    pub(super) fn read(query: &Query) -> Result<Self, SearchError> {
+        let length = query.text.len();
+        if length > MOST_BYTES {
+            return Err(SearchError::TooLong { length, most: MOST_BYTES });
+        }
+        let mut wanted = Self::default();
+        let mut plain = String::new();
+        for piece in pieces(&query.text) {
+            wanted.add(&piece, &mut plain);
+        }
+        for tag in &query.tags {
+            wanted.filters.add("tag", tag);
+        }
+        if let Some(author) = &query.author {
+            wanted.filters.add("author", author);
+        }
+        if let Some(tier) = query.tier {
+            wanted.filters.tiers.push(tier.as_str().to_owned());
+        }
+        wanted.finish(&query.text, plain.trim());
+        Ok(wanted)
+    }
+
+    fn add(&mut self, piece: &Piece<'_>, plain: &mut String) {
+        if let Some(key) = piece.key {
+            self.filters.add(key, piece.text);
+            return;
+        }
+        if piece.quoted && self.phrases.len() < MOST_PHRASES {
+            let mut phrase = without_singles(words(piece.text));
+            phrase.truncate(MOST_WORDS);
+            match phrase.len() {
+                0 => {}
+                1 => plain.push_str(piece.text),
+                _ => self.phrases.push(phrase),
+            }
+        } else {
+            plain.push_str(piece.text);
+        }
+        plain.push(' ');
+    }
+
+    fn finish(&mut self, typed: &str, plain: &str) {
+        let mut found: Vec<String> = Vec::new();
+        for word in without_singles(words(plain)) {
+            if found.len() < MOST_WORDS && !found.contains(&word.text) {
+                found.push(word.text);
+            }
+        }
+        let joined = joined(plain);
+        if self.phrases.is_empty() && !joined.is_empty() {
+            self.name = Some(Name { exact: exactly(plain), joined });
+        }
+        let goes_on =
+            typed.ends_with(|c: char| c.is_alphanumeric()) && typed.ends_with(last(plain));
+        self.unfinished = found.last().filter(|_| goes_on).cloned();
+        if found.iter().any(|word| !is_common(word)) || !self.phrases.is_empty() {
+            found.retain(|word| !is_common(word));
+        }
+        self.words = found;
+    }
+
+    /// Whether nothing is looked for, so that every skill will do.
+    pub(super) fn is_everything(&self) -> bool {
+        self.words.is_empty() && self.phrases.is_empty()
+    }
+}
+
+impl Filters {
+    fn add(&mut self, key: &str, text: &str) {
+        let text = fold(text.trim());
+        let (list, most) = match key {
+            "tag" => (&mut self.tags, MOST_TAGS),
+            "author" => (&mut self.authors, 1),
+            _ => (&mut self.tiers, 1),
+        };
+        // Two authors are one too many: no skill has both. They stay, so that none is found.
+        if !list.contains(&text) && list.len() <= most {
+            list.push(text);
+        }
+    }
+}
+
+/// The last word of what is not a filter.
+fn last(plain: &str) -> &str {
+    plain.rsplit(char::is_whitespace).next().unwrap_or_default()
+}
+
+/// Cuts a text into words, quoted parts and filters. A quote that is not closed goes on to the end.
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
+        if rest.is_empty() {
+            return None;
+        }
+        let key = ["tag", "author", "tier"].into_iter().find(|key| is_filter(rest, key));
+        if let Some(key) = key {
+            rest = &rest[key.len() + 1..];
+        }
+        let inside = rest.strip_prefix('"');
+        let (text, after) = if let Some(inside) = inside {
+            inside.split_once('"').unwrap_or((inside, ""))
+        } else {
+            let end = |c: char| c.is_whitespace() || c == '"';
+            rest.split_at(rest.find(end).unwrap_or(rest.len()))
+        };
+        let quoted = inside.is_some();
+        rest = after;
+        Some(Piece { key, text, quoted })
+    })
+}
+
+/// Whether a text begins with `key:` and something behind it.
+fn is_filter(text: &str, key: &str) -> bool {
+    let after = text.strip_prefix(key).and_then(|text| text.strip_prefix(':'));
+    after.is_some_and(|after| after.starts_with(|c: char| !c.is_whitespace()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Wanted {
+        Wanted::read(&Query { text: text.to_owned(), ..Query::default() }).unwrap()
+    }
+
+    #[test]
+    fn words_and_filters() {
+        let wanted = read("Web tag:CI search author:\"Jo Doe\" tier:verified the");
+        assert_eq!(wanted.words, ["web", "search"]);
+        let filters = &wanted.filters;
+        assert_eq!(
+            (&filters.tags[..], &filters.authors[..]),
+            (&["ci".into()][..], &["jo doe".into()][..])
+        );
+        assert_eq!(filters.tiers, ["verified"]);
+        assert_eq!(wanted.name.unwrap().joined, "websearchthe");
+    }
+
+    #[test]
+    fn phrases() {
+        let wanted = read("\"pull request\" review");
+        let phrase: Vec<_> = wanted.phrases[0].iter().map(|word| word.text.as_str()).collect();
+        assert_eq!((phrase, wanted.words), (vec!["pull", "request"], vec!["review".to_owned()]));
+        assert_eq!(wanted.name, None, "a phrase is no name");
+        assert_eq!(read("\"review\"").words, ["review"], "one word is no phrase");
+        assert_eq!(read("\"never closed").phrases.len(), 1);
+    }
+
+    #[test]
+    fn what_is_unfinished() {
+        let table = [
+            ("web sea", Some("sea")),
+            ("web sea ", None),
+            ("\"web sea\"", None),
+            ("sea tag:x", None),
+            ("tag:x sea", Some("sea")),
+            ("", None),
+        ];
+        for (text, unfinished) in table {
+            assert_eq!(read(text).unfinished.as_deref(), unfinished, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_a_word() {
+        assert_eq!(read("size:big tag: (a+)+$").words, ["size", "big", "tag"]);
+        assert_eq!(read("the who").words, ["who"]);
+        assert_eq!(read("how to").words, ["how", "to"]);
+    }
+
+    #[test]
+    fn too_much_is_left_out_and_far_too_much_is_refused() {
+        let many: Vec<_> = (0..400).map(|number| format!("w{number}")).collect();
+        assert_eq!(read(&many.join(" ")).words.len(), MOST_WORDS);
+        assert!(read(&"tag:x".repeat(300)).filters.tags.len() <= MOST_TAGS + 1);
+        let error = Wanted::read(&Query { text: "x".repeat(MOST_BYTES + 1), ..Query::default() });
+        assert_eq!(error.unwrap_err().code(), "query_too_long");
+    }
+}

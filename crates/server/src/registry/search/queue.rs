@@ -1,0 +1,84 @@
+//! Documents on their way into the index.
+//!
+//! The writer lets ten thousand wait, however large they are. Here they are counted in bytes, so that
+//! feeding many long skills does not take the memory of all of them.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tantivy::{Document, TantivyDocument};
+
+/// Bytes of documents that wait.
+const MOST_WAITING: usize = 8_000_000;
+/// How long one document waits. The writer has failed by then, and says so to the next one.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Counts the bytes that wait.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue(Arc<(Mutex<usize>, Condvar)>);
+
+/// A document that waits. Its room is free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    document: TantivyDocument,
+    bytes: usize,
+    queue: Queue,
+}
+
+impl Queue {
+    /// Waits until there is room for a document. One that is larger than all room goes alone.
+    pub(super) fn enter(&self, document: TantivyDocument, bytes: usize) -> Waiting {
+        let (waiting, freed) = &*self.0;
+        let used = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |used: &mut usize| *used > 0 && *used + bytes > MOST_WAITING;
+        let waited = freed.wait_timeout_while(used, PATIENCE, full);
+        let (mut used, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *used += bytes;
+        Waiting { document, bytes, queue: self.clone() }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (waiting, freed) = &*self.queue.0;
+        *waiting.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        freed.notify_all();
+    }
+}
+
+impl Document for Waiting {
+    type Value<'a> = <TantivyDocument as Document>::Value<'a>;
+    type FieldsValuesIter<'a> = <TantivyDocument as Document>::FieldsValuesIter<'a>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        self.document.iter_fields_and_values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread};
+
+    use super::*;
+
+    #[test]
+    fn who_finds_no_room_waits_until_another_leaves() {
+        let queue = Queue::default();
+        let first = queue.enter(TantivyDocument::new(), MOST_WAITING - 1);
+        let small = queue.enter(TantivyDocument::new(), 1);
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let huge = queue.enter(TantivyDocument::new(), 2 * MOST_WAITING);
+                sender.send(()).unwrap();
+                drop(huge);
+            });
+            receiver.recv_timeout(Duration::from_millis(50)).unwrap_err();
+            drop((first, small));
+            receiver.recv_timeout(PATIENCE).unwrap();
+        });
+        assert_eq!(*queue.0.0.lock().unwrap(), 0);
+    }
+}

@@ -1,0 +1,241 @@
+//! The best of what a question finds.
+//!
+//! What counts is relevance times weight times recency, and the key where that is the same. Each
+//! segment has its skills sorted by weight, so where a question finds more than can be looked at, those
+//! of most weight are.
+
+use std::cmp::Ordering;
+
+use tantivy::{
+    DocId, DocSet as _, Searcher, SeekDangerResult, SegmentReader, TERMINATED, TantivyError,
+    columnar::{Column, StrColumn},
+    query::{EnableScoring, Query, Scorer, Weight},
+};
+
+use super::fields::{DAY, KEY, WEIGHT, WEIGHT_OF_ONE};
+
+/// Skills that one question looks at, over all segments.
+const MOST_LOOKED_AT: u64 = 20_000;
+/// So many times more are looked at where phrases make most of them unfit.
+const MORE_FOR_PHRASES: u64 = 3;
+/// Skills that are looked at in each segment, however small it is.
+const LEAST_LOOKED_AT: u64 = 200;
+/// What a skill that was changed today is worth more than one that never was.
+const RECENCY: f32 = 0.1;
+/// The days after which half of that is left.
+const HALF_LIFE: f32 = 180.0;
+
+/// A skill that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) key: String,
+    pub(super) score: f32,
+}
+
+/// Whether skills that were yanked are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Yanked {
+    Shown,
+    Hidden,
+}
+
+/// What is the same for each segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranking {
+    /// How many are wanted.
+    pub(super) most: usize,
+    pub(super) yanked: Yanked,
+    /// The day that recency is reckoned from.
+    pub(super) today: u64,
+}
+
+/// A candidate within one segment. Keys have the order of their ordinals there.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    score: f32,
+    key: u64,
+}
+
+impl Candidate {
+    fn order(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.key.cmp(&other.key))
+    }
+}
+
+/// The best candidates of one segment so far.
+#[derive(Debug)]
+struct Best {
+    most: usize,
+    /// No worse score can be among the best.
+    floor: f32,
+    candidates: Vec<Candidate>,
+}
+
+impl Best {
+    fn push(&mut self, candidate: Candidate) {
+        self.candidates.push(candidate);
+        if self.candidates.len() >= 2 * self.most {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.candidates.sort_unstable_by(Candidate::order);
+        self.candidates.truncate(self.most);
+        if let Some(last) = self.candidates.get(self.most.saturating_sub(1)) {
+            self.floor = self.floor.max(last.score);
+        }
+    }
+}
+
+/// The columns of one segment.
+struct Columns {
+    weight: Column<u64>,
+    day: Column<u64>,
+    key: StrColumn,
+}
+
+impl Columns {
+    fn open(segment: &SegmentReader) -> Result<Self, TantivyError> {
+        let columns = segment.fast_fields();
+        let missing = || TantivyError::SchemaError(format!("the column {KEY} is missing"));
+        Ok(Self {
+            weight: columns.u64(WEIGHT)?,
+            day: columns.u64(DAY)?,
+            key: columns.str(KEY)?.ok_or_else(missing)?,
+        })
+    }
+}
+
+/// What must hold of each skill that is found in one segment, asked of one after the other.
+struct Check<'a> {
+    weight: &'a dyn Weight,
+    segment: &'a SegmentReader,
+    /// It is made for the first skill: it would look for the first that fits by itself otherwise.
+    scorer: Option<Box<dyn Scorer>>,
+    /// It holds of none before this one.
+    next: DocId,
+}
+
+impl Check<'_> {
+    fn holds(&mut self, document: DocId) -> Result<bool, TantivyError> {
+        if document < self.next {
+            return Ok(false);
+        }
+        let result = if let Some(scorer) = &mut self.scorer {
+            scorer.seek_danger(document)
+        } else {
+            let (result, scorer) = self.weight.scorer_danger(self.segment, document, 1.0)?;
+            self.scorer = Some(scorer);
+            result
+        };
+        Ok(match result {
+            SeekDangerResult::Found => true,
+            SeekDangerResult::SeekLowerBound(next) => {
+                self.next = next;
+                false
+            }
+        })
+    }
+}
+
+/// A query made ready for one state of the index.
+struct Ready {
+    query: Box<dyn Weight>,
+    checks: Vec<Box<dyn Weight>>,
+}
+
+impl Ranking {
+    /// The best of what the query finds and the checks let through, best first.
+    pub(super) fn best(
+        &self,
+        searcher: &Searcher,
+        query: &dyn Query,
+        checks: &[Box<dyn Query>],
+    ) -> Result<Vec<Found>, TantivyError> {
+        let scoring = EnableScoring::enabled_from_searcher(searcher);
+        let unscored = || EnableScoring::disabled_from_searcher(searcher);
+        let checks = checks.iter().map(|check| check.weight(unscored()));
+        let ready =
+            Ready { query: query.weight(scoring)?, checks: checks.collect::<Result<_, _>>()? };
+        let total: u64 = searcher.segment_readers().iter().map(|s| u64::from(s.max_doc())).sum();
+        let more = if ready.checks.is_empty() { 1 } else { MORE_FOR_PHRASES };
+        let most = more * MOST_LOOKED_AT;
+        let mut all = Vec::new();
+        let mut floor = f32::NEG_INFINITY;
+        for segment in searcher.segment_readers() {
+            let share = most * u64::from(segment.max_doc()) / total.max(1);
+            let columns = Columns::open(segment)?;
+            let best = Best { most: self.most, floor, candidates: Vec::new() };
+            let looked_at = share + LEAST_LOOKED_AT;
+            let best = self.look(&ready, segment, &columns, best, looked_at)?;
+            for candidate in best.candidates {
+                let mut key = String::new();
+                columns.key.ord_to_str(candidate.key, &mut key)?;
+                all.push(Found { key, score: candidate.score });
+            }
+            all.sort_unstable_by(|a: &Found, b: &Found| {
+                b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key))
+            });
+            all.truncate(self.most);
+            if let Some(last) = all.get(self.most.saturating_sub(1)) {
+                floor = last.score;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Looks at what the query finds in one segment.
+    fn look(
+        &self,
+        ready: &Ready,
+        segment: &SegmentReader,
+        columns: &Columns,
+        mut best: Best,
+        mut looks: u64,
+    ) -> Result<Best, TantivyError> {
+        let mut scorer = ready.query.scorer(segment, 1.0)?;
+        let mut checks: Vec<_> = ready
+            .checks
+            .iter()
+            .map(|weight| Check { weight: weight.as_ref(), segment, scorer: None, next: 0 })
+            .collect();
+        let alive = segment.alive_bitset();
+        let mut document = scorer.doc();
+        while document != TERMINATED && looks > 0 {
+            if alive.is_none_or(|alive| alive.is_alive(document)) {
+                looks -= 1;
+                let score = self.score(scorer.score(), document, columns);
+                if let Some(score) = score.filter(|score| *score >= best.floor)
+                    && holds(&mut checks, document)?
+                {
+                    let key = columns.key.ords().first(document).unwrap_or_default();
+                    best.push(Candidate { score, key });
+                }
+            }
+            document = scorer.advance();
+        }
+        best.shrink();
+        Ok(best)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "weights and days are small")]
+    fn score(&self, relevance: f32, document: DocId, columns: &Columns) -> Option<f32> {
+        let weight = columns.weight.first(document).unwrap_or_default();
+        if weight == 0 && self.yanked == Yanked::Hidden {
+            return None;
+        }
+        let age = self.today.saturating_sub(columns.day.first(document).unwrap_or_default());
+        let recency = 1.0 + RECENCY * HALF_LIFE / (HALF_LIFE + age as f32);
+        Some(relevance * (weight as f32 / WEIGHT_OF_ONE) * recency)
+    }
+}
+
+fn holds(checks: &mut [Check<'_>], document: DocId) -> Result<bool, TantivyError> {
+    for check in checks {
+        if !check.holds(document)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

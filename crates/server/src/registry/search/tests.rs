@@ -1,0 +1,64 @@
+//! The index as a whole: what is found, in which order, and what is left after a fall.
+
+mod faults;
+mod finding;
+mod hostile;
+mod ranking;
+
+use std::path::Path;
+
+use savoir_skill::permission::Tier;
+use tempfile::TempDir;
+
+use super::{Document, Entry, Hits, Query, SearchIndex};
+
+/// What the tests call their database.
+const DATABASE: &str = "tests";
+
+/// An index in a folder that is gone afterwards.
+struct Shop {
+    index: SearchIndex,
+    _folder: TempDir,
+}
+
+impl Shop {
+    fn new(documents: Vec<Document>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let index = fresh(folder.path());
+        index.apply(documents.into_iter().map(Entry::Put), 1).unwrap();
+        Self { index, _folder: folder }
+    }
+
+    fn keys(&self, text: &str) -> Vec<String> {
+        keys(&self.index, text)
+    }
+}
+
+fn fresh(folder: &Path) -> SearchIndex {
+    let (index, applied) = SearchIndex::open(folder, DATABASE).unwrap();
+    assert_eq!(applied, 0);
+    index
+}
+
+fn asked(text: &str) -> Query {
+    Query { text: text.to_owned(), ..Query::default() }
+}
+
+fn found(index: &SearchIndex, text: &str) -> Hits {
+    index.search(&asked(text), 10, 0).unwrap()
+}
+
+fn keys(index: &SearchIndex, text: &str) -> Vec<String> {
+    found(index, text).items.into_iter().map(|hit| hit.key).collect()
+}
+
+/// A skill whose key is its name.
+fn skill(name: &str, description: &str) -> Document {
+    Document {
+        key: name.to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        tier: Tier::Community,
+        ..Document::default()
+    }
+}

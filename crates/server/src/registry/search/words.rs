@@ -1,0 +1,334 @@
+//! Text becomes words, in the same way for what is indexed and for what is asked.
+//!
+//! Case, accents and width are folded. Scripts that are written without spaces become overlapping
+//! pairs of characters, and single ones. English endings are cut where a field wants it, never in
+//! names.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use frostem::{Algorithm, Stemmer};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+/// Characters of a word that count.
+const MOST_CHARACTERS: usize = 64;
+/// Characters of the beginnings of names that are found while someone types.
+pub(super) const PREFIXES: std::ops::RangeInclusive<usize> = 2..=15;
+/// Shorter words have no endings to cut.
+const SHORTEST_TO_STEM: usize = 4;
+
+/// Words that nearly every text has. They are not looked for unless there are no others.
+const COMMON: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "if", "in",
+    "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their",
+    "then", "this", "to", "use", "was", "when", "which", "will", "with", "you", "your",
+];
+
+static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::new(Algorithm::English));
+
+/// One word and where it stands among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) position: usize,
+}
+
+/// Folds case, accents and width. Marks of other scripts stay: there they make another letter.
+pub(super) fn fold(text: &str) -> String {
+    let is_accent = |character: &char| ('\u{300}'..='\u{36f}').contains(character);
+    let plain: String = text.nfkd().filter(|character| !is_accent(character)).nfc().collect();
+    let mut folded = String::with_capacity(plain.len());
+    for character in plain.chars().flat_map(char::to_lowercase) {
+        match character {
+            'ß' => folded.push_str("ss"),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'ø' => folded.push('o'),
+            'ł' => folded.push('l'),
+            'đ' | 'ð' => folded.push('d'),
+            'þ' => folded.push_str("th"),
+            'ı' => folded.push('i'),
+            // What remains of `İ` in lower case.
+            '\u{307}' => {}
+            other => folded.push(other),
+        }
+    }
+    folded
+}
+
+/// The words of a text, folded, with their endings.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    split(&fold(text))
+}
+
+/// The words of a text, without those that nearly every text has, unless it has no others, and without
+/// English endings.
+pub(super) fn stems(text: &str) -> Vec<Word> {
+    let mut words = words(text);
+    if words.iter().any(|word| !is_common(&word.text)) {
+        words.retain(|word| !is_common(&word.text));
+    }
+    for word in &mut words {
+        if let Cow::Owned(stem) = stem(&word.text) {
+            word.text = stem;
+        }
+    }
+    words
+}
+
+/// Whether nearly every text has the word.
+pub(super) fn is_common(word: &str) -> bool {
+    COMMON.binary_search(&word).is_ok()
+}
+
+/// A word without its English ending.
+pub(super) fn stem(word: &str) -> Cow<'_, str> {
+    let is_english = word.len() >= SHORTEST_TO_STEM && word.bytes().all(|b| b.is_ascii_lowercase());
+    if !is_english {
+        return Cow::Borrowed(word);
+    }
+    ENGLISH.stem(word)
+}
+
+/// A name written as one word: `web-search` and `Web Search` are `websearch`.
+pub(super) fn joined(text: &str) -> String {
+    fold(text).chars().filter(|c| is_letter(*c)).take(2 * MOST_CHARACTERS).collect()
+}
+
+/// The beginnings of a word that someone may have typed so far.
+pub(super) fn beginnings(word: &str) -> impl Iterator<Item = &str> {
+    let ends = word.char_indices().map(|(start, character)| start + character.len_utf8());
+    let last = *PREFIXES.end();
+    ends.take(last).skip(PREFIXES.start() - 1).map(|end| &word[..end])
+}
+
+/// Whether words are written without spaces around them where this character is used.
+fn is_unspaced(character: char) -> bool {
+    matches!(character,
+        '\u{0e00}'..='\u{0eff}' // Thai, Lao
+        | '\u{1000}'..='\u{109f}' // Burmese
+        | '\u{1100}'..='\u{11ff}' // Hangul
+        | '\u{1780}'..='\u{17ff}' // Khmer
+        | '\u{3005}'..='\u{3007}' // Ideographic marks
+        | '\u{3040}'..='\u{30ff}' // Hiragana, Katakana
+        | '\u{3100}'..='\u{31ff}' // Bopomofo, Katakana
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' // Han
+        | '\u{ac00}'..='\u{d7ff}' // Hangul
+        | '\u{20000}'..='\u{3ffff}' // Han
+    )
+}
+
+fn is_letter(character: char) -> bool {
+    character.is_alphanumeric() || is_combining_mark(character)
+}
+
+/// Splits folded text.
+fn split(folded: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut position = 0;
+    for run in folded.split(|character| !is_letter(character)) {
+        let mut rest = run;
+        while let Some(first) = rest.chars().next() {
+            let unspaced = is_unspaced(first);
+            let other = |character: char| {
+                is_unspaced(character) != unspaced && !is_combining_mark(character)
+            };
+            let (part, after) = rest.split_at(rest.find(other).unwrap_or(rest.len()));
+            rest = after;
+            position = if unspaced {
+                push_pairs(part, position, &mut words)
+            } else {
+                let text = part.chars().take(MOST_CHARACTERS).collect();
+                words.push(Word { text, position });
+                position + 1
+            };
+        }
+    }
+    words
+}
+
+/// Pushes each character and each pair of neighbours; tells where the next word stands.
+fn push_pairs(run: &str, start: usize, words: &mut Vec<Word>) -> usize {
+    let characters: Vec<char> = run.chars().collect();
+    for (index, character) in characters.iter().enumerate() {
+        let position = start + index;
+        words.push(Word { text: character.to_string(), position });
+        if let Some(next) = characters.get(index + 1) {
+            words.push(Word { text: [*character, *next].iter().collect(), position });
+        }
+    }
+    start + characters.len()
+}
+
+/// Leaves out single characters that a pair stands for, so that a question asks for pairs.
+pub(super) fn without_singles(words: Vec<Word>) -> Vec<Word> {
+    let is_pair = |word: &Word| {
+        let mut characters = word.text.chars();
+        characters.next().is_some_and(is_unspaced) && characters.next().is_some()
+    };
+    let pairs: Vec<usize> = words.iter().filter(|word| is_pair(word)).map(|w| w.position).collect();
+    let stands_in_pair = |word: &Word| {
+        let has = |position| pairs.binary_search(&position).is_ok();
+        word.text.chars().next().is_some_and(is_unspaced)
+            && !is_pair(word)
+            && (has(word.position) || word.position.checked_sub(1).is_some_and(has))
+    };
+    words.into_iter().filter(|word| !stands_in_pair(word)).collect()
+}
+
+/// How a field of the index splits its text.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Splitter {
+    /// Words as they are, for names.
+    Words,
+    /// Words without endings, for prose.
+    Stems,
+    /// Beginnings of words.
+    Beginnings,
+}
+
+impl Splitter {
+    /// The name that the index knows it by.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Stems => "stems",
+            Self::Beginnings => "beginnings",
+        }
+    }
+
+    fn split(self, text: &str) -> Vec<Word> {
+        match self {
+            Self::Words => words(text),
+            Self::Stems => stems(text),
+            Self::Beginnings => {
+                let words = words(text);
+                let begin = |word: &Word| {
+                    let position = word.position;
+                    let made = |text: &str| Word { text: text.to_owned(), position };
+                    beginnings(&word.text).map(made).collect::<Vec<_>>()
+                };
+                words.iter().flat_map(begin).collect()
+            }
+        }
+    }
+}
+
+impl Tokenizer for Splitter {
+    type TokenStream<'a> = Tokens;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens {
+        Tokens { words: self.split(text).into_iter(), token: Token::default() }
+    }
+}
+
+/// The words of a text, as the index reads them.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    words: std::vec::IntoIter<Word>,
+    token: Token,
+}
+
+impl TokenStream for Tokens {
+    fn advance(&mut self) -> bool {
+        let Some(word) = self.words.next() else { return false };
+        self.token.text = word.text;
+        self.token.position = word.position;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(words: &[Word]) -> Vec<&str> {
+        words.iter().map(|word| word.text.as_str()).collect()
+    }
+
+    #[test]
+    fn common_words_are_in_order() {
+        assert!(COMMON.is_sorted(), "they are searched by halves");
+    }
+
+    #[test]
+    fn folding() {
+        let table = [
+            ("Crème Brûlée", "creme brulee"),
+            ("STRASSE Straße", "strasse strasse"),
+            ("Łódź Øre Æther", "lodz ore aether"),
+            ("ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
+            ("İstanbul", "istanbul"),
+            ("ﬁle", "file"),
+            ("Ἀθῆναι", "αθηναι"),
+            ("한국어", "한국어"),
+            // Another letter, not an accent.
+            ("ガ", "ガ"),
+        ];
+        for (text, folded) in table {
+            assert_eq!(fold(text), folded, "{text}");
+        }
+    }
+
+    #[test]
+    fn splitting() {
+        let table: &[(&str, &[&str])] = &[
+            ("web-search_tool/x.y", &["web", "search", "tool", "x", "y"]),
+            ("  \u{0}\u{7} \n", &[]),
+            ("猫", &["猫"]),
+            ("東京都", &["東", "東京", "京", "京都", "都"]),
+            ("PDF文書v2", &["pdf", "文", "文書", "書", "v2"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(texts(&words(text)), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn positions_go_on_after_unspaced_runs() {
+        let words = words("東京 tower");
+        assert_eq!(words.last(), Some(&Word { text: "tower".into(), position: 2 }));
+    }
+
+    #[test]
+    fn questions_ask_for_pairs() {
+        assert_eq!(texts(&without_singles(words("東京都 猫 x"))), ["東京", "京都", "猫", "x"]);
+    }
+
+    #[test]
+    fn endings_and_common_words_go() {
+        assert_eq!(texts(&stems("Searching the databases")), ["search", "databas"]);
+        assert_eq!(texts(&stems("how to")), ["how", "to"], "there are no others");
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let words = words(&"x".repeat(100_000));
+        assert_eq!(words[0].text.len(), MOST_CHARACTERS);
+    }
+
+    #[test]
+    fn names_are_joined() {
+        for text in ["web-search", "Web Search", "websearch", "web_search"] {
+            assert_eq!(joined(text), "websearch");
+        }
+    }
+
+    #[test]
+    fn beginnings_of_a_word() {
+        assert_eq!(
+            beginnings("search").collect::<Vec<_>>(),
+            ["se", "sea", "sear", "searc", "search"]
+        );
+        assert_eq!(beginnings("é").count(), 0);
+        assert_eq!(beginnings(&"ü".repeat(99)).last().map(|text| text.chars().count()), Some(15));
+    }
+}
