@@ -13,7 +13,7 @@ mod zip;
 
 pub use error::ArchiveError;
 pub use layout::{one_skill, skills};
-pub use pack::pack;
+pub use pack::{pack, pack_plain};
 
 use crate::{Tree, limits::MAX_ARCHIVE_BYTES};
 

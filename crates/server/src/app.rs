@@ -8,8 +8,8 @@ use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::Config, keys::Keys, metrics::Metrics, readiness::Readiness, shelf::Skills,
-    throttle::Turns,
+    config::Config, keys::Keys, metrics::Metrics, readiness::Readiness, registry::Desk,
+    shelf::Skills, throttle::Turns,
 };
 
 /// Everything that a request may need. Cloning shares it.
@@ -32,6 +32,8 @@ pub struct Inner {
     pub(crate) tasks: TaskTracker,
     /// Passwords that are being checked.
     pub(crate) turns: Turns,
+    /// What the routes of the registry share.
+    pub(crate) desk: Desk,
     /// How much code of workflows may run at once.
     pub(crate) code: CodePolicy,
     /// Streams are to end now.
@@ -67,6 +69,7 @@ impl App {
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
+            desk: Desk::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),
         })))

@@ -36,8 +36,8 @@ pub(crate) struct Caller {
     pub(crate) user: User,
     /// The token of a person; a program has none.
     pub(crate) claims: Option<Claims>,
-    /// The rights of a program's token; a person has all of their own.
-    pub(crate) scopes: Option<Vec<String>>,
+    /// The token of a program, with its rights; a person has all of their own.
+    pub(crate) token: Option<ApiToken>,
 }
 
 impl Caller {
@@ -48,13 +48,13 @@ impl Caller {
 
     /// Someone who is asked for in their absence, with all that is theirs.
     pub(crate) fn on_behalf_of(user: User) -> Self {
-        Self { user, claims: None, scopes: None }
+        Self { user, claims: None, token: None }
     }
 
     /// A program needs a right beyond that of its route.
     pub(crate) fn must_have(&self, scope: Scope) -> ApiResult<()> {
-        match &self.scopes {
-            Some(scopes) if !scope.is_in(scopes) => Err(ApiError::forbidden(scope.lacking())),
+        match &self.token {
+            Some(token) if !scope.is_in(&token.scopes) => Err(ApiError::forbidden(scope.lacking())),
             _ => Ok(()),
         }
     }
@@ -197,8 +197,7 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     scope: Scope,
 ) -> ApiResult<Caller> {
-    let invalid = || ApiError::unauthorized("Invalid or expired token");
-    let mut caller = holder(app, bearer(headers)?).await?.ok_or_else(invalid)?;
+    let mut caller = known(app, headers).await?;
     caller.must_have(scope)?;
     // A token without that right sees what is its owner's, not what is everyone's.
     if caller.must_have(Scope::Admin).is_err() {
@@ -210,22 +209,34 @@ pub(crate) async fn authenticate(
     Ok(caller)
 }
 
+/// Finds out who asks, whatever their token is for.
+pub(crate) async fn caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
+    let caller = known(app, headers).await?;
+    if caller.user.active {
+        Ok(caller)
+    } else {
+        Err(ApiError::forbidden("User account is disabled"))
+    }
+}
+
+async fn known(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
+    let invalid = || ApiError::unauthorized("Invalid or expired token");
+    holder(app, bearer(headers)?).await?.ok_or_else(invalid)
+}
+
 /// Whose a token is, if it is good. They may be disabled.
 async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
     let accounts = app.database.accounts();
     if token.starts_with(API_TOKEN_PREFIX) {
         let found = accounts.by_token_digest(&digest(token)).await?;
-        let caller = |(granted, user): (ApiToken, User)| Caller {
-            user,
-            claims: None,
-            scopes: Some(granted.scopes),
-        };
+        let caller =
+            |(token, user): (ApiToken, User)| Caller { user, claims: None, token: Some(token) };
         return Ok(found.map(caller));
     }
     let Some(claims) = app.keys.read(&app.database, token).await? else { return Ok(None) };
     let Some(id) = claims.user_id() else { return Ok(None) };
     let user = accounts.of_token(id, &claims.jti, claims.issued_at()).await?;
-    Ok(user.map(|user| Caller { user, claims: Some(claims), scopes: None }))
+    Ok(user.map(|user| Caller { user, claims: Some(claims), token: None }))
 }
 
 /// What the token of a program begins with.

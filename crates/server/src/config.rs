@@ -1,6 +1,6 @@
 //! How a server is set up.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use savoir_engine::{services::TimeLimits, workflow::HttpPolicy};
 
@@ -27,6 +27,29 @@ pub struct Config {
     pub heartbeat: Duration,
     /// How long streams may go on when the server is told to stop.
     pub grace: Duration,
+    /// How the registry is set up.
+    pub registry: RegistryConfig,
+}
+
+/// How a registry is set up.
+#[derive(Clone, Debug, Default)]
+pub struct RegistryConfig {
+    /// Who may read what was published.
+    pub readers: Readers,
+    /// The folder for the index of words; one that is gone afterwards if nothing is said.
+    pub search_folder: Option<PathBuf>,
+    /// Whether those who download are sent to the storage itself, if it can be asked by everybody.
+    pub redirect: bool,
+}
+
+/// Who may read what was published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readers {
+    /// Everyone who reaches the server.
+    #[default]
+    Everyone,
+    /// Those who have an account.
+    Accounts,
 }
 
 /// Who may make an account by themselves.
@@ -70,6 +93,7 @@ impl Default for Config {
             time_limits: TimeLimits::default(),
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(20),
+            registry: RegistryConfig::default(),
         }
     }
 }

@@ -85,6 +85,17 @@ impl ApiError {
         Self::plain(StatusCode::INTERNAL_SERVER_ERROR, text)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The sentence in it, without its shape.
+    pub(crate) fn text(&self) -> String {
+        let text = [&self.body["detail"], &self.body["detail"]["message"], &self.body["error"]];
+        let text = text.into_iter().find_map(|value| value.as_str().map(str::to_owned));
+        text.unwrap_or_else(|| "the request has another shape".to_owned())
+    }
+
     /// What a run is told about a skill that it cannot have.
     pub(crate) fn into_load_error(self) -> LoadError {
         let text = |member: &str| self.body["detail"][member].as_str().map(str::to_owned);

@@ -43,7 +43,7 @@ mod throttle;
 
 pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
-pub use config::{Config, RateLimits, Registration};
+pub use config::{Config, RateLimits, Readers, Registration, RegistryConfig};
 pub use keys::rotate as rotate_signing_key;
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;

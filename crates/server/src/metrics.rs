@@ -19,6 +19,7 @@ const BOUNDS: [f64; 11] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     answers: Mutex<BTreeMap<(String, String, u16), Answers>>,
+    remembered: AtomicU64,
     streams: AtomicI64,
     events: AtomicU64,
 }
@@ -60,6 +61,11 @@ impl Metrics {
         }
     }
 
+    /// The registry answered from memory.
+    pub(crate) fn remembered(&self) {
+        self.remembered.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn stream_began(&self) {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
@@ -94,6 +100,9 @@ impl Metrics {
             line(&mut text, &format!("{name}_sum"), &labels, answers.seconds);
             line(&mut text, &format!("{name}_count"), &labels, answers.count);
         }
+        let name = "savoir_registry_remembered_total";
+        head(&mut text, name, "counter", "Requests that the registry answered from memory.");
+        let _ = writeln!(text, "{name} {}", self.remembered.load(Ordering::Relaxed));
         head(&mut text, "savoir_streams", "gauge", "Streams that are open.");
         let _ = writeln!(text, "savoir_streams {}", self.streams.load(Ordering::Relaxed));
         head(&mut text, "savoir_events_total", "counter", "Events that were sent.");

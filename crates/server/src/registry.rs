@@ -1,7 +1,18 @@
 //! Where skills are published and found.
 //!
-//! - `search` is the index that finds skills by words. It knows nothing of the database: whoever
-//!   follows the changes there feeds it.
+//! - [`Desk`] is what all routes of the registry share. What it gives out is never older than a moment,
+//!   whichever process changed the registry.
+//! - `memory` keeps answers that are asked for often; `answer` is one of them.
+//! - `search` is the index that finds skills by words. It knows nothing of the database: `follower`
+//!   follows the changes there and feeds it.
 
-#[allow(dead_code, reason = "the routes that search are not here yet")]
+mod answer;
+mod desk;
+mod follower;
+mod memory;
 pub(crate) mod search;
+
+pub(crate) use answer::{Answer, Caching, has_already, part};
+pub(crate) use desk::{Desk, LEASE};
+pub(crate) use follower::{EXCERPT, follow};
+pub(crate) use memory::Remembered;

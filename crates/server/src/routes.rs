@@ -8,6 +8,7 @@ mod health;
 mod knowledge;
 mod publish;
 mod reference;
+mod registry;
 mod sessions;
 pub(crate) mod settings;
 mod setup;
@@ -19,7 +20,7 @@ pub use setup::setup_link;
 
 use axum::{
     Router,
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware,
     response::{IntoResponse as _, Response},
 };
@@ -43,7 +44,11 @@ use crate::{
 /// All routes of a server.
 pub fn router(app: App) -> Router {
     let (routes, _) = documented().split_for_parts();
-    let routes = routes.merge(health::router()).merge(reference::router()).merge(setup::router());
+    let routes = routes
+        .merge(health::router())
+        .merge(reference::router())
+        .merge(setup::router())
+        .merge(registry::well_known());
     layered(routes, app)
 }
 
@@ -56,6 +61,7 @@ fn layered(routes: Router<App>, app: App) -> Router {
         .layer(cors(&app))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(app.clone(), around))
+        .layer(middleware::from_fn_with_state(app.clone(), registry::recall))
         .with_state(app)
 }
 
@@ -86,7 +92,7 @@ fn complete(operation: &mut Operation) {
 }
 
 fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(document()).nest("/api/v1", api())
+    OpenApiRouter::with_openapi(document()).nest("/api/v1", api()).merge(registry::router())
 }
 
 fn api() -> OpenApiRouter<App> {
@@ -105,11 +111,13 @@ fn api() -> OpenApiRouter<App> {
 
 fn document() -> OpenApi {
     let mut info = Info::new("Savoir", env!("CARGO_PKG_VERSION"));
-    info.description = Some("Skills, chat, knowledge and workflows over HTTP.".to_owned());
+    info.description =
+        Some("Skills, chat, knowledge, workflows and a registry of skills over HTTP.".to_owned());
     let mut document = OpenApiBuilder::new().info(info).build();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     docs::describe(components);
+    registry::describe(components);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     document
 }
@@ -118,8 +126,10 @@ async fn not_found() -> ApiError {
     ApiError::not_found("Not Found")
 }
 
-async fn method_not_allowed() -> ApiError {
-    ApiError::plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+async fn method_not_allowed(uri: Uri) -> Response {
+    registry::wrong_method(&uri).unwrap_or_else(|| {
+        ApiError::plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").into_response()
+    })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands it over")]

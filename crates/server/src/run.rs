@@ -21,6 +21,7 @@ use crate::{
     app::App,
     impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
+    registry,
     routes::router,
 };
 
@@ -40,6 +41,7 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
+    app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
     let accepting = tokio::spawn(accept(listener, router(app.clone()), stopping));
     let connections = accepting.await.map_err(io::Error::other)?;
@@ -129,6 +131,24 @@ fn connection(
         .header_read_timeout(Duration::from_secs(HEADER_SECONDS))
         .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(stream, service)
+}
+
+/// Keeps the index of words as new as the registry.
+fn follow_registry(
+    app: App,
+    stopping: CancellationToken,
+) -> io::Result<impl Future<Output = ()> + Send> {
+    let lent = match &app.config.registry.search_folder {
+        Some(_) => None,
+        None => Some(tempfile::tempdir()?),
+    };
+    Ok(async move {
+        let own = app.config.registry.search_folder.as_deref();
+        let folder = lent.as_ref().map(tempfile::TempDir::path).or(own);
+        if let Some(folder) = folder {
+            registry::follow(&app.desk, &app.database, &app.storage, folder, stopping).await;
+        }
+    })
 }
 
 /// Drops what is over, now and then.

@@ -3,7 +3,7 @@
 mod bucket;
 mod folder;
 
-use std::{path::Path, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -101,6 +101,28 @@ impl Storage {
         match &self.place {
             Place::Folder(folder) => folder.get(key).await,
             Place::Bucket(bucket) => bucket.get(key).await,
+        }
+    }
+
+    /// A part of the bytes of a key; fewer if there are not as many.
+    pub async fn get_range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.get_range(key, range).await,
+            Place::Bucket(bucket) => bucket.get_range(key, range).await,
+        }
+    }
+
+    /// An address at which everybody can read a key for some time; a folder has none.
+    pub async fn link(&self, key: &str, lasts: Duration) -> Result<Option<String>, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(_) => Ok(None),
+            Place::Bucket(bucket) => bucket.link(key, lasts).await.map(Some),
         }
     }
 

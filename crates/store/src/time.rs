@@ -19,6 +19,11 @@ impl Time {
         Self(micros)
     }
 
+    /// Reads RFC 3339.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<Timestamp>().ok().map(|time| Self(time.as_microsecond()))
+    }
+
     /// Microseconds since 1970.
     pub fn micros(self) -> i64 {
         self.0
@@ -77,5 +82,9 @@ mod tests {
             Time::from_micros(1_763_197_200_000_001).to_string(),
             "2025-11-15T09:00:00.000001Z"
         );
+        let time = Time::from_micros(1_763_197_200_000_001);
+        assert_eq!(Time::parse(&time.to_string()), Some(time));
+        assert_eq!(Time::parse("2025-11-15T10:00:00.000001+01:00"), Some(time));
+        assert_eq!(Time::parse("yesterday"), None);
     }
 }

@@ -43,8 +43,20 @@ pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
+/// The files of a skill as a zip without a folder, and without compression: its bytes are the same
+/// whatever program packs it, so that a digest of it can be told before it is packed.
+pub fn pack_plain(tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
+    let mut zip = Zip { stored: true, ..Zip::default() };
+    for (path, file) in tree.files().filter(|(path, _)| !is_junk(path)) {
+        zip.add(path, file)?;
+    }
+    Ok(zip.finish())
+}
+
 #[derive(Default)]
 struct Zip {
+    /// Whether nothing is compressed.
+    stored: bool,
     bytes: Vec<u8>,
     directory: Vec<u8>,
     entries: u16,
@@ -52,9 +64,8 @@ struct Zip {
 
 impl Zip {
     fn add(&mut self, path: &str, file: &File) -> Result<(), ArchiveError> {
-        let deflated = deflate(&file.bytes).map_err(|error| {
-            ArchiveError::Entry(crate::TreeError::Io { path: path.into(), error })
-        })?;
+        let failed = |error| ArchiveError::Entry(crate::TreeError::Io { path: path.into(), error });
+        let deflated = if self.stored { None } else { deflate(&file.bytes).map_err(failed)? };
         let (method, packed) = match &deflated {
             Some(deflated) => (8, deflated),
             None => (0, &file.bytes),

@@ -25,6 +25,7 @@ pub const INDEX_VERSION: u32 = 1;
 
 /// `index/v1/config.json`: how a registry is to be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Config {
     /// The version of the index.
     pub version: u32,
@@ -57,8 +58,10 @@ impl Config {
 
 /// A skill in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Summary {
     /// Its name.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The highest release, or the highest pre-release if there is none.
     #[serde(default)]
@@ -74,6 +77,7 @@ pub struct Summary {
     pub license: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// Words for it.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
@@ -91,6 +95,7 @@ pub struct Summary {
 
 /// Some skills of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page {
     /// The skills.
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
@@ -114,6 +119,7 @@ pub struct Page {
 
 /// What a search found, the best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Found {
     /// What was looked for.
     #[serde(default)]
@@ -128,6 +134,7 @@ pub struct Found {
 
 /// A skill, with its versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PackageDetail {
     /// What a list says of it.
     #[serde(flatten)]
@@ -142,8 +149,10 @@ pub struct PackageDetail {
 
 /// A version in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VersionSummary {
     /// Which.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     #[serde(default)]
@@ -153,6 +162,7 @@ pub struct VersionSummary {
     pub publisher: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// What its files are.
     #[serde(default)]
@@ -167,10 +177,13 @@ pub struct VersionSummary {
 
 /// A version, with everything that is known about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VersionDetail {
     /// Of which skill.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// Which.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     #[serde(default)]
@@ -180,12 +193,15 @@ pub struct VersionDetail {
     pub publisher: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// What it claims itself.
     #[serde(default, deserialize_with = "maybe_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub claimed_tier: Option<Tier>,
     /// The head of its SKILL.md.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub manifest: Value,
     /// Its SKILL.md.
     #[serde(default)]
@@ -197,6 +213,7 @@ pub struct VersionDetail {
     pub files: Vec<FileDigest>,
     /// Who signed it, as its signature says.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub signature: Option<Value>,
     /// What a scan of it found.
     #[serde(default)]
@@ -205,6 +222,7 @@ pub struct VersionDetail {
 
 /// An archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Artifact {
     /// What it is called.
     pub filename: String,
@@ -219,6 +237,7 @@ pub struct Artifact {
 
 /// A file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileDigest {
     /// Where it is.
     pub path: String,
@@ -230,6 +249,7 @@ pub struct FileDigest {
 
 /// What a scan found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Audit {
     /// `ALLOW`, `REVIEW` or `BLOCK`.
     pub verdict: String,
@@ -241,11 +261,13 @@ pub struct Audit {
     pub audited_at: Option<String>,
     /// What was found.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
     pub findings: Vec<Value>,
 }
 
 /// The answer to who publishes a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Published {
     /// What was published.
     pub published: Publication,
@@ -253,13 +275,17 @@ pub struct Published {
 
 /// What was published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Publication {
     /// Which skill.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// Which version.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// What the registry's scan found.
     #[serde(default)]
@@ -291,6 +317,7 @@ pub struct Publish {
 
 /// Withdraws a version, or gives it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Yank {
     /// Whether it is withdrawn.
     pub yanked: bool,
@@ -301,6 +328,7 @@ pub struct Yank {
 
 /// Tells people to use something else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Deprecate {
     /// What they are told; nothing takes it back.
     pub message: Option<String>,
@@ -308,6 +336,7 @@ pub struct Deprecate {
 
 /// Who asks, as the registry sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WhoAmI {
     /// The address of the account.
     #[serde(default)]
@@ -325,8 +354,10 @@ pub struct WhoAmI {
 
 /// A token, without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenInfo {
     /// By which it is removed.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub id: Value,
     /// What its owner calls it.
     #[serde(default)]
@@ -357,6 +388,7 @@ pub(super) struct LoggedIn {
 
 /// What a registry says when it refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     /// What is wrong.
     pub error: ErrorDetail,
@@ -364,6 +396,7 @@ pub struct ErrorBody {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
     /// A word for programs.
     pub code: String,

@@ -85,6 +85,32 @@ impl Registry<'_> {
         Ok(Some(bytes))
     }
 
+    /// A part of the bytes at an address, which is not held against its digest: whoever reads all
+    /// parts does that.
+    pub async fn blob_part(
+        &self,
+        digest: &str,
+        range: std::ops::Range<u64>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        if !is_digest(digest) {
+            return Ok(None);
+        }
+        self.storage.get_range(&key(digest), range).await
+    }
+
+    /// An address at which everybody gets the bytes from the storage itself for some time; none if it
+    /// has no such addresses.
+    pub async fn blob_link(
+        &self,
+        digest: &str,
+        lasts: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        if !is_digest(digest) {
+            return Ok(None);
+        }
+        self.storage.link(&key(digest), lasts).await
+    }
+
     /// Removes blobs that nothing refers to and nobody claims, if they were written long enough ago.
     /// Returns how many. Nothing happens while another process sweeps or imports.
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, StoreError> {

@@ -410,7 +410,7 @@ struct Rows {
 impl Import<'_> {
     /// Adds the rows of a package.
     fn add(&self, rows: &mut Rows, record: PackageRecord) -> Result<(), RegistryError> {
-        let id = record.name.id();
+        let (id, name) = (record.name.id(), record.name.clone());
         let mut live = Vec::with_capacity(record.versions.len());
         for version in &record.versions {
             let read = ReadVersion::read(version)?;
@@ -438,12 +438,19 @@ impl Import<'_> {
             }
         }
         live.sort_by(|a, b| b.version.cmp_precedence(&a.version));
-        self.add_package(rows, record, &id, &live);
+        self.add_package(rows, record, &name, &live);
         Ok(())
     }
 
-    fn add_package(&self, rows: &mut Rows, record: PackageRecord, id: &str, live: &[Live]) {
-        let (text, tag) = index_text(live, record.deprecated.as_deref());
+    fn add_package(
+        &self,
+        rows: &mut Rows,
+        record: PackageRecord,
+        name: &PackageName,
+        live: &[Live],
+    ) {
+        let id = &name.id();
+        let (text, tag) = index_text(name, live, record.deprecated.as_deref());
         let latest = latest(live);
         let facts = latest
             .and_then(|latest| {
@@ -562,8 +569,9 @@ fn entry(record: &VersionRecord) -> Entry {
         integrity: record.integrity.clone(),
         sha256: record.sha256.clone(),
         size: record.size,
-        needs: record.facts.needs.clone(),
+        dependencies: record.facts.needs.clone(),
         permissions: record.facts.permissions.clone(),
+        tools: record.facts.tools.clone(),
         published_at: Time::from_micros(record.published_at).to_string(),
     }
 }

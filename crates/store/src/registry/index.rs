@@ -29,9 +29,11 @@ pub(super) struct Entry {
     pub(super) sha256: String,
     pub(super) size: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) needs: Vec<String>,
+    pub(super) dependencies: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) permissions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<String>,
     pub(super) published_at: String,
 }
 
@@ -44,6 +46,8 @@ impl Entry {
 /// One line of the index of a package: what a resolver must know of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexLine {
+    /// Of which package.
+    pub name: String,
     /// The version.
     pub version: String,
     /// What a lock holds it to.
@@ -52,18 +56,29 @@ pub struct IndexLine {
     pub sha256: String,
     /// The size of its artefact, in bytes.
     pub size: u64,
+    /// What its artefact is called.
+    pub filename: String,
     /// The skills that it needs, as `name@range`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<String>,
+    pub dependencies: Vec<String>,
     /// What it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
+    /// The tools that it brings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
     /// When it was published, as RFC 3339.
     pub published_at: String,
     /// How far the registry trusts it, and no further than it claims.
     pub tier: String,
+    /// The tier that it claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<String>,
     /// The tier that its scan and its signatures earned it.
     pub attested: String,
+    /// For whom a registered key signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
     /// Whether it is only for those who have it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yanked: bool,
@@ -100,18 +115,25 @@ impl Live {
         })
     }
 
-    fn line(&self, deprecated: Option<&str>) -> IndexLine {
+    fn line(&self, package: &PackageName, deprecated: Option<&str>) -> IndexLine {
         let entry = self.entry.clone();
         let tier = effective(self.claimed.unwrap_or_default(), self.attested);
+        // Nothing is attested without a publisher's key.
+        let signed = self.attested != Tier::Experimental;
         IndexLine {
+            name: package.to_string(),
+            filename: package.filename(&self.version),
             version: entry.version,
             integrity: entry.integrity,
             sha256: entry.sha256,
             size: entry.size,
-            needs: entry.needs,
+            dependencies: entry.dependencies,
             permissions: entry.permissions,
+            tools: entry.tools,
             published_at: entry.published_at,
             tier: tier.as_str().to_owned(),
+            claimed: self.claimed.map(|tier| tier.as_str().to_owned()),
+            signer: signed.then(|| package.holding().to_string()),
             attested: self.attested.as_str().to_owned(),
             yanked: self.yanked,
             deprecated: self.deprecated.as_deref().or(deprecated).map(ToOwned::to_owned),
@@ -127,10 +149,14 @@ pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
 }
 
 /// The index of a package, and the tag that changes with it.
-pub(super) fn index_text(versions: &[Live], deprecated: Option<&str>) -> (String, String) {
+pub(super) fn index_text(
+    package: &PackageName,
+    versions: &[Live],
+    deprecated: Option<&str>,
+) -> (String, String) {
     let mut text = String::new();
     for version in versions {
-        let line = serde_json::to_string(&version.line(deprecated)).unwrap_or_default();
+        let line = serde_json::to_string(&version.line(package, deprecated)).unwrap_or_default();
         text.push_str(&line);
         text.push('\n');
     }
@@ -168,7 +194,7 @@ pub(super) async fn renew(
         .one(&mut *connection)
         .await?;
     let (deprecated, old_tags) = (row.maybe_text(0)?, row.text(1)?);
-    let (text, tag) = index_text(&versions, deprecated.as_deref());
+    let (text, tag) = index_text(package, &versions, deprecated.as_deref());
     let latest = latest(&versions);
     let facts = match latest {
         Some(latest) => facts_of(&mut *connection, &id, &latest.version).await?,
@@ -245,8 +271,9 @@ mod tests {
                 integrity: "sha256-x".to_owned(),
                 sha256: "00".to_owned(),
                 size: 1,
-                needs: vec!["a@>=1".to_owned()],
+                dependencies: vec!["a@>=1".to_owned()],
                 permissions: Vec::new(),
+                tools: Vec::new(),
                 published_at: Time::from_micros(0).to_string(),
             },
             claimed: Some(Tier::Community),
@@ -274,13 +301,19 @@ mod tests {
     #[test]
     fn a_line_for_each_version() {
         let versions = [live("2.0.0", true), live("1.0.0", false)];
-        let (text, tag) = index_text(&versions, None);
+        let package: PackageName = "acme/tool".parse().unwrap();
+        let (text, tag) = index_text(&package, &versions, None);
         let lines: Vec<IndexLine> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((lines[0].version.as_str(), lines[0].yanked), ("2.0.0", true));
         assert_eq!((lines[1].tier.as_str(), lines[1].attested.as_str()), ("community", "verified"));
+        assert_eq!(lines[0].filename, "tool-2.0.0.zip");
+        assert_eq!(
+            (lines[0].name.as_str(), lines[0].signer.as_deref()),
+            ("acme/tool", Some("acme"))
+        );
         assert!(!text.contains("\"yanked\":false") && !text.contains("permissions"), "{text}");
-        let (text, other) = index_text(&versions, Some("use b"));
+        let (text, other) = index_text(&package, &versions, Some("use b"));
         assert!(text.contains("use b") && tag != other);
     }
 }

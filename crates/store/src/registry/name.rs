@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use savoir_skill::name::{NameGrammar, reserved_prefix};
+use semver::Version;
 
 use super::RegistryError;
 
@@ -11,7 +12,8 @@ const DEFAULT: &str = "_";
 /// Where prose lies whose author gave no namespace.
 const ANONYMOUS: &str = "anon";
 /// Names that addresses need for something else.
-const TAKEN: [&str; 7] = ["api", "download", "index", "registry", "search", "skills", "well-known"];
+const TAKEN: [&str; 8] =
+    ["api", "download", "index", "registry", "search", "skills", "versions", "well-known"];
 
 const NEEDED: &str = "the registry needs this name itself; choose another";
 
@@ -105,6 +107,11 @@ impl PackageName {
     /// Its name without the namespace.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the artefact of a version is called.
+    pub fn filename(&self, version: &Version) -> String {
+        format!("{}-{version}.zip", self.name)
     }
 
     /// What its owners own.

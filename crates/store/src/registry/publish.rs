@@ -227,8 +227,9 @@ impl Work {
             integrity: new.integrity.to_owned(),
             sha256: sha256.clone(),
             size: new.artefact.len() as u64,
-            needs: new.facts.needs.clone(),
+            dependencies: new.facts.needs.clone(),
             permissions: new.facts.permissions.clone(),
+            tools: new.facts.tools.clone(),
             published_at: now.to_string(),
         };
         let added = sql("INSERT INTO versions (package, sort_key, version, claimed, attested,

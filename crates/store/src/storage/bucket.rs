@@ -1,13 +1,15 @@
 //! Bytes as objects in a bucket.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
+use http::Method;
 use object_store::{
     ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut},
     path::Path,
+    signer::Signer as _,
 };
 use url::Url;
 
@@ -124,6 +126,24 @@ impl Bucket {
             Err(error) => return Err(self.failed(key, &error)),
         };
         found.bytes().await.map(Some).map_err(|error| self.failed(key, &error))
+    }
+
+    pub(crate) async fn get_range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        match self.store.get_range(&self.path(key)?, range).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(key, &error)),
+        }
+    }
+
+    pub(crate) async fn link(&self, key: &str, lasts: Duration) -> Result<String, StoreError> {
+        let path = self.path(key)?;
+        let url = self.store.signed_url(Method::GET, &path, lasts).await;
+        url.map(String::from).map_err(|error| self.failed(key, &error))
     }
 
     pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {

@@ -2,7 +2,8 @@
 
 use std::{
     fs, io,
-    io::Write as _,
+    io::{Read as _, Seek as _, Write as _},
+    ops::Range,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -70,6 +71,20 @@ impl Folder {
         .await
     }
 
+    pub(crate) async fn get_range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || match part(&path, &range) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(file_error(&path, &error)),
+        })
+        .await
+    }
+
     pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
         let (path, root) = (self.0.join(key), self.0.clone());
         on_a_thread(move || match fs::remove_file(&path) {
@@ -122,6 +137,14 @@ impl Folder {
         })
         .await
     }
+}
+
+fn part(path: &Path, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    file.seek(io::SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::new();
+    file.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What may be there before a file is written.

@@ -17,10 +17,13 @@ use crate::{
 
 /// One version of a skill: everything that a resolver and a fetcher need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IndexLine {
     /// The whole name of the skill.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The version.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// What its files are: the integrity of their tree.
     pub integrity: String,
@@ -32,9 +35,11 @@ pub struct IndexLine {
     pub filename: String,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub tier: Tier,
     /// What it claims itself.
     #[serde(default, deserialize_with = "maybe_tier")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub claimed: Option<Tier>,
     /// Whether it was withdrawn: who has it keeps it, and nobody else gets it.
     #[serde(default)]

@@ -57,7 +57,7 @@ async fn the_index_follows_every_change() {
         };
         publish(shop, &alice, "acme/tool", "1.0.0").await;
         let first = lines().await;
-        assert_eq!(first[0].needs, ["auth-helpers@>=1.0.0"]);
+        assert_eq!(first[0].dependencies, ["auth-helpers@>=1.0.0"]);
         assert_eq!((first[0].tier.as_str(), first[0].yanked), ("experimental", false));
         publish(shop, &alice, "acme/tool", "2.0.0").await;
         let both = lines().await;

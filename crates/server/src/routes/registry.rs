@@ -1,0 +1,120 @@
+//! The registry: what was published, for everybody, and how it changes.
+//!
+//! - `index` and `artefacts` are what resolvers and installers ask, `skills` and `search` what people
+//!   look at, `texts` what other tools read.
+//! - `asked` tells who asks and what, `refused` what they are told if they may not, `shown` is what
+//!   goes over the line, `docs` describes it.
+
+mod artefacts;
+mod asked;
+mod docs;
+mod index;
+mod refused;
+mod search;
+mod shown;
+mod skills;
+mod texts;
+
+use std::future::Future;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use savoir_store::registry::PackageName;
+use semver::Version;
+use utoipa_axum::router::OpenApiRouter;
+
+use self::{
+    asked::registry,
+    refused::{Given, Refused},
+};
+use crate::{
+    app::App,
+    config::Readers,
+    registry::{Answer, Remembered},
+};
+
+pub(super) use self::docs::describe;
+pub(super) use self::texts::well_known;
+
+/// Everything below `/registry`.
+pub(super) fn router() -> OpenApiRouter<App> {
+    let routes = OpenApiRouter::new()
+        .merge(index::router())
+        .merge(artefacts::router())
+        .merge(skills::router())
+        .merge(search::router())
+        .merge(texts::router())
+        .fallback(nothing);
+    OpenApiRouter::new().nest("/registry", routes)
+}
+
+async fn nothing() -> Refused {
+    Refused::not_found("there is nothing at this address")
+}
+
+/// The answer to a method that an address of the registry does not take; nothing if it is another's.
+pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
+    let message = "this address does not take this method";
+    let refused = Refused::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+    uri.path().starts_with("/registry/").then(|| refused.into_response())
+}
+
+/// Where the registry is.
+fn base(app: &App) -> String {
+    format!("{}/registry", app.config.public_url)
+}
+
+/// Answers what is remembered, before anything else looks at the request.
+pub(super) async fn recall(State(app): State<App>, request: Request, next: Next) -> Response {
+    let known = recalled(&app, request.method(), request.uri(), request.headers()).await;
+    match known {
+        Some(response) => response,
+        None => next.run(request).await,
+    }
+}
+
+async fn recalled(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    if !reads
+        || uri.query().is_some()
+        || !uri.path().starts_with("/registry/")
+        || app.config.registry.readers != Readers::Everyone
+        || headers.contains_key(header::ORIGIN)
+    {
+        return None;
+    }
+    // If the database is gone, the route says so.
+    app.desk.freshen(registry(app)).await.ok()?;
+    let known = app.desk.recall(uri.path())?;
+    let response = known.answer.respond(method, headers);
+    if let Some(version) = &known.download
+        && *method == Method::GET
+        && response.status() == StatusCode::OK
+    {
+        app.desk.downloads.count(&known.package, version);
+    }
+    app.metrics.remembered();
+    Some(response)
+}
+
+/// Makes an answer about a package, and remembers it for its path.
+async fn remembered(
+    app: &App,
+    uri: &Uri,
+    package: &PackageName,
+    download: Option<&Version>,
+    make: impl Future<Output = Given<Answer>>,
+) -> Given<Answer> {
+    let seq = app.desk.freshen(registry(app)).await?;
+    let answer = make.await?;
+    if uri.query().is_none() {
+        let (package, download) = (package.clone(), download.cloned());
+        let remembered = Remembered { answer: answer.clone(), package, download, seq };
+        app.desk.remember(uri.path(), remembered);
+    }
+    Ok(answer)
+}

@@ -1,0 +1,270 @@
+//! The bytes that were published.
+//!
+//! Small ones are read whole, held against their digest, and remembered. Large ones go out in pieces,
+//! and the last piece only if all of them have the digest that they should have: whoever gets all
+//! bytes gets the right ones.
+
+use std::{io, ops::Range};
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+use bytes::Bytes;
+use futures::{Stream, stream};
+use savoir_store::registry::PackageVersion;
+use semver::Version;
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{At, Reading, registry},
+    docs,
+    refused::{Given, Refused},
+    remembered,
+};
+use crate::{
+    app::App,
+    registry::{Answer, Caching, has_already, part},
+};
+
+/// Larger ones are sent in pieces of this size.
+const PIECE: u64 = 512 * 1024;
+/// How long the storage may be asked for what somebody was sent to.
+const LINK_LASTS: Duration = Duration::from_mins(5);
+
+const ZIP: &str = "application/zip";
+const VERSION: HeaderName = HeaderName::from_static("x-skill-version");
+const INTEGRITY: HeaderName = HeaderName::from_static("x-integrity");
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(by_digest))
+}
+
+/// Download an archive by its digest. What an address gives never changes.
+#[utoipa::path(
+    get, path = "/artifacts/{sha256}/{filename}", tag = "registry",
+    params(
+        ("sha256" = String, Path, description = "The digest of the archive, in hexadecimal digits"),
+        ("filename" = String, Path, description = "What it is called"),
+    ),
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn by_digest(
+    State(app): State<App>,
+    _: Reading,
+    At((sha256, filename)): At<(String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let missing = || Refused::not_found("there is no such archive here");
+    let found = registry(&app).artefact(&sha256).await?.ok_or_else(missing)?;
+    if filename != found.package.filename(&found.version) {
+        return Err(missing());
+    }
+    let parcel = Parcel { sha256: &sha256, size: found.size, caching: Caching::Immutable };
+    let counts = method == Method::GET && !headers.contains_key(header::RANGE);
+    if parcel.is_large() {
+        if counts {
+            app.desk.downloads.count(&found.package, &found.version);
+        }
+        return parcel.send(app, &method, &headers).await;
+    }
+    let answer = remembered(&app, &uri, &found.package, Some(&found.version), async {
+        Ok(parcel.whole(&app).await?)
+    });
+    let response = answer.await?.respond(&method, &headers);
+    if response.status() == StatusCode::OK && counts {
+        app.desk.downloads.count(&found.package, &found.version);
+    }
+    Ok(response)
+}
+
+/// Gives the artefact of a version that was chosen by a range.
+pub(super) async fn chosen(
+    app: &App,
+    known: &PackageVersion,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Given<Response> {
+    let parcel = Parcel { sha256: &known.sha256, size: known.size, caching: Caching::Check };
+    let mut response = if parcel.is_large() {
+        parcel.send(app.clone(), method, headers).await?
+    } else {
+        parcel.whole(app).await?.respond(method, headers)
+    };
+    if *method == Method::GET && response.status() == StatusCode::OK {
+        app.desk.downloads.count(&known.package, &known.version);
+    }
+    describe(response.headers_mut(), &known.version, &known.integrity);
+    let filename = known.package.filename(&known.version);
+    let attached = format!("attachment; filename=\"{filename}\"");
+    if let Ok(attached) = HeaderValue::from_str(&attached) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, attached);
+    }
+    Ok(response)
+}
+
+fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
+    for (name, value) in [(VERSION, version.to_string()), (INTEGRITY, integrity.to_owned())] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// An artefact that is to be sent.
+#[derive(Clone, Copy, Debug)]
+struct Parcel<'a> {
+    sha256: &'a str,
+    size: u64,
+    caching: Caching,
+}
+
+impl Parcel<'_> {
+    fn is_large(self) -> bool {
+        self.size > PIECE
+    }
+
+    async fn whole(self, app: &App) -> Given<Answer> {
+        let bytes = registry(app).blob(self.sha256).await?;
+        let bytes = bytes.ok_or_else(|| lost(self.sha256))?;
+        Ok(Answer::tagged(ZIP, self.caching, self.sha256, bytes).in_parts())
+    }
+
+    /// Sends somebody to the storage, or the pieces to them.
+    async fn send(self, app: App, method: &Method, asked: &HeaderMap) -> Given<Response> {
+        let tag = format!("\"{}\"", self.sha256);
+        let tag = HeaderValue::from_str(&tag).map_err(|error| Refused::failed(&error))?;
+        if has_already(asked, &tag) {
+            return Ok(self.response(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
+        }
+        if app.config.registry.redirect
+            && let Some(link) = registry(&app).blob_link(self.sha256, LINK_LASTS).await?
+        {
+            return redirect(&link);
+        }
+        let range = match part(asked, &tag, self.size) {
+            None => 0..self.size,
+            Some(Ok(range)) => range,
+            Some(Err(())) => {
+                let all = format!("bytes */{}", self.size);
+                let status = StatusCode::RANGE_NOT_SATISFIABLE;
+                let mut response = self.response(status, &tag, Body::empty());
+                insert(response.headers_mut(), header::CONTENT_RANGE, &all);
+                return Ok(response);
+            }
+        };
+        let all = range == (0..self.size);
+        let status = if all { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
+        let body = match *method == Method::HEAD {
+            true => Body::empty(),
+            false => Body::from_stream(pieces(app, self.sha256.to_owned(), range.clone(), all)),
+        };
+        let mut response = self.response(status, &tag, body);
+        let length = (range.end - range.start).to_string();
+        insert(response.headers_mut(), header::CONTENT_LENGTH, &length);
+        if !all {
+            let told = format!("bytes {}-{}/{}", range.start, range.end - 1, self.size);
+            insert(response.headers_mut(), header::CONTENT_RANGE, &told);
+        }
+        Ok(response)
+    }
+
+    fn response(self, status: StatusCode, tag: &HeaderValue, body: Body) -> Response {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ZIP));
+        headers.insert(header::CACHE_CONTROL, self.caching.header());
+        headers.insert(header::ETAG, tag.clone());
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        response
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Others on the way must not keep an address that is good for minutes.
+fn redirect(link: &str) -> Given<Response> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let link = HeaderValue::from_str(link).map_err(|error| Refused::failed(&error))?;
+    response.headers_mut().insert(header::LOCATION, link);
+    let private = HeaderValue::from_static("private, no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, private);
+    Ok(response)
+}
+
+fn lost(sha256: &str) -> Refused {
+    Refused::failed(&format!("the blob {sha256} is not in the storage; restore it from a backup"))
+}
+
+/// What is left to be sent.
+struct Sending {
+    app: App,
+    sha256: String,
+    range: Range<u64>,
+    /// The digest so far, if all of it is sent.
+    digest: Option<Sha256>,
+}
+
+fn pieces(
+    app: App,
+    sha256: String,
+    range: Range<u64>,
+    all: bool,
+) -> impl Stream<Item = io::Result<Bytes>> {
+    let sending = Sending { app, sha256, range, digest: all.then(Sha256::new) };
+    stream::try_unfold(sending, |mut sending| async move {
+        let piece = sending.next().await?;
+        Ok(piece.map(|piece| (piece, sending)))
+    })
+}
+
+impl Sending {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        if self.range.is_empty() {
+            return Ok(None);
+        }
+        let end = self.range.end.min(self.range.start + PIECE);
+        let piece = registry(&self.app).blob_part(&self.sha256, self.range.start..end).await;
+        let wanted = end - self.range.start;
+        let piece = match piece {
+            Ok(Some(piece)) if piece.len() as u64 == wanted => piece,
+            Ok(_) => return Err(self.broken("it is shorter than it was")),
+            Err(error) => return Err(self.broken(&error)),
+        };
+        self.range.start = end;
+        if let Some(digest) = &mut self.digest {
+            digest.update(&piece);
+            if self.range.is_empty() && !self.is_right() {
+                return Err(self.broken("its bytes have another digest"));
+            }
+        }
+        Ok(Some(piece))
+    }
+
+    fn is_right(&mut self) -> bool {
+        use std::fmt::Write as _;
+
+        let digest = self.digest.take().unwrap_or_default().finalize();
+        let hex = digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        hex == self.sha256
+    }
+
+    /// The connection breaks off, so that nobody takes what came for the whole.
+    fn broken(&self, why: impl std::fmt::Display) -> io::Error {
+        tracing::error!(blob = self.sha256, %why, "an archive cannot be sent; restore it from a backup");
+        io::Error::other("the archive cannot be read")
+    }
+}

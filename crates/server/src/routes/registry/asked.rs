@@ -1,0 +1,161 @@
+//! Who asks the registry, and what the address says.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, Uri, request::Parts},
+};
+use savoir_skill::{permission::Tier, version::VersionRange};
+use savoir_store::{
+    Time,
+    registry::{Actor, Namespace, PackageName, Registry, Right},
+};
+use semver::Version;
+use serde::de::DeserializeOwned;
+
+use super::refused::{Given, Refused};
+use crate::{
+    app::App,
+    around::Budget,
+    asked::{Caller, caller, spend},
+    config::Readers,
+};
+
+/// Whoever changes something.
+#[derive(Debug)]
+pub(super) struct Acting {
+    pub(super) caller: Caller,
+    pub(super) actor: Actor,
+}
+
+impl Acting {
+    /// Finds out who asks, and counts it.
+    pub(super) async fn find(
+        app: &App,
+        headers: &HeaderMap,
+        budget: Option<&Budget>,
+    ) -> Given<Self> {
+        let caller = caller(app, headers).await?;
+        let key = format!("registry user:{}", caller.user.id);
+        spend(app, &key, app.config.limits.all, budget).await?;
+        let actor = match &caller.token {
+            Some(token) => Actor::program(&caller.user, token),
+            None => Actor::person(&caller.user),
+        };
+        Ok(Self { caller, actor })
+    }
+}
+
+impl FromRequestParts<App> for Acting {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
+        Self::find(app, &parts.headers, parts.extensions.get()).await
+    }
+}
+
+/// Whoever reads: everybody, unless the registry is only for those who have an account.
+#[derive(Debug)]
+pub(super) struct Reading;
+
+impl FromRequestParts<App> for Reading {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
+        if app.config.registry.readers == Readers::Everyone {
+            return Ok(Self);
+        }
+        let Acting { actor, .. } =
+            Acting::find(app, &parts.headers, parts.extensions.get()).await?;
+        actor.must_have(Right::Read, None)?;
+        Ok(Self)
+    }
+}
+
+/// Parts of the path, refused in the shape of the registry.
+#[derive(Debug)]
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
+        let found = axum::extract::Path::from_request_parts(parts, app).await;
+        let wrong = |_| Refused::invalid("the path is no valid text; write names as they are");
+        found.map(|axum::extract::Path(value)| Self(value)).map_err(wrong)
+    }
+}
+
+/// Names and values of the query.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn of(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// A value that is not empty.
+    pub(super) fn text<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next_back().filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn number(&self, name: &str, most: u64) -> Given<Option<u64>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(Refused::invalid(format!("`{name}` is a whole number from 1 to {most}"))),
+        }
+    }
+
+    pub(super) fn tier(&self) -> Given<Option<Tier>> {
+        let Some(text) = self.text("tier") else { return Ok(None) };
+        let found = Tier::ALL.into_iter().find(|tier| tier.as_str() == text);
+        found
+            .map(Some)
+            .ok_or_else(|| Refused::invalid("`tier` is experimental, community or verified"))
+    }
+
+    pub(super) fn time(&self, name: &str) -> Given<Option<Time>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let wrong = || Refused::invalid(format!("`{name}` is a time such as 2026-01-31T12:00:00Z"));
+        Time::parse(text).map(Some).ok_or_else(wrong)
+    }
+
+    pub(super) fn range(&self, name: &str) -> Given<VersionRange> {
+        let text = self.text(name).unwrap_or("*");
+        VersionRange::parse(text)
+            .map_err(|error| Refused::invalid(format!("`{name}` is no range of versions: {error}")))
+    }
+}
+
+impl FromRequestParts<App> for Query {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Given<Self> {
+        Ok(Self::of(&parts.uri))
+    }
+}
+
+/// The name of a package, in the default namespace or another.
+pub(super) fn package(namespace: Option<&str>, name: &str) -> Given<PackageName> {
+    let namespace = match namespace {
+        Some(namespace) => Namespace::parse(namespace)?,
+        None => Namespace::default_one(),
+    };
+    Ok(PackageName::new(namespace, name)?)
+}
+
+pub(super) fn version(text: &str) -> Given<Version> {
+    savoir_skill::version::parse_version(text)
+        .map_err(|error| Refused::invalid(format!("this is no version: {error}")))
+}
+
+/// The registry of the server.
+pub(super) fn registry(app: &App) -> Registry<'_> {
+    app.database.registry(&app.storage)
+}

@@ -1,0 +1,89 @@
+//! Answers that many routes of the registry share, for the OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use savoir_package::registry::wire;
+use serde::Serialize;
+use utoipa::{
+    IntoResponses, PartialSchema, ToSchema,
+    openapi::{Components, ContentBuilder, Object, Ref, RefOr, Response, ResponseBuilder, Type},
+};
+
+use super::refused::Problem;
+
+/// A skill, or a version of one.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
+pub(super) enum PackageOrVersion {
+    Package(Box<wire::PackageDetail>),
+    Version(Box<wire::VersionDetail>),
+}
+
+/// Puts the shapes of these answers into a document.
+pub(in crate::routes) fn describe(components: &mut Components) {
+    components.schemas.insert("RegistryProblem".to_owned(), Problem::schema());
+    let mut more = Vec::new();
+    Problem::schemas(&mut more);
+    components.schemas.extend(more);
+}
+
+/// Declares a refusal: its name, its status, and a sentence.
+macro_rules! refusals {
+    ($($name:ident $status:literal : $about:literal)*) => {$(
+        #[doc = $about]
+        #[derive(Debug)]
+        pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                let schema = Ref::from_schema_name("RegistryProblem");
+                let content = ContentBuilder::new().schema(Some(schema)).build();
+                let response = ResponseBuilder::new()
+                    .description($about)
+                    .content("application/json", content)
+                    .build();
+                BTreeMap::from([($status.to_owned(), response.into())])
+            }
+        }
+    )*};
+}
+
+refusals! {
+    Invalid "400" : "The request cannot be understood."
+    Unauthorized "401" : "It is not known who asks."
+    Missing "404" : "There is no such thing."
+    Unavailable "503" : "The database or the storage does not answer. Nothing was changed."
+}
+
+/// Declares an answer that is no JSON: its name, its type, and a sentence.
+macro_rules! texts {
+    ($($name:ident $kind:literal : $about:literal)*) => {$(
+        #[doc = $about]
+        #[derive(Debug)]
+        pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                let schema = Object::with_type(Type::String);
+                let content = ContentBuilder::new().schema(Some(schema)).build();
+                let response = ResponseBuilder::new().description($about).content($kind, content);
+                let part = ResponseBuilder::new().description("A part of it.").build();
+                let same = ResponseBuilder::new().description("It is what you have.").build();
+                let none = ResponseBuilder::new().description("There is no such part.").build();
+                BTreeMap::from([
+                    ("200".to_owned(), response.build().into()),
+                    ("206".to_owned(), part.into()),
+                    ("304".to_owned(), same.into()),
+                    ("416".to_owned(), none.into()),
+                ])
+            }
+        }
+    )*};
+}
+
+texts! {
+    Lines "application/x-ndjson" : "A line of JSON for each version."
+    Archive "application/zip" : "A zip."
+    Markdown "text/markdown" : "The text of the skill."
+}

@@ -1,0 +1,163 @@
+//! What resolvers ask: small texts that everybody may keep for a while.
+
+use std::collections::BTreeSet;
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, Method, Uri},
+    response::Response,
+};
+use savoir_package::registry::wire::{self, INDEX_VERSION};
+use savoir_skill::version::SkillRef;
+use savoir_store::registry::{IndexLine, IndexText, PackageName};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{At, Query, Reading, package, registry},
+    docs,
+    refused::{Given, Refused},
+    remembered,
+};
+use crate::{
+    app::App,
+    registry::{Answer, Caching},
+};
+
+/// Skills whose needs can be asked for at once.
+const MOST_ASKED: usize = 100;
+/// Skills of one answer.
+const MOST_NEEDED: usize = 5000;
+/// Bytes of one answer.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+const LINES: &str = "application/x-ndjson";
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(config))
+        .routes(routes!(closure))
+        .routes(routes!(flat))
+        .routes(routes!(in_namespace))
+}
+
+/// Tell how this registry is asked.
+#[utoipa::path(
+    get, path = "/index/v1/config.json", tag = "registry",
+    responses((status = 200, body = wire::Config), docs::Unauthorized)
+)]
+async fn config(
+    State(app): State<App>,
+    _: Reading,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    let base = super::base(&app);
+    let config = wire::Config {
+        version: INDEX_VERSION,
+        artifacts: wire::Config::ARTIFACTS.to_owned(),
+        base: Some(base),
+        closure: true,
+    };
+    let text = serde_json::to_vec(&config).map_err(|error| Refused::failed(&error))?;
+    let answer = Answer::new("application/json", Caching::Minute, text);
+    Ok(answer.respond(&method, &headers))
+}
+
+/// List the versions of a skill for a resolver, one on a line.
+#[utoipa::path(
+    get, path = "/index/v1/{prefix}/{name}", tag = "registry",
+    params(
+        ("prefix" = String, Path, description = "The first two letters of the name"),
+        ("name" = String, Path, description = "The name"),
+    ),
+    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn flat(
+    State(app): State<App>,
+    _: Reading,
+    At((prefix, name)): At<(String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = show(&app, &prefix, &package(None, &name)?, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// List the versions of a skill of a namespace for a resolver, one on a line.
+#[utoipa::path(
+    get, path = "/index/v1/{prefix}/{namespace}/{name}", tag = "registry",
+    params(
+        ("prefix" = String, Path, description = "The first two letters of the name"),
+        ("namespace" = String, Path, description = "The namespace"),
+        ("name" = String, Path, description = "The name"),
+    ),
+    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn in_namespace(
+    State(app): State<App>,
+    _: Reading,
+    At((prefix, namespace, name)): At<(String, String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = show(&app, &prefix, &package(Some(&namespace), &name)?, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> Given<Answer> {
+    let missing = || Refused::not_found(format!("there is no skill {name} here"));
+    // Names are ASCII.
+    if name.name().get(..2).unwrap_or(name.name()) != prefix {
+        return Err(missing());
+    }
+    remembered(app, uri, name, None, async {
+        let index = registry(app).index(name).await?.ok_or_else(missing)?;
+        Ok(Answer::tagged(LINES, Caching::Minute, &index.tag, index.text))
+    })
+    .await
+}
+
+/// List the versions of some skills, and of all skills that any of them needs.
+///
+/// With this, resolving takes one question. Skills that are not here are left out.
+#[utoipa::path(
+    get, path = "/index/v1/closure", tag = "registry",
+    params(("name" = Vec<String>, Query, description = "The skills, at most 100")),
+    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::Unavailable)
+)]
+async fn closure(
+    State(app): State<App>,
+    _: Reading,
+    query: Query,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    let asked: Vec<PackageName> =
+        query.all("name").map(|name| Ok(name.parse()?)).collect::<Given<_>>()?;
+    if asked.is_empty() || asked.len() > MOST_ASKED {
+        return Err(Refused::invalid(format!("name 1 to {MOST_ASKED} skills with `name=`")));
+    }
+    let mut known: BTreeSet<PackageName> = asked.iter().cloned().collect();
+    let mut next: Vec<PackageName> = known.iter().cloned().collect();
+    let mut text = String::new();
+    while !next.is_empty() {
+        let level = registry(&app).indexes(&next).await?;
+        next = Vec::new();
+        for index in level {
+            next.extend(needs(&index).filter(|need| known.insert(need.clone())));
+            text.push_str(&index.text);
+        }
+        if known.len() > MOST_NEEDED || text.len() > MOST_BYTES {
+            return Err(Refused::invalid(
+                "these skills need too many others; ask for them one by one",
+            ));
+        }
+    }
+    let answer = Answer::new(LINES, Caching::Minute, text);
+    Ok(answer.respond(&method, &headers))
+}
+
+/// The skills that any version needs.
+fn needs(index: &IndexText) -> impl Iterator<Item = PackageName> {
+    let lines = index.text.lines().filter_map(|line| serde_json::from_str::<IndexLine>(line).ok());
+    lines.flat_map(|line| line.dependencies).filter_map(|need| {
+        let need = SkillRef::parse(&need).ok()?;
+        need.name.parse().ok()
+    })
+}

@@ -1,0 +1,100 @@
+//! Finding skills by words.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, Method},
+    response::Response,
+};
+use savoir_package::registry::wire;
+use savoir_store::registry::{PackageName, Summary};
+use std::collections::HashMap;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Query, Reading, registry},
+    docs,
+    refused::{Given, Refused},
+    shown,
+    skills::{LARGEST_PAGE, json},
+};
+use crate::{
+    app::App,
+    registry::search::{Hits, MOST_RESULTS, Query as Words, SearchError},
+};
+
+/// Skills of one answer unless somebody says otherwise.
+const PAGE: u64 = 20;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(search))
+}
+
+/// Find skills by words, best first.
+///
+/// Words are looked for in name, description, tags and text; in names also with a slip. `"two words"`
+/// stand together; `tag:`, `author:` and `tier:` say more. Without words it is what changed last.
+#[utoipa::path(
+    get, path = "/api/v1/search", tag = "registry",
+    params(
+        ("q" = Option<String>, Query, description = "The words"),
+        ("tag" = Option<String>, Query, description = "A tag that it must have"),
+        ("tier" = Option<String>, Query, description = "experimental, community or verified"),
+        ("author" = Option<String>, Query, description = "Who wrote it"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 100, description = "How many"),
+        ("page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Which page"),
+    ),
+    responses((status = 200, body = wire::Found), docs::Invalid, docs::Unauthorized, docs::Unavailable)
+)]
+async fn search(
+    State(app): State<App>,
+    _: Reading,
+    query: Query,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    let text = query.text("q").unwrap_or_default().to_owned();
+    let words = Words {
+        text: text.clone(),
+        tags: query.all("tag").filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+        author: query.text("author").map(str::to_owned),
+        tier: query.tier()?,
+    };
+    let limit = match query.number("limit", LARGEST_PAGE)? {
+        Some(limit) => limit,
+        None => query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE),
+    };
+    let page = query.number("page", MOST_RESULTS as u64)?.unwrap_or(1);
+    let (limit, offset) = (limit as usize, ((page - 1) * limit) as usize);
+    let hits = find(&app, words, limit, offset).await?;
+    let found = wire::Found {
+        query: text,
+        total: (!hits.more).then_some((offset + hits.items.len()) as u64),
+        items: summaries(&app, &hits).await?,
+    };
+    Ok(json(&found)?.respond(&method, &headers))
+}
+
+async fn find(app: &App, words: Words, limit: usize, offset: usize) -> Given<Hits> {
+    let opening = || Refused::failed(&"the search index is not open yet");
+    let index = app.desk.search().ok_or_else(opening)?;
+    let found = tokio::task::spawn_blocking(move || index.search(&words, limit, offset));
+    match found.await.map_err(|error| Refused::failed(&error))? {
+        Ok(hits) => Ok(hits),
+        Err(error @ SearchError::TooLong { .. }) => Err(Refused::invalid(error.to_string())),
+        Err(error) => Err(Refused::failed(&error)),
+    }
+}
+
+/// What lists show of the skills that were found, in their order.
+async fn summaries(app: &App, hits: &Hits) -> Given<Vec<wire::Summary>> {
+    let names: Vec<PackageName> =
+        hits.items.iter().filter_map(|hit| hit.key.parse().ok()).collect();
+    let found = registry(app).summaries(&names).await?;
+    let mut found: HashMap<PackageName, Summary> =
+        found.into_iter().map(|summary| (summary.package.clone(), summary)).collect();
+    let there = names.iter().filter_map(|name| found.remove(name));
+    // The index may be a moment behind.
+    there
+        .filter(|summary| summary.latest.is_some())
+        .map(|summary| shown::summary(&summary))
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! What the database knows, as it goes over the line.
+
+use savoir_package::registry::{
+    Name,
+    wire::{self, Artifact, Audit, FileDigest},
+};
+use savoir_store::registry::{
+    Package, PackageName, PackageVersion, ScanResult, Signature, SignatureState, Signer, Summary,
+};
+use savoir_store::{StoreError, Time};
+use serde_json::Value;
+
+use super::refused::{Given, Refused};
+
+/// The name as clients know it.
+pub(super) fn name(package: &PackageName) -> Given<Name> {
+    Name::parse(&package.to_string()).map_err(|error| Refused::failed(&error))
+}
+
+pub(super) fn summary(summary: &Summary) -> Given<wire::Summary> {
+    Ok(wire::Summary {
+        name: name(&summary.package)?,
+        latest_version: summary.latest.as_ref().map(ToString::to_string),
+        description: Some(summary.description.clone()),
+        author: summary.author.clone(),
+        license: summary.license.clone(),
+        security_tier: summary.attested,
+        tags: summary.tags.clone(),
+        homepage: summary.homepage.clone(),
+        repository: summary.repository.clone(),
+        updated_at: Some(summary.updated_at.to_string()),
+    })
+}
+
+/// Whose name a version is published under: nobody's address is given out.
+fn publisher(package: &PackageName) -> Option<String> {
+    let namespace = package.namespace();
+    (!namespace.is_shared()).then(|| namespace.to_string())
+}
+
+pub(super) fn detail(package: &Package, readme: Option<String>) -> Given<wire::PackageDetail> {
+    let version = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
+        version: version.version.clone(),
+        published_at: Some(version.published_at.to_string()),
+        publisher: publisher(&package.summary.package),
+        security_tier: version.attested,
+        integrity: Some(version.integrity.clone()),
+        size: version.size,
+        yanked: version.yanked,
+    };
+    Ok(wire::PackageDetail {
+        summary: summary(&package.summary)?,
+        readme,
+        versions: package.versions.iter().map(version).collect(),
+    })
+}
+
+pub(super) fn version(
+    known: &PackageVersion,
+    skill_md: Option<String>,
+    signatures: &[Signature],
+) -> Given<wire::VersionDetail> {
+    let file = |file: &savoir_store::registry::FileFact| FileDigest {
+        path: file.path.clone(),
+        sha256: file.sha256.clone(),
+        size: file.size,
+    };
+    Ok(wire::VersionDetail {
+        name: name(&known.package)?,
+        version: known.version.clone(),
+        published_at: Some(known.published_at.to_string()),
+        publisher: publisher(&known.package),
+        security_tier: known.attested,
+        claimed_tier: known.claimed,
+        manifest: known.facts.manifest.clone(),
+        skill_md,
+        artifact: artifact(known),
+        files: known.facts.files.iter().map(file).collect(),
+        signature: signature(signatures),
+        audit: known.scan.as_ref().map(|(result, at)| audit(result, *at)),
+    })
+}
+
+pub(super) fn artifact(known: &PackageVersion) -> Artifact {
+    Artifact {
+        filename: known.package.filename(&known.version),
+        size: known.size,
+        sha256: known.sha256.clone(),
+        integrity: Some(known.integrity.clone()),
+    }
+}
+
+/// The record of the publisher whose key counts, else of any.
+fn signature(signatures: &[Signature]) -> Option<Value> {
+    let publishers = || signatures.iter().filter(|one| one.signer == Signer::Publisher);
+    let best = publishers().find(|one| one.state == SignatureState::Active);
+    let best = best.or_else(|| publishers().next())?;
+    serde_json::from_str(&best.record).ok()
+}
+
+/// What a scan found, in the words of GAIA.
+pub(super) fn audit(result: &ScanResult, at: Time) -> Audit {
+    let findings = result.report.get("findings").and_then(Value::as_array);
+    let engine = result.report.get("engine").and_then(Value::as_str);
+    Audit {
+        verdict: result.verdict.as_str().to_uppercase(),
+        engine: Some(engine.unwrap_or("savoir").to_owned()),
+        audited_at: Some(at.to_string()),
+        findings: findings.cloned().unwrap_or_default(),
+    }
+}
+
+/// Text that was checked when it was published.
+pub(super) fn text(bytes: Option<bytes::Bytes>) -> Result<Option<String>, StoreError> {
+    let damaged = |_| StoreError::Damaged {
+        what: "a SKILL.md".to_owned(),
+        message: "it is not UTF-8".to_owned(),
+    };
+    bytes.map(|bytes| String::from_utf8(bytes.into()).map_err(damaged)).transpose()
+}

@@ -1,0 +1,319 @@
+//! Lists, skills and their versions.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, Method, Uri},
+    response::Response,
+};
+use savoir_package::registry::wire;
+use savoir_store::registry::{
+    Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion,
+};
+use serde::Serialize;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    artefacts,
+    asked::{At, Query, Reading, package, registry, version},
+    docs,
+    refused::{Given, Refused},
+    remembered, shown,
+};
+use crate::{
+    app::App,
+    registry::{Answer, Caching},
+};
+
+/// Skills of a page unless somebody says otherwise.
+const PAGE: u64 = 20;
+/// The most of one page.
+pub(super) const LARGEST_PAGE: u64 = 100;
+/// Pages that can be asked for by their number. Beyond, one goes on from the last page.
+const MOST_PAGES: u64 = 100;
+/// Skills that are counted one by one.
+const MOST_COUNTED: u64 = 10_000;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one))
+        .routes(routes!(download))
+        .routes(routes!(second))
+        .routes(routes!(download_in))
+        .routes(routes!(third))
+}
+
+pub(super) fn json(value: &impl Serialize) -> Given<Answer> {
+    let text = serde_json::to_vec(value).map_err(|error| Refused::failed(&error))?;
+    Ok(Answer::new("application/json", Caching::Check, text))
+}
+
+/// Which skills, and how many.
+#[derive(Debug)]
+struct Wanted {
+    filter: Filter,
+    order: Order,
+    limit: u64,
+}
+
+impl Wanted {
+    fn read(query: &Query) -> Given<Self> {
+        let since = match query.time("updated_since")? {
+            Some(since) => Some(since),
+            None => query.time("updated")?,
+        };
+        let order = match (query.text("sort"), since) {
+            (None, None) | (Some("name"), None) => Order::Name,
+            (None, since) | (Some("updated"), since) => Order::Updated { since },
+            (Some("recent"), since) => Order::Recent { since },
+            (Some(_), _) => {
+                return Err(Refused::invalid("`sort` is name, updated or recent"));
+            }
+        };
+        let filter = Filter {
+            namespace: query.text("namespace").map(Namespace::parse).transpose()?,
+            tag: query.text("tag").map(str::to_owned),
+            tier: query.tier()?,
+            author: query.text("author").map(str::to_owned),
+        };
+        let limit = query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE);
+        Ok(Self { filter, order, limit })
+    }
+}
+
+/// List skills.
+///
+/// By name, page by page: `next_cursor` of one page is the `cursor` of the next. With `page` the
+/// pages have numbers, and the answer tells how many skills there are.
+#[utoipa::path(
+    get, path = "/api/v1/skills", tag = "registry",
+    params(
+        ("cursor" = Option<String>, Query, description = "Where the last page ended"),
+        ("page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Which page"),
+        ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100,
+         description = "Skills of a page; 20 if nothing is said"),
+        ("namespace" = Option<String>, Query, description = "Those of a namespace"),
+        ("tag" = Option<String>, Query, description = "Those that have a tag"),
+        ("tier" = Option<String>, Query, description = "Those that earned a tier"),
+        ("author" = Option<String>, Query, description = "Those of an author"),
+        ("updated_since" = Option<String>, Query,
+         description = "Those that changed since a time, as RFC 3339; longest ago first"),
+        ("sort" = Option<String>, Query, description = "name, updated or recent"),
+    ),
+    responses((status = 200, body = wire::Page), docs::Invalid, docs::Unauthorized, docs::Unavailable)
+)]
+async fn list(
+    State(app): State<App>,
+    _: Reading,
+    query: Query,
+    method: Method,
+    headers: HeaderMap,
+) -> Given<Response> {
+    let wanted = Wanted::read(&query)?;
+    let page = match (query.number("page", MOST_PAGES)?, query.text("cursor")) {
+        (Some(_), Some(_)) => return Err(Refused::invalid("give either `page` or `cursor`")),
+        (Some(page), None) => numbered(&app, &wanted, page).await?,
+        (None, cursor) => {
+            let cursor: Option<Cursor> = cursor.map(str::parse).transpose()?;
+            let Wanted { filter, order, limit } = &wanted;
+            let page = registry(&app).list(filter, *order, cursor.as_ref(), *limit).await?;
+            wire::Page {
+                items: page.items.iter().map(shown::summary).collect::<Given<_>>()?,
+                next_cursor: page.next.map(|next| next.to_string()),
+                page: None,
+                per_page: None,
+                total: None,
+                total_is_estimate: None,
+            }
+        }
+    };
+    Ok(json(&page)?.respond(&method, &headers))
+}
+
+/// A page by its number, for clients that know no cursors.
+async fn numbered(app: &App, wanted: &Wanted, page: u64) -> Given<wire::Page> {
+    let Wanted { filter, order, limit } = wanted;
+    let (skip, end) = ((page - 1) * limit, page * limit);
+    let (mut items, mut cursor, mut seen) = (Vec::new(), None, 0);
+    let all_seen = loop {
+        let found = registry(app).list(filter, *order, cursor.as_ref(), 1000).await?;
+        for summary in &found.items {
+            if (skip..end).contains(&seen) {
+                items.push(shown::summary(summary)?);
+            }
+            seen += 1;
+        }
+        cursor = found.next;
+        if cursor.is_none() || seen >= MOST_COUNTED.max(end) {
+            break cursor.is_none();
+        }
+    };
+    // Without a filter the index knows about how many there are.
+    let known = app.desk.search().map_or(0, |index| index.len());
+    Ok(wire::Page {
+        items,
+        next_cursor: None,
+        page: Some(page),
+        per_page: Some(*limit),
+        total: Some(if all_seen { seen } else { seen.max(known) }),
+        total_is_estimate: (!all_seen).then_some(true),
+    })
+}
+
+/// Show a skill of the default namespace, with its versions.
+#[utoipa::path(
+    get, path = "/api/v1/skills/{name}", tag = "registry",
+    params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, body = wire::PackageDetail), docs::Invalid, docs::Unauthorized,
+        docs::Missing, docs::Unavailable
+    )
+)]
+async fn one(
+    State(app): State<App>,
+    _: Reading,
+    At(name): At<String>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = show_package(&app, &package(None, &name)?, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Show a version of a skill of the default namespace, or a skill of another namespace.
+///
+/// `/{name}/{version}` is the first, `/{namespace}/{name}` the second: no name looks like a version.
+#[utoipa::path(
+    get, path = "/api/v1/skills/{name}/{version}", tag = "registry",
+    params(
+        ("name" = String, Path, description = "Its name, or a namespace"),
+        ("version" = String, Path, description = "The version, or a name"),
+    ),
+    responses(
+        (status = 200, body = docs::PackageOrVersion), docs::Invalid, docs::Unauthorized,
+        docs::Missing, docs::Unavailable
+    )
+)]
+async fn second(
+    State(app): State<App>,
+    _: Reading,
+    At((first, second)): At<(String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = if second.starts_with(|c: char| c.is_ascii_digit()) {
+        show_version(&app, &package(None, &first)?, &second, &uri).await?
+    } else {
+        show_package(&app, &package(Some(&first), &second)?, &uri).await?
+    };
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Show a version of a skill of a namespace.
+#[utoipa::path(
+    get, path = "/api/v1/skills/{namespace}/{name}/{version}", tag = "registry",
+    params(
+        ("namespace" = String, Path, description = "The namespace"),
+        ("name" = String, Path, description = "Its name"),
+        ("version" = String, Path, description = "The version"),
+    ),
+    responses(
+        (status = 200, body = wire::VersionDetail), docs::Invalid, docs::Unauthorized,
+        docs::Missing, docs::Unavailable
+    )
+)]
+async fn third(
+    State(app): State<App>,
+    _: Reading,
+    At((namespace, name, version)): At<(String, String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = show_version(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Download the highest version in a range.
+///
+/// The head tells which it is: `X-Skill-Version`, `X-Integrity`, `ETag`.
+#[utoipa::path(
+    get, path = "/api/v1/skills/{name}/download", tag = "registry",
+    params(
+        ("name" = String, Path, description = "Its name"),
+        ("version" = Option<String>, Query, description = "A range such as ^1.2; all if nothing is said"),
+    ),
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn download(
+    State(app): State<App>,
+    _: Reading,
+    At(name): At<String>,
+    query: Query,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    give(&app, &package(None, &name)?, &query, &method, &headers).await
+}
+
+/// Download the highest version of a skill of a namespace in a range.
+#[utoipa::path(
+    get, path = "/api/v1/skills/{namespace}/{name}/download", tag = "registry",
+    params(
+        ("namespace" = String, Path, description = "The namespace"),
+        ("name" = String, Path, description = "Its name"),
+        ("version" = Option<String>, Query, description = "A range such as ^1.2; all if nothing is said"),
+    ),
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn download_in(
+    State(app): State<App>,
+    _: Reading,
+    At((namespace, name)): At<(String, String)>,
+    query: Query,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    give(&app, &package(Some(&namespace), &name)?, &query, &method, &headers).await
+}
+
+async fn give(
+    app: &App,
+    package: &PackageName,
+    query: &Query,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Given<Response> {
+    let chosen = registry(app).newest(package, &query.range("version")?).await?;
+    artefacts::chosen(app, &chosen, method, headers).await
+}
+
+async fn show_package(app: &App, name: &PackageName, uri: &Uri) -> Given<Answer> {
+    remembered(app, uri, name, None, async {
+        let missing = || Refused::not_found(format!("there is no skill {name} here"));
+        let package = registry(app).package(name).await?.ok_or_else(missing)?;
+        let readme = readme(app, &package).await?;
+        json(&shown::detail(&package, readme)?)
+    })
+    .await
+}
+
+/// What the newest version says about itself.
+async fn readme(app: &App, package: &Package) -> Given<Option<String>> {
+    let Some(latest) = &package.summary.latest else { return Ok(None) };
+    match registry(app).version(&package.summary.package, latest).await {
+        Ok(latest) => skill_md(app, &latest).await,
+        // It was withdrawn a moment ago.
+        Err(savoir_store::registry::RegistryError::Withdrawn { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn skill_md(app: &App, known: &PackageVersion) -> Given<Option<String>> {
+    Ok(shown::text(registry(app).blob(&known.skill_md).await?)?)
+}
+
+async fn show_version(app: &App, name: &PackageName, text: &str, uri: &Uri) -> Given<Answer> {
+    let version = version(text)?;
+    remembered(app, uri, name, None, async {
+        let known = registry(app).version(name, &version).await?;
+        let signatures = registry(app).signatures(name, &version).await?;
+        let text = skill_md(app, &known).await?;
+        json(&shown::version(&known, text, &signatures)?)
+    })
+    .await
+}

@@ -1,0 +1,211 @@
+//! The texts of skills as other tools read them: skillrt's addresses, and the well-known index.
+
+use std::collections::BTreeSet;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, Method, Uri},
+    response::Response,
+    routing::get,
+};
+use savoir_package::archive;
+use savoir_store::registry::{Facts, Filter, Order, PackageName};
+use serde_json::{Value, json};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{At, Reading, package, registry, version},
+    docs,
+    refused::{Given, Refused},
+    remembered,
+};
+use crate::{
+    app::App,
+    registry::{Answer, Caching},
+};
+
+/// Skills in the well-known index: those that changed last.
+const MOST_LISTED: u64 = 1000;
+/// Where the digest of the archive without a folder is, among what has no other place.
+pub(super) const PLAIN: &str = "plain_sha256";
+const MANIFEST: &str = "SKILL.md";
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(flat))
+        .routes(routes!(in_namespace))
+        .routes(routes!(plain_flat))
+        .routes(routes!(plain_in_namespace))
+}
+
+/// At the root of the server, where other tools look.
+pub(in crate::routes) fn well_known() -> Router<App> {
+    Router::new()
+        .route("/.well-known/agent-skills/index.json", get(index))
+        .route("/registry/.well-known/agent-skills/index.json", get(index))
+}
+
+/// Show the SKILL.md of a version.
+#[utoipa::path(
+    get, path = "/{name}/{version}/SKILL.md", tag = "registry",
+    params(
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "The version"),
+    ),
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn flat(
+    State(app): State<App>,
+    _: Reading,
+    At((name, version)): At<(String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = text(&app, &package(None, &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Show the SKILL.md of a version of a skill of a namespace. Prose without one is in `anon`.
+#[utoipa::path(
+    get, path = "/{namespace}/{name}/{version}/SKILL.md", tag = "registry",
+    params(
+        ("namespace" = String, Path, description = "The namespace"),
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "The version"),
+    ),
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn in_namespace(
+    State(app): State<App>,
+    _: Reading,
+    At((namespace, name, version)): At<(String, String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = text(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<Answer> {
+    let number = version(number)?;
+    remembered(app, uri, name, None, async {
+        let known = registry(app).version(name, &number).await?;
+        let bytes = registry(app).blob(&known.skill_md).await?;
+        let lost = || Refused::failed(&format!("the SKILL.md of {name} {number} is lost"));
+        let bytes = bytes.ok_or_else(lost)?;
+        Ok(Answer::tagged(MARKDOWN, Caching::Immutable, &known.skill_md, bytes))
+    })
+    .await
+}
+
+/// Download a version as an archive without a folder, as the well-known index promises it.
+#[utoipa::path(
+    get, path = "/{name}/{version}/skill.zip", tag = "registry",
+    params(
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "The version"),
+    ),
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn plain_flat(
+    State(app): State<App>,
+    _: Reading,
+    At((name, version)): At<(String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = plain(&app, &package(None, &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Download a version of a skill of a namespace as an archive without a folder.
+#[utoipa::path(
+    get, path = "/{namespace}/{name}/{version}/skill.zip", tag = "registry",
+    params(
+        ("namespace" = String, Path, description = "The namespace"),
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "The version"),
+    ),
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn plain_in_namespace(
+    State(app): State<App>,
+    _: Reading,
+    At((namespace, name, version)): At<(String, String, String)>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
+    let answer = plain(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+async fn plain(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<Answer> {
+    let number = version(number)?;
+    remembered(app, uri, name, Some(&number), async {
+        let known = registry(app).version(name, &number).await?;
+        let lost = || Refused::failed(&format!("the artefact of {name} {number} is lost"));
+        let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
+        let packed = tokio::task::spawn_blocking(move || {
+            archive::unpack(&bytes).and_then(|tree| archive::pack_plain(&tree))
+        });
+        let packed = packed.await.map_err(|error| Refused::failed(&error))?;
+        let packed = packed.map_err(|error| Refused::failed(&error))?;
+        app.desk.downloads.count(name, &number);
+        Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
+    })
+    .await
+}
+
+/// The index of draft 0.2.0, with the files that clients of draft 0.1 ask for.
+async fn index(
+    State(app): State<App>,
+    _: Reading,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    let recent = Order::Recent { since: None };
+    let page = registry(&app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
+    let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
+    let mut found = registry(&app).findable(&names).await?;
+    found.sort_by(|a, b| a.summary.package.cmp(&b.summary.package));
+    let mut taken = BTreeSet::new();
+    let base = super::base(&app);
+    let skills: Vec<Value> = found
+        .iter()
+        .filter_map(|found| {
+            let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
+            let (kind, file, digest) = what(&found.facts)?;
+            Some(json!({
+                "name": free_name(package, &mut taken),
+                "type": kind,
+                "description": found.summary.description,
+                "url": format!("{base}/{package}/{latest}/{file}"),
+                "digest": format!("sha256:{digest}"),
+                "files": found.facts.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
+                "version": latest.to_string(),
+            }))
+        })
+        .collect();
+    let index = json!({
+        "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
+        "skills": skills,
+    });
+    let answer = Answer::new("application/json", Caching::Minute, index.to_string());
+    Ok(answer.respond(&method, &headers))
+}
+
+/// How others get a skill: the text alone if there is nothing else, else an archive.
+fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
+    match facts.files.as_slice() {
+        [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
+        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN)?.as_str()?)),
+    }
+}
+
+/// The name without its namespace, as long as no other skill has it.
+fn free_name(package: &PackageName, taken: &mut BTreeSet<String>) -> String {
+    let name = package.name().to_owned();
+    if taken.insert(name.clone()) {
+        return name;
+    }
+    let long = format!("{}-{name}", package.namespace());
+    taken.insert(long.clone());
+    long
+}

@@ -1,0 +1,106 @@
+//! What servers look up beside the answers themselves: whose an artefact is, and what is searched.
+
+use semver::Version;
+
+use super::{
+    Facts, PackageName, Registry, Summary,
+    blobs::is_digest,
+    facts::{read_name, read_version},
+    list::{SUMMARY, summary},
+};
+use crate::{
+    StoreError,
+    sql::{Row, among, built, sql},
+};
+
+/// The most packages that are read at once.
+const MOST_AT_ONCE: usize = 500;
+
+/// The columns of [`Findable`] after those of its summary.
+const FINDABLE: &str = "v.facts,
+    (SELECT CAST(SUM(d.number) AS BIGINT) FROM downloads d WHERE d.package = p.id)";
+/// Where they are.
+const FROM: &str = "FROM packages p JOIN versions v ON v.package = p.id AND v.version = p.latest";
+
+/// The version whose artefact has an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artefact {
+    /// Of which package.
+    pub package: PackageName,
+    /// Which version.
+    pub version: Version,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// A package with what it is searched by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findable {
+    /// What lists show.
+    pub summary: Summary,
+    /// What the files of its latest version say.
+    pub facts: Facts,
+    /// How often all its versions were downloaded.
+    pub downloads: u64,
+}
+
+fn findable(row: &Row) -> Result<Findable, StoreError> {
+    let downloads = row.maybe_number(12)?.and_then(|number| u64::try_from(number).ok());
+    Ok(Findable {
+        summary: summary(row)?,
+        facts: Facts::read(&row.text(11)?)?,
+        downloads: downloads.unwrap_or_default(),
+    })
+}
+
+impl Registry<'_> {
+    /// The version whose artefact has a digest, unless it was withdrawn. Several may have the same
+    /// bytes; then it is any of them.
+    pub async fn artefact(&self, sha256: &str) -> Result<Option<Artefact>, StoreError> {
+        if !is_digest(sha256) {
+            return Ok(None);
+        }
+        let row = sql("SELECT package, version, size FROM versions
+             WHERE sha256 = $1 AND withdrawn_at IS NULL LIMIT 1")
+        .text(sha256)
+        .optional(self.reader())
+        .await?;
+        let artefact = |row: Row| {
+            Ok(Artefact {
+                package: read_name(&row.text(0)?)?,
+                version: read_version(&row.text(1)?)?,
+                size: row.count(2)?,
+            })
+        };
+        row.map(artefact).transpose()
+    }
+
+    /// What some packages are searched by. Those that have no version to choose are left out.
+    pub async fn findable(&self, packages: &[PackageName]) -> Result<Vec<Findable>, StoreError> {
+        let mut found = Vec::with_capacity(packages.len());
+        for some in packages.chunks(MOST_AT_ONCE) {
+            let ids = some.iter().map(PackageName::id);
+            let head = format!("SELECT {SUMMARY}, {FINDABLE} {FROM} WHERE p.id IN");
+            for row in among(&head, ids).all(self.reader()).await? {
+                found.push(findable(&row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What all packages after a name are searched by, in the order of names, at most `limit`.
+    pub async fn all_findable(
+        &self,
+        after: Option<&PackageName>,
+        limit: u64,
+    ) -> Result<Vec<Findable>, StoreError> {
+        let rows = built(format!(
+            "SELECT {SUMMARY}, {FINDABLE} {FROM} WHERE p.id > $1 ORDER BY p.id LIMIT $2"
+        ))
+        .text(&after.map(PackageName::id).unwrap_or_default())
+        .count(limit.min(1000))
+        .all(self.reader())
+        .await?;
+        rows.iter().map(findable).collect()
+    }
+}
