@@ -2,7 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use savoir_engine::{knowledge::Knowledge, services::Services, workflow::CodePolicy};
+use savoir_engine::{
+    knowledge::Knowledge, services::Services, vetting::Vetting, workflow::CodePolicy,
+};
 use savoir_model::Models;
 use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -32,6 +34,8 @@ pub struct Inner {
     pub(crate) tasks: TaskTracker,
     /// Passwords that are being checked.
     pub(crate) turns: Turns,
+    /// What is asked about a package before it is published.
+    pub(crate) vetting: Vetting,
     /// What the routes of the registry share.
     pub(crate) desk: Desk,
     /// How much code of workflows may run at once.
@@ -59,6 +63,7 @@ impl App {
         };
         Ok(Self(Arc::new(Inner {
             skills: Skills::new(storage.skills()),
+            vetting: Vetting::detect(config.registry.vetting.clone()),
             config,
             database,
             storage,

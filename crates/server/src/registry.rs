@@ -3,12 +3,14 @@
 //! - [`Desk`] is what all routes of the registry share. What it gives out is never older than a moment,
 //!   whichever process changed the registry.
 //! - `memory` keeps answers that are asked for often; `answer` is one of them.
+//! - `gate` bounds how much is published at once.
 //! - `search` is the index that finds skills by words. It knows nothing of the database: `follower`
 //!   follows the changes there and feeds it.
 
 mod answer;
 mod desk;
 mod follower;
+mod gate;
 mod memory;
 pub(crate) mod search;
 

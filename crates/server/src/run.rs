@@ -9,7 +9,7 @@ use hyper_util::{
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
 use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
-use savoir_store::{StoreError, Time};
+use savoir_store::{StoreError, Time, registry::RegistryError};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -22,7 +22,7 @@ use crate::{
     impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
     registry,
-    routes::router,
+    routes::{router, scan_backlog},
 };
 
 /// How long answers that are no streams may take after streams were told to end.
@@ -30,6 +30,13 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// How long to wait when no connection can be taken, for example because too many files are open.
 const BREATH: Duration = Duration::from_millis(100);
+
+/// How often versions are looked for that were not scanned.
+const SCAN_EVERY: Duration = Duration::from_secs(30);
+/// How many are scanned before it is another process's turn.
+const SCANNED_AT_ONCE: u64 = 10;
+/// How long that may take.
+const SCAN_LEASE: Duration = Duration::from_mins(20);
 
 /// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
 /// for the time of grace; streams that go on after that end with an `error` event.
@@ -41,6 +48,7 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
+    app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
     let accepting = tokio::spawn(accept(listener, router(app.clone()), stopping));
@@ -149,6 +157,34 @@ fn follow_registry(
             registry::follow(&app.desk, &app.database, &app.storage, folder, stopping).await;
         }
     })
+}
+
+/// Scans what came into the registry without being scanned. One process does it at a time.
+async fn scan_registry(app: App, stopping: CancellationToken) {
+    let mut every = tokio::time::interval(SCAN_EVERY);
+    let scanning = async {
+        loop {
+            every.tick().await;
+            if let Err(error) = scan_some(&app).await {
+                tracing::warn!(%error, "versions were not scanned; trying again");
+            }
+        }
+    };
+    tokio::select! {
+        () = stopping.cancelled() => {}
+        () = scanning => {}
+    }
+}
+
+async fn scan_some(app: &App) -> Result<(), RegistryError> {
+    let leases = app.database.leases();
+    let holder = uuid::Uuid::new_v4().to_string();
+    let Some(lease) = leases.acquire("registry scan", &holder, SCAN_LEASE).await? else {
+        return Ok(());
+    };
+    let scanned = scan_backlog(app, SCANNED_AT_ONCE).await;
+    leases.release(&lease).await?;
+    scanned.map(drop)
 }
 
 /// Drops what is over, now and then.

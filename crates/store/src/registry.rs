@@ -16,6 +16,7 @@
 //! and the counter of the log at last.
 
 mod actor;
+mod appeal;
 mod blobs;
 mod change;
 mod downloads;

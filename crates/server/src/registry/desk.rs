@@ -15,6 +15,7 @@ use savoir_store::{
 use tokio::sync::{Mutex, Notify};
 
 use super::{
+    gate::Gate,
     memory::{Memory, Remembered},
     search::SearchIndex,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Desk {
     /// When that was asked for, in microseconds after `began`; 0 is never.
     asked: AtomicU64,
     asking: Mutex<()>,
+    /// How much is published at once.
+    pub(crate) gate: Gate,
     /// Downloads that are not written down yet.
     pub(crate) downloads: DownloadCounter,
     /// The index, as soon as it is open.
@@ -52,6 +55,7 @@ impl Default for Desk {
             seq: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             asking: Mutex::new(()),
+            gate: Gate::default(),
             downloads: DownloadCounter::default(),
             search: OnceLock::new(),
             news: Notify::new(),

@@ -7,9 +7,13 @@
 
 mod artefacts;
 mod asked;
+mod audit;
 mod docs;
+mod form;
 mod index;
+mod publish;
 mod refused;
+mod review;
 mod search;
 mod shown;
 mod skills;
@@ -23,8 +27,9 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use savoir_store::registry::PackageName;
+use savoir_store::{Kind, registry::PackageName};
 use semver::Version;
+use serde::de::DeserializeOwned;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::{
@@ -33,11 +38,13 @@ use self::{
 };
 use crate::{
     app::App,
+    body,
     config::Readers,
-    registry::{Answer, Remembered},
+    registry::{Answer, LEASE, Remembered},
 };
 
 pub(super) use self::docs::describe;
+pub(super) use self::review::scan_backlog;
 pub(super) use self::texts::well_known;
 
 /// Everything below `/registry`.
@@ -48,6 +55,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(skills::router())
         .merge(search::router())
         .merge(texts::router())
+        .merge(publish::router())
+        .merge(review::router())
         .fallback(nothing);
     OpenApiRouter::new().nest("/registry", routes)
 }
@@ -99,6 +108,32 @@ async fn recalled(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     }
     app.metrics.remembered();
     Some(response)
+}
+
+/// Ends a change: from now on everybody sees it, whichever process they ask.
+async fn settled(app: &App) -> Given<()> {
+    app.desk.changed(registry(app)).await?;
+    if app.database.kind() == Kind::Postgres {
+        tokio::time::sleep(LEASE).await;
+    }
+    Ok(())
+}
+
+/// Bytes of a body that is JSON.
+const LARGEST_JSON: usize = 64 * 1024;
+
+/// A body that is JSON.
+async fn json_body<T: DeserializeOwned>(request: Request) -> Given<T> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let message = "send application/json";
+        return Err(Refused::new(status, "unsupported_media_type", message));
+    }
+    let bytes = body::bytes(request, LARGEST_JSON).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refused::invalid(format!("the body cannot be read: {error}")))
 }
 
 /// Makes an answer about a package, and remembers it for its path.

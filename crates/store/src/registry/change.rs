@@ -17,7 +17,7 @@ use crate::{Time, sql::sql};
 
 const LONGEST_MESSAGE: usize = 4096;
 
-fn check(message: Option<&str>) -> Result<(), RegistryError> {
+pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
     if message.is_some_and(|message| message.len() > LONGEST_MESSAGE) {
         let message = format!("it has more than {LONGEST_MESSAGE} bytes");
         return Err(RegistryError::Invalid { what: "the message", message });

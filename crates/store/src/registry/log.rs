@@ -72,6 +72,12 @@ acts! {
     PrefixGranted = "prefix_granted",
     /// Somebody may not do so any more.
     PrefixRevoked = "prefix_revoked",
+    /// Somebody does not agree with a scan.
+    Appealed = "appealed",
+    /// Bytes may be published although a scan says that they should not be.
+    Cleared = "cleared",
+    /// That was taken back.
+    Uncleared = "uncleared",
     /// Much was added at once: whoever follows reads everything again.
     Imported = "imported",
     /// Something that a newer program did.

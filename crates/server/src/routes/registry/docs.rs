@@ -20,6 +20,25 @@ pub(super) enum PackageOrVersion {
     Version(Box<wire::VersionDetail>),
 }
 
+/// What a publisher sends.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(dead_code, reason = "describes a body for the OpenAPI document")]
+pub(super) struct PublishForm {
+    /// The archive: a zip with SKILL.md, or with one folder that has it.
+    #[schema(value_type = String, format = Binary)]
+    artifact: Vec<u8>,
+    /// The SKILL.md of the archive, once more.
+    skill: Option<String>,
+    /// The namespace; none for the default one, `anon` for prose.
+    namespace: Option<String>,
+    /// What prose is to be called.
+    name: Option<String>,
+    /// What changed.
+    changelog: Option<String>,
+    /// The report of a scan, as JSON.
+    audit: Option<String>,
+}
+
 /// Puts the shapes of these answers into a document.
 pub(in crate::routes) fn describe(components: &mut Components) {
     components.schemas.insert("RegistryProblem".to_owned(), Problem::schema());
@@ -52,7 +71,13 @@ macro_rules! refusals {
 refusals! {
     Invalid "400" : "The request cannot be understood."
     Unauthorized "401" : "It is not known who asks."
+    Forbidden "403" : "The one who asks may not do this, or the skill should not be published."
     Missing "404" : "There is no such thing."
+    TooSlow "408" : "The body did not arrive in time."
+    Conflict "409" : "It is there already; what was published never changes."
+    TooLarge "413" : "It is too large."
+    WrongType "415" : "The body is of another type."
+    TooMany "429" : "Too many requests; `Retry-After` says how long to wait."
     Unavailable "503" : "The database or the storage does not answer. Nothing was changed."
 }
 

@@ -29,6 +29,9 @@ struct ProblemDetail {
     code: String,
     /// What happened, and the way out.
     message: String,
+    /// A stable word that says it more exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     /// What was found, if a skill was checked: rule, file, line, message, fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Value>,
@@ -40,6 +43,7 @@ pub(super) struct Refused {
     status: StatusCode,
     code: Cow<'static, str>,
     message: String,
+    reason: Option<&'static str>,
     findings: Option<Value>,
 }
 
@@ -47,7 +51,7 @@ pub(super) type Given<T> = Result<T, Refused>;
 
 impl Refused {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), findings: None }
+        Self { status, code: code.into(), message: message.into(), reason: None, findings: None }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -64,6 +68,12 @@ impl Refused {
 
     pub(super) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden_scope", message)
+    }
+
+    /// Says more exactly what it is.
+    #[must_use]
+    pub(super) fn because(self, reason: &'static str) -> Self {
+        Self { reason: Some(reason), ..self }
     }
 
     #[must_use]
@@ -132,6 +142,9 @@ impl From<ApiError> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(reason) = self.reason {
+            error["reason"] = reason.into();
+        }
         if let Some(findings) = self.findings {
             error["findings"] = findings;
         }

@@ -1,0 +1,83 @@
+//! The report of a scan that a publisher sends along. It can make things worse, and never better.
+
+use axum::http::StatusCode;
+use savoir_package::submission::Submission;
+use savoir_skill::digest::sha256_hex;
+use savoir_store::registry::{ScanResult, ScanVerdict};
+use semver::Version;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::refused::{Given, Refused};
+
+/// Findings of a report that are kept.
+const MOST_FINDINGS: usize = 200;
+
+/// The report, as far as it is read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Reported {
+    verdict: String,
+    #[serde(default)]
+    engine: Option<String>,
+    #[serde(default)]
+    skill: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(default)]
+    manifest_digest: Option<String>,
+    #[serde(default)]
+    findings: Vec<Value>,
+}
+
+impl Reported {
+    pub(super) fn read(text: &[u8], of: &Submission, version: &Version) -> Given<Self> {
+        let refused = |code, message: String| Refused::new(StatusCode::BAD_REQUEST, code, message);
+        let report: Self = serde_json::from_slice(text).map_err(|error| {
+            refused("invalid_audit_report", format!("the audit report cannot be read: {error}"))
+        })?;
+        if report.verdict().is_none() {
+            let message = "the verdict of an audit report is ALLOW, REVIEW or BLOCK".to_owned();
+            return Err(refused("invalid_audit_report", message));
+        }
+        let other_skill = report.skill.as_ref().is_some_and(|skill| {
+            *skill != of.name.to_string() && *skill != of.name.last()
+        });
+        let number = version.to_string();
+        if other_skill || report.version.as_ref().is_some_and(|version| *version != number) {
+            let message = format!("the audit report is not about {} {number}", of.name);
+            return Err(refused("audit_skill_mismatch", message));
+        }
+        if report.manifest_digest.as_ref().is_some_and(|digest| *digest != manifest_digest(of)) {
+            let message = "the audit report is about another SKILL.md; scan it again".to_owned();
+            return Err(refused("audit_digest_mismatch", message));
+        }
+        Ok(report)
+    }
+
+    fn verdict(&self) -> Option<ScanVerdict> {
+        let all = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
+        all.into_iter().find(|verdict| verdict.as_str().eq_ignore_ascii_case(&self.verdict))
+    }
+
+    /// Takes the worse verdict, and keeps what was reported beside what was found.
+    pub(super) fn lower(mut self, scan: &mut ScanResult) {
+        let rank = |verdict: ScanVerdict| match verdict {
+            ScanVerdict::Allow => 0,
+            ScanVerdict::Review => 1,
+            ScanVerdict::Block => 2,
+        };
+        if let Some(verdict) = self.verdict().filter(|one| rank(*one) > rank(scan.verdict)) {
+            scan.verdict = verdict;
+        }
+        self.findings.truncate(MOST_FINDINGS);
+        scan.report["reported"] = json!({
+            "verdict": self.verdict, "engine": self.engine, "findings": self.findings,
+        });
+    }
+}
+
+/// SHA-256 of SKILL.md with line feeds alone.
+fn manifest_digest(of: &Submission) -> String {
+    let text = String::from_utf8_lossy(&of.skill_md).replace("\r\n", "\n").replace('\r', "\n");
+    format!("sha256:{}", sha256_hex(text.as_bytes()))
+}

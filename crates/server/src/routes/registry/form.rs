@@ -1,0 +1,135 @@
+//! What a publisher sends.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::{
+        DefaultBodyLimit, FromRequest as _, Multipart, Request,
+        multipart::{Field, MultipartError},
+    },
+    http::{StatusCode, header},
+};
+use bytes::Bytes;
+use http_body_util::Limited;
+use savoir_package::limits::MAX_ARCHIVE_BYTES;
+use tokio::time::timeout;
+
+use super::{
+    asked::Query,
+    refused::{Given, Refused},
+};
+use crate::{body, limits::BODY_SECONDS};
+
+/// The archive and all that stands beside it.
+const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
+/// Bytes of a text beside the archive.
+const LONGEST_TEXT: usize = 1024 * 1024;
+
+/// What a publisher sent.
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    pub(super) artifact: Bytes,
+    /// The SKILL.md of the archive, once more.
+    pub(super) skill: Option<Bytes>,
+    pub(super) namespace: Option<String>,
+    /// What prose is to be called.
+    pub(super) name: Option<String>,
+    pub(super) changelog: Option<String>,
+    /// The report of a scan, as JSON.
+    pub(super) audit: Option<Bytes>,
+}
+
+impl Form {
+    /// Reads a form, or an archive alone. Whoever sends too slowly is not waited for.
+    pub(super) async fn read(request: Request) -> Given<Self> {
+        let query = Query::of(request.uri());
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let mut form = match kind.as_str() {
+            "multipart/form-data" => {
+                let reading = timeout(Duration::from_secs(BODY_SECONDS), Self::parts(request));
+                reading.await.map_err(|_| too_slow())??
+            }
+            "application/zip" => {
+                let artifact = body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?;
+                Self { artifact, ..Self::default() }
+            }
+            _ => {
+                return Err(Refused::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "unsupported_media_type",
+                    "send multipart/form-data with a part `artifact`, or application/zip",
+                ));
+            }
+        };
+        for (name, place) in [("namespace", &mut form.namespace), ("name", &mut form.name)] {
+            if let (Some(text), None) = (query.text(name), place.as_ref()) {
+                *place = Some(text.to_owned());
+            }
+        }
+        if form.artifact.is_empty() {
+            return Err(Refused::invalid("the part `artifact`, with the archive, is missing"));
+        }
+        Ok(form)
+    }
+
+    async fn parts(request: Request) -> Given<Self> {
+        let mut request = request.map(|body| Body::new(Limited::new(body, MOST_BYTES)));
+        // The framework's own limit is lower.
+        DefaultBodyLimit::disable().apply(&mut request);
+        let parts = Multipart::from_request(request, &()).await;
+        let mut parts = parts.map_err(|_| Refused::invalid("the form has no boundary"))?;
+        let mut form = Self::default();
+        while let Some(part) = parts.next_field().await.map_err(|error| wrong(&error))? {
+            let name = part.name().unwrap_or_default().to_owned();
+            match name.as_str() {
+                "artifact" => {
+                    form.artifact = bytes(part, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
+                }
+                "skill" => form.skill = Some(bytes(part, "skill", LONGEST_TEXT).await?),
+                "audit" => form.audit = Some(bytes(part, "audit", LONGEST_TEXT).await?),
+                "namespace" => form.namespace = text(part, "namespace").await?,
+                "name" => form.name = text(part, "name").await?,
+                "changelog" => form.changelog = text(part, "changelog").await?,
+                // Clients may say more than this program understands.
+                _ => {}
+            }
+        }
+        Ok(form)
+    }
+}
+
+async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> Given<Bytes> {
+    let mut all = Vec::new();
+    while let Some(some) = part.chunk().await.map_err(|error| wrong(&error))? {
+        if all.len() + some.len() > most {
+            let message = format!("the part `{name}` has more than {most} bytes");
+            return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message));
+        }
+        all.extend_from_slice(&some);
+    }
+    Ok(all.into())
+}
+
+/// A text; nothing if it is empty.
+async fn text(part: Field<'_>, name: &str) -> Given<Option<String>> {
+    let bytes = bytes(part, name, LONGEST_TEXT).await?;
+    let text = String::from_utf8(bytes.into())
+        .map_err(|_| Refused::invalid(format!("the part `{name}` is not UTF-8")))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn wrong(error: &MultipartError) -> Refused {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("the form has more than {MOST_BYTES} bytes");
+        return Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message);
+    }
+    Refused::invalid("the form ends early, or is none; send its parts between boundaries")
+}
+
+fn too_slow() -> Refused {
+    let message = "the form did not arrive in time; try again on a faster line";
+    Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
+}

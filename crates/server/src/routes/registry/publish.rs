@@ -1,0 +1,313 @@
+//! Publishing: everything is checked again before anything is kept.
+
+use axum::{
+    Json as Answer,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use bytes::Bytes;
+use savoir_engine::vetting::Vetted;
+use savoir_package::{
+    archive,
+    registry::wire,
+    scan::Verdict,
+    submission::{Asked, Rejection, Submission},
+    trust::PublicKey,
+};
+use savoir_skill::{digest::sha256_hex, version::VersionRange};
+use savoir_store::registry::{
+    Actor, Facts, FileFact, Holding, NewSignature, NewVersion, PackageName, RegistryError,
+    RegistryKey, ScanResult, ScanVerdict, Signer,
+};
+use semver::Version;
+use serde_json::{Map, json};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, registry},
+    audit::Reported,
+    docs,
+    form::Form,
+    refused::{Given, Refused},
+    settled, shown,
+    texts::PLAIN,
+};
+use crate::{app::App, registry::EXCERPT};
+
+/// Characters of a skill's text that are searched.
+const SEARCHED: usize = 4000;
+/// Bytes of what changed.
+const LONGEST_CHANGELOG: usize = 64 * 1024;
+/// How often a number is taken for prose that others publish at the same time.
+const TRIES: usize = 8;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(publish))
+}
+
+/// Publish a version of a skill.
+///
+/// The archive is checked as `savoir check` and `savoir scan` do it, and its tools are tried in a
+/// sandbox, before a byte of it is kept. What was published never changes.
+#[utoipa::path(
+    post, path = "/api/v1/skills", tag = "registry", security(("bearer" = [])),
+    params(
+        ("namespace" = Option<String>, Query, description = "The namespace, unless the form says it"),
+        ("name" = Option<String>, Query, description = "What prose is to be called"),
+    ),
+    request_body(
+        content = docs::PublishForm, content_type = "multipart/form-data",
+        description = "A form, or the archive alone as application/zip"
+    ),
+    responses(
+        (status = 201, body = wire::Published), docs::Invalid, docs::Unauthorized,
+        docs::Forbidden, docs::TooSlow, docs::Conflict, docs::TooLarge, docs::WrongType,
+        docs::TooMany, docs::Unavailable
+    )
+)]
+async fn publish(
+    State(app): State<App>,
+    acting: Acting,
+    request: Request,
+) -> Given<(StatusCode, Answer<wire::Published>)> {
+    let _pass = app.desk.gate.enter(acting.caller.user.id).ok_or_else(|| {
+        let message = "too much is being published at once; wait until your other uploads are done";
+        Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
+    })?;
+    let form = Form::read(request).await?;
+    let parcel = Parcel::read(form).await?;
+    let version = match &parcel.submission.version {
+        Some(version) => version.clone(),
+        None => next(&app, &parcel.package).await?,
+    };
+    registry(&app).may_publish(&acting.actor, &parcel.package, &version).await?;
+    let scan = parcel.vetted(&app, &version).await?;
+    let published = parcel.keep(&app, &acting.actor, version, scan).await?;
+    settled(&app).await?;
+    Ok((StatusCode::CREATED, Answer(published)))
+}
+
+/// The number after the highest one of prose.
+async fn next(app: &App, package: &PackageName) -> Given<Version> {
+    let last = match registry(app).package(package).await? {
+        Some(known) => known.versions.iter().map(|version| version.version.patch).max(),
+        None => None,
+    };
+    Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
+}
+
+/// A package that came, and was found to be one.
+struct Parcel {
+    bytes: Bytes,
+    sha256: String,
+    package: PackageName,
+    submission: Submission,
+    /// The digest of the archive without a folder.
+    plain: String,
+    changelog: Option<String>,
+    reported: Option<Bytes>,
+}
+
+impl Parcel {
+    async fn read(form: Form) -> Given<Self> {
+        if form.changelog.as_ref().is_some_and(|text| text.len() > LONGEST_CHANGELOG) {
+            let message = format!("the changelog has more than {LONGEST_CHANGELOG} bytes");
+            return Err(Refused::invalid(message));
+        }
+        let asked = Asked {
+            namespace: form.namespace,
+            name: form.name,
+            skill_md: form.skill.map(Into::into),
+        };
+        let bytes = form.artifact;
+        let read = tokio::task::spawn_blocking(move || {
+            let submission = Submission::read(&bytes, &asked)?;
+            let plain = sha256_hex(&archive::pack_plain(&submission.tree)?);
+            Ok::<_, Rejection>((bytes, submission, plain))
+        });
+        let read = read.await.map_err(|error| Refused::failed(&error))?;
+        let (bytes, submission, plain) = read.map_err(|rejection| rejected(&rejection))?;
+        Ok(Self {
+            sha256: sha256_hex(&bytes),
+            package: submission.name.to_string().parse::<PackageName>()?,
+            bytes,
+            submission,
+            plain,
+            changelog: form.changelog,
+            reported: form.audit,
+        })
+    }
+
+    /// What is found in it; an error if that keeps it out.
+    async fn vetted(&self, app: &App, version: &Version) -> Given<ScanResult> {
+        let reported = self.reported.as_deref();
+        let reported = reported.map(|text| Reported::read(text, &self.submission, version));
+        let reported = reported.transpose()?;
+        let _turn = app.desk.gate.turn().await;
+        let vetted = app.vetting.vet(&self.submission.tree).await;
+        let mut scan = result(&vetted);
+        if let Some(reported) = reported {
+            reported.lower(&mut scan);
+        }
+        if scan.verdict != ScanVerdict::Block {
+            return Ok(scan);
+        }
+        if let Some(why) = registry(app).cleared(&self.sha256).await? {
+            // An administrator looked at it; so should everybody who installs it.
+            scan.verdict = ScanVerdict::Review;
+            scan.report["cleared"] = json!(why);
+            return Ok(scan);
+        }
+        let message = format!(
+            "{} is not published: {}. Mend what is found, or appeal with the digest {}",
+            self.package,
+            vetted.summary(),
+            self.sha256,
+        );
+        let refused = Refused::new(StatusCode::FORBIDDEN, "audit_blocked", message);
+        Err(refused.with_findings(scan.report["findings"].take()))
+    }
+
+    async fn keep(
+        self,
+        app: &App,
+        actor: &Actor,
+        mut version: Version,
+        scan: ScanResult,
+    ) -> Given<wire::Published> {
+        let (facts, signatures) = (self.facts(), self.signatures(app).await?);
+        let counted = self.submission.version.is_none();
+        let mut tries = 0;
+        let published = loop {
+            let new = NewVersion {
+                package: &self.package,
+                version: &version,
+                artefact: self.bytes.clone(),
+                skill_md: self.submission.skill_md.clone().into(),
+                integrity: &self.submission.integrity,
+                claimed: self.submission.claimed,
+                facts: &facts,
+                signatures: &signatures,
+                scan: Some(&scan),
+            };
+            match registry(app).publish(actor, new).await {
+                Err(RegistryError::VersionExists { .. }) if counted && tries < TRIES => {
+                    tries += 1;
+                    version = next(app, &self.package).await?;
+                }
+                done => break done?,
+            }
+        };
+        Ok(wire::Published {
+            published: wire::Publication {
+                name: self.submission.name.clone(),
+                security_tier: published.attested,
+                audit: Some(shown::audit(&scan, savoir_store::Time::now())),
+                artifact: Some(wire::Artifact {
+                    filename: self.package.filename(&version),
+                    size: self.bytes.len() as u64,
+                    sha256: published.sha256,
+                    integrity: Some(self.submission.integrity),
+                }),
+                latest_version: published.latest.map(|latest| latest.to_string()),
+                version,
+            },
+        })
+    }
+
+    fn facts(&self) -> Facts {
+        let from = &self.submission;
+        let file = |file: &wire::FileDigest| FileFact {
+            path: file.path.clone(),
+            sha256: file.sha256.clone(),
+            size: file.size,
+        };
+        let excerpt: String = from.body.chars().take(SEARCHED).collect();
+        let mut more = Map::new();
+        more.insert(EXCERPT.to_owned(), excerpt.into());
+        more.insert(PLAIN.to_owned(), self.plain.clone().into());
+        if let Some(changelog) = &self.changelog {
+            more.insert("changelog".to_owned(), changelog.clone().into());
+        }
+        Facts {
+            description: from.description.clone(),
+            tags: from.tags.clone(),
+            author: from.author.clone(),
+            license: from.license.clone(),
+            homepage: from.homepage.clone(),
+            repository: from.repository.clone(),
+            dialect: from.dialect.clone(),
+            needs: from.dependencies.clone(),
+            permissions: from.permissions.clone(),
+            tools: from.tools.clone(),
+            files: from.files.iter().map(file).collect(),
+            manifest: from.manifest.clone(),
+            more,
+        }
+    }
+
+    /// The signatures that hold under a key that is registered, and those that hold under the key that
+    /// they bring, which count for nothing until somebody registers it and signs again.
+    async fn signatures(&self, app: &App) -> Given<Vec<NewSignature>> {
+        if self.submission.signatures.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owners = registered(registry(app).keys(&self.package.holding()).await?);
+        let auditors = registered(registry(app).keys(&Holding::auditors()).await?);
+        let known: Vec<PublicKey> = owners.iter().chain(&auditors).cloned().collect();
+        let submission = self.submission.clone();
+        let attested = tokio::task::spawn_blocking(move || submission.attested_by(&known));
+        let attested = attested.await.map_err(|error| Refused::failed(&error))?;
+        let attested = attested.map_err(|error| rejected(&Rejection::Signature(error)))?;
+        let mut found = Vec::new();
+        for one in &self.submission.signatures {
+            let Some(key_id) = &one.record.key_id else { continue };
+            let is_it = |key: &PublicKey| key.key_id() == *key_id;
+            let under = attested.signatures.iter().any(|signer| signer.key_id == *key_id);
+            if !under && !one.holds {
+                continue;
+            }
+            let signer =
+                if auditors.iter().any(is_it) { Signer::Auditor } else { Signer::Publisher };
+            let (key_id, record) = (key_id.clone(), one.record.text.clone());
+            found.push(NewSignature { signer, key_id, record });
+        }
+        Ok(found)
+    }
+}
+
+/// The keys that still count.
+fn registered(keys: Vec<RegistryKey>) -> Vec<PublicKey> {
+    let keys = keys.into_iter().filter(|key| key.revoked.is_none());
+    keys.filter_map(|key| PublicKey::parse(&key.public_key).ok()).collect()
+}
+
+fn rejected(rejection: &Rejection) -> Refused {
+    let status = match rejection.api_code() {
+        "artifact_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let refused = Refused::new(status, rejection.api_code(), rejection.message());
+    let refused = refused.because(rejection.code());
+    match serde_json::to_value(rejection.findings()) {
+        Ok(findings) if !rejection.findings().is_empty() => refused.with_findings(findings),
+        _ => refused,
+    }
+}
+
+/// What vetting came to, as it is kept.
+pub(super) fn result(vetted: &Vetted) -> ScanResult {
+    let verdict = match vetted.verdict {
+        Verdict::Allow => ScanVerdict::Allow,
+        Verdict::Review => ScanVerdict::Review,
+        Verdict::Block => ScanVerdict::Block,
+    };
+    let engine = format!("savoir {}", env!("CARGO_PKG_VERSION"));
+    let report = json!({
+        "engine": engine,
+        "summary": vetted.summary(),
+        "findings": vetted.findings,
+        "engines": vetted.engines,
+    });
+    ScanResult { verdict, report }
+}
