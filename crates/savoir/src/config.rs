@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 pub(crate) use self::serve::{
-    ADDRESS, GRACE, LogFormat, LogLevel, RateLimit, Registration, ServeLayer, masked,
+    ADDRESS, GRACE, LogFormat, LogLevel, RateLimit, Readers, Registration, ServeLayer, masked,
 };
 use crate::error::CommandError;
 

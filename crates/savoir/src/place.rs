@@ -112,6 +112,11 @@ impl Place {
         Ok((database, storage))
     }
 
+    /// Where the index of the registry's words lies, which can be lost.
+    pub(crate) fn search(&self) -> PathBuf {
+        self.data.join("search")
+    }
+
     /// The database, for a person.
     pub(crate) fn shown_database(&self) -> String {
         match &self.database {

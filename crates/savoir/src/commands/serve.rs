@@ -7,21 +7,28 @@ mod stop;
 
 use std::{io, net::SocketAddr, path::Path, process::ExitCode, time::Duration};
 
-use savoir_engine::{Home, knowledge::Indexer, workflow::HttpPolicy};
+use savoir_engine::{
+    Home,
+    knowledge::Indexer,
+    vetting::{self, Audit, Detonation},
+    workflow::HttpPolicy,
+};
 use savoir_model::Models;
-use savoir_server::{App, Config as ServerConfig};
+use savoir_server::{App, Config as ServerConfig, RegistryConfig};
 use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
 use crate::{
-    config::{ADDRESS, Config, GRACE, LogFormat, LogLevel, RateLimit, Registration, ServeLayer},
+    config::{
+        ADDRESS, Config, GRACE, LogFormat, LogLevel, RateLimit, Readers, Registration, ServeLayer,
+    },
     error::CommandError,
     extractor,
     place::{Place, PlaceArgs},
     runtime, voice,
 };
 
-/// Serve skills, chat, knowledge and workflows over HTTP
+/// Serve skills, chat, knowledge, workflows and a registry over HTTP
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without any option it serves this machine alone and keeps everything in one folder. Every option
@@ -65,6 +72,18 @@ pub(crate) struct Args {
     /// Workflows may ask private addresses, such as those of this machine
     #[arg(long)]
     workflow_private: bool,
+    /// Who may read what was published in the registry [default: everyone]
+    #[arg(long, value_name = "WHO")]
+    registry_readers: Option<Readers>,
+    /// Send those who download to the storage itself; it must have addresses, as S3 has
+    #[arg(long)]
+    registry_redirect: bool,
+    /// Have pip-audit ask its service about packages that are published
+    #[arg(long)]
+    registry_audit: bool,
+    /// Do not try the tools of packages that are published in a sandbox
+    #[arg(long)]
+    no_registry_detonation: bool,
     /// How long streams may go on when it is told to stop [default: 20]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
@@ -91,6 +110,10 @@ impl Args {
             log_level: self.log_level,
             workflow_hosts: Some(self.workflow_hosts.clone()).filter(|hosts| !hosts.is_empty()),
             workflow_private: self.workflow_private.then_some(true),
+            registry_readers: self.registry_readers,
+            registry_redirect: self.registry_redirect.then_some(true),
+            registry_audit: self.registry_audit.then_some(true),
+            registry_detonation: self.no_registry_detonation.then_some(false),
             ..self.place.layer()
         }
     }
@@ -130,7 +153,7 @@ async fn serve(
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
     let (database, storage) = place.open().await?;
     examples::shelve(&database, &storage).await?;
-    let config = server_config(&settings, address)?;
+    let config = server_config(&settings, address, &place)?;
     raise_open_files();
     let greeting = Greeting {
         form: settings.log.unwrap_or_default(),
@@ -205,7 +228,11 @@ fn raise_open_files() {
     }
 }
 
-fn server_config(settings: &ServeLayer, address: SocketAddr) -> Result<ServerConfig, CommandError> {
+fn server_config(
+    settings: &ServeLayer,
+    address: SocketAddr,
+    place: &Place,
+) -> Result<ServerConfig, CommandError> {
     let default = ServerConfig::default();
     let hosts = settings.workflow_hosts.iter().flatten();
     let workflow_http = HttpPolicy::only(hosts).map_err(|error| {
@@ -225,8 +252,24 @@ fn server_config(settings: &ServeLayer, address: SocketAddr) -> Result<ServerCon
             private: settings.workflow_private.unwrap_or(false),
             ..workflow_http
         },
+        registry: registry_config(settings, place),
         ..default
     })
+}
+
+fn registry_config(settings: &ServeLayer, place: &Place) -> RegistryConfig {
+    let detonates = settings.registry_detonation.unwrap_or(true);
+    let audits = settings.registry_audit.unwrap_or(false);
+    RegistryConfig {
+        readers: settings.registry_readers.unwrap_or_default().into(),
+        search_folder: Some(place.search()),
+        redirect: settings.registry_redirect.unwrap_or(false),
+        vetting: vetting::Options {
+            detonation: if detonates { Detonation::On } else { Detonation::Off },
+            audit: if audits { Audit::Allowed } else { Audit::Off },
+            ..vetting::Options::default()
+        },
+    }
 }
 
 /// Who listens everywhere is reached on this machine, too.

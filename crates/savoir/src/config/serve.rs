@@ -50,6 +50,34 @@ pub(crate) struct ServeLayer {
     pub(crate) workflow_hosts: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workflow_private: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registry_readers: Option<Readers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registry_redirect: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registry_audit: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registry_detonation: Option<bool>,
+}
+
+/// Who may read what was published.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Readers {
+    /// Everyone who reaches the server
+    #[default]
+    Everyone,
+    /// Those who have an account
+    Accounts,
+}
+
+impl From<Readers> for savoir_server::Readers {
+    fn from(readers: Readers) -> Self {
+        match readers {
+            Readers::Everyone => Self::Everyone,
+            Readers::Accounts => Self::Accounts,
+        }
+    }
 }
 
 /// Who may make an account by themselves.
@@ -164,7 +192,7 @@ impl fmt::Display for RateLimit {
 
 impl ServeLayer {
     /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
-    pub(crate) fn defaults() -> [(&'static str, Value); 15] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 19] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
@@ -178,6 +206,10 @@ impl ServeLayer {
             ("public-url", Value::Null),
             ("rate-limit", json!(RateLimit(RateLimits::default()))),
             ("registration", json!(Registration::Local)),
+            ("registry-audit", json!(false)),
+            ("registry-detonation", json!(true)),
+            ("registry-readers", json!(Readers::default())),
+            ("registry-redirect", json!(false)),
             ("storage", Value::Null),
             ("workflow-hosts", Value::Null),
             ("workflow-private", json!(false)),
@@ -225,6 +257,12 @@ impl ServeLayer {
             "registration" => {
                 layer.registration = Some(Registration::from_str(&value, false).map_err(wrong)?);
             }
+            "registry-audit" => layer.registry_audit = Some(boolean(name, &value)?),
+            "registry-detonation" => layer.registry_detonation = Some(boolean(name, &value)?),
+            "registry-readers" => {
+                layer.registry_readers = Some(Readers::from_str(&value, false).map_err(wrong)?);
+            }
+            "registry-redirect" => layer.registry_redirect = Some(boolean(name, &value)?),
             "workflow-hosts" => layer.workflow_hosts = Some(words(&value)),
             "workflow-private" => layer.workflow_private = Some(boolean(name, &value)?),
             _ => layer.storage = Some(value),
@@ -251,6 +289,10 @@ impl ServeLayer {
             log_level: self.log_level.or(below.log_level),
             workflow_hosts: self.workflow_hosts.or(below.workflow_hosts),
             workflow_private: self.workflow_private.or(below.workflow_private),
+            registry_readers: self.registry_readers.or(below.registry_readers),
+            registry_redirect: self.registry_redirect.or(below.registry_redirect),
+            registry_audit: self.registry_audit.or(below.registry_audit),
+            registry_detonation: self.registry_detonation.or(below.registry_detonation),
         }
     }
 }

@@ -33,6 +33,7 @@ mod outside;
 #[cfg(target_os = "linux")]
 mod protected;
 #[cfg(target_os = "linux")]
+mod registry_faults;
 mod run;
 #[cfg(unix)]
 mod scan;

@@ -79,7 +79,12 @@ pub(crate) async fn follow(
 }
 
 async fn failed(error: &FollowError) {
-    tracing::warn!(%error, "the search index does not follow the registry; trying again");
+    let code = match error {
+        FollowError::Search(error) => error.code(),
+        FollowError::Store(_) => "store_failed",
+        FollowError::Thread(_) => "search_thread",
+    };
+    tracing::warn!(%error, code, "the search index does not follow the registry; trying again");
     tokio::time::sleep(BREATH).await;
 }
 

@@ -44,7 +44,7 @@ use crate::{
 };
 
 pub(super) use self::docs::describe;
-pub(super) use self::review::scan_backlog;
+pub(crate) use self::review::scan_backlog;
 pub(super) use self::texts::well_known;
 
 /// Everything below `/registry`.

@@ -39,9 +39,10 @@ impl Reported {
             let message = "the verdict of an audit report is ALLOW, REVIEW or BLOCK".to_owned();
             return Err(refused("invalid_audit_report", message));
         }
-        let other_skill = report.skill.as_ref().is_some_and(|skill| {
-            *skill != of.name.to_string() && *skill != of.name.last()
-        });
+        let other_skill = report
+            .skill
+            .as_ref()
+            .is_some_and(|skill| *skill != of.name.to_string() && *skill != of.name.last());
         let number = version.to_string();
         if other_skill || report.version.as_ref().is_some_and(|version| *version != number) {
             let message = format!("the audit report is not about {} {number}", of.name);

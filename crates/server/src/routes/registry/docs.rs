@@ -22,7 +22,6 @@ pub(super) enum PackageOrVersion {
 
 /// What a publisher sends.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "describes a body for the OpenAPI document")]
 pub(super) struct PublishForm {
     /// The archive: a zip with SKILL.md, or with one folder that has it.
     #[schema(value_type = String, format = Binary)]

@@ -14,7 +14,7 @@ use savoir_package::{
     submission::{Asked, Rejection, Submission},
     trust::PublicKey,
 };
-use savoir_skill::{digest::sha256_hex, version::VersionRange};
+use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
     Actor, Facts, FileFact, Holding, NewSignature, NewVersion, PackageName, RegistryError,
     RegistryKey, ScanResult, ScanVerdict, Signer,

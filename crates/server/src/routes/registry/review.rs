@@ -140,9 +140,8 @@ async fn scan_again(
 pub(super) async fn scan(app: &App, known: &PackageVersion) -> Given<ScanResult> {
     let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
-    let tree = tokio::task::spawn_blocking(move || {
-        archive::unpack(&bytes).and_then(archive::one_skill)
-    });
+    let tree =
+        tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
     let tree = tree.await.map_err(|error| Refused::failed(&error))?;
     let (_, tree) = tree.map_err(|error| Refused::failed(&error))?;
     let _turn = app.desk.gate.turn().await;
@@ -286,8 +285,7 @@ async fn decide(
 ) -> Given<Answer<Scanned>> {
     let all = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
     let verdict = all.into_iter().find(|verdict| verdict.as_str() == judgement.verdict);
-    let verdict =
-        verdict.ok_or_else(|| Refused::invalid("`verdict` is allow, review or block"))?;
+    let verdict = verdict.ok_or_else(|| Refused::invalid("`verdict` is allow, review or block"))?;
     if judgement.reason.trim().is_empty() || judgement.reason.len() > 4096 {
         return Err(Refused::invalid("`reason` has 1 to 4096 bytes"));
     }
@@ -347,7 +345,7 @@ async fn unclear(
 }
 
 /// Scans what came without being scanned, such as an import. Returns how many there were.
-pub(in crate::routes) async fn scan_backlog(app: &App, most: u64) -> Result<usize, RegistryError> {
+pub(crate) async fn scan_backlog(app: &App, most: u64) -> Result<usize, RegistryError> {
     let waiting = registry(app).unscanned(most).await?;
     for (package, version) in &waiting {
         let known = match registry(app).version(package, version).await {

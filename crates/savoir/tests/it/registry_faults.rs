@@ -1,0 +1,359 @@
+//! The registry while things go wrong: processes die, lines are cut, disks are full, clients sleep.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use savoir_package::{File, Tree, archive};
+use savoir_skill::digest::sha256_hex;
+
+use crate::{
+    cluster::register,
+    house::House,
+    outside::Ground,
+    support::Sandbox,
+};
+
+const OFF: [&str; 2] = ["--rate-limit", "off"];
+const SKILLS: &str = "/registry/api/v1/skills";
+
+fn skill(name: &str, version: &str) -> Vec<u8> {
+    let text = format!(
+        "---\nname: {name}\ndescription: Waits for the end. Use when something breaks.\n\
+         metadata:\n  version: \"{version}\"\n---\n# {name}\n\nWait, {version}.\n"
+    );
+    let mut tree = Tree::default();
+    let file = File { bytes: text.into_bytes(), executable: false };
+    tree.add("SKILL.md".to_owned(), file).expect("a file");
+    archive::pack(name, &tree).expect("an archive")
+}
+
+/// Sends bytes; the status and the body, or nothing if the server went away.
+fn send(
+    address: &str,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &[u8],
+) -> Option<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(90))).ok()?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/zip\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let body = answer.split_off(end + 4);
+    // An answer that was cut off is none.
+    if length.is_some_and(|length| length.trim() != body.len().to_string()) {
+        return None;
+    }
+    Some((head.split_whitespace().nth(1)?.parse().ok()?, body))
+}
+
+fn publish(address: &str, token: &str, bytes: &[u8]) -> Option<(u16, String)> {
+    let (status, body) = send(address, "POST", SKILLS, token, bytes)?;
+    Some((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+fn read(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
+    send(address, "GET", path, "", b"")
+}
+
+/// What a registry says of a version: nothing, or all of it, in every view.
+fn look(address: &str, name: &str, bytes: &[u8]) -> bool {
+    let index = format!("/registry/index/v1/{}/{name}", &name[..2]);
+    let (status, line) = read(address, &index).expect("an answer");
+    let sha256 = sha256_hex(bytes);
+    let (detail, _) = read(address, &format!("{SKILLS}/{name}")).expect("an answer");
+    let path = format!("/registry/artifacts/{sha256}/{name}-1.0.0.zip");
+    let (archive, got) = read(address, &path).expect("an answer");
+    if status == 404 {
+        assert_eq!((detail, archive), (404, 404), "{name} is there by half");
+        return false;
+    }
+    assert_eq!((status, detail, archive), (200, 200, 200), "{name} is there by half");
+    assert!(String::from_utf8_lossy(&line).contains(&sha256), "{name}");
+    assert_eq!(got, bytes, "{name} has other bytes");
+    true
+}
+
+/// Publishes one after the other at houses that come and go, until it is told to stop; what was
+/// acknowledged, and what was tried.
+struct Publishers {
+    token: String,
+    addresses: Vec<Mutex<String>>,
+    stop: AtomicBool,
+    number: AtomicUsize,
+    /// Whether each was acknowledged.
+    tried: Mutex<BTreeMap<String, bool>>,
+}
+
+impl Publishers {
+    fn new(token: String, houses: &[&House]) -> Self {
+        Self {
+            token,
+            addresses: houses.iter().map(|house| Mutex::new(house.address.clone())).collect(),
+            stop: AtomicBool::new(false),
+            number: AtomicUsize::new(0),
+            tried: Mutex::default(),
+        }
+    }
+
+    fn run(&self) {
+        while !self.stop.load(Ordering::SeqCst) {
+            let number = self.number.fetch_add(1, Ordering::SeqCst);
+            let name = format!("wait-{number}");
+            let place = &self.addresses[number % self.addresses.len()];
+            let address = place.lock().expect("an address").clone();
+            let answer = publish(&address, &self.token, &skill(&name, "1.0.0"));
+            let acknowledged = match answer {
+                Some((201, _)) => true,
+                Some((503, _)) | None => false,
+                Some((status, body)) => panic!("{name}: {status} {body}"),
+            };
+            self.tried.lock().expect("a list").insert(name, acknowledged);
+            if !acknowledged {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    fn acknowledged(&self) -> usize {
+        self.tried.lock().expect("a list").values().filter(|done| **done).count()
+    }
+
+    /// Waits until so many more were acknowledged.
+    fn wait_for(&self, more: usize) {
+        let (from, began) = (self.acknowledged(), Instant::now());
+        while self.acknowledged() < from + more {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing is published any more");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Everything that was acknowledged is there, and nothing is there by half.
+    fn check(&self, addresses: &[&str]) {
+        let tried = self.tried.lock().expect("a list");
+        let mut lost = Vec::new();
+        for (name, acknowledged) in &*tried {
+            for address in addresses {
+                if !look(address, name, &skill(name, "1.0.0")) && *acknowledged {
+                    lost.push(name.clone());
+                }
+            }
+        }
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    }
+}
+
+/// A number between 0 and `below`, for times that nobody chose.
+fn some(below: u64) -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(Instant::now()) % below
+}
+
+#[test]
+fn two_houses_that_are_killed_lose_nothing() {
+    let Some(ground) = Ground::new() else { return };
+    let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
+    let token = register(&houses[0], "ada@example.com");
+    let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| publishers.run());
+        }
+        for kill in 0..6 {
+            publishers.wait_for(2);
+            thread::sleep(Duration::from_millis(some(300)));
+            let which = kill % 2;
+            houses[which].signal("-KILL");
+            let new = ground.house(&OFF, None);
+            *publishers.addresses[which].lock().expect("an address") = new.address.clone();
+            houses[which] = new;
+        }
+        publishers.wait_for(2);
+        publishers.stop.store(true, Ordering::SeqCst);
+    });
+    publishers.check(&[&houses[0].address, &houses[1].address]);
+}
+
+#[test]
+fn a_house_that_is_killed_while_it_publishes_has_all_or_nothing() {
+    let sandbox = Sandbox::new();
+    let mut house = House::start(&sandbox, &OFF, None);
+    let token = register(&house, "ada@example.com");
+    let publishers = Publishers::new(token, &[&house]);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| publishers.run());
+        }
+        for _ in 0..8 {
+            publishers.wait_for(1);
+            thread::sleep(Duration::from_millis(some(120)));
+            house.signal("-KILL");
+            house = House::start(&sandbox, &OFF, None);
+            *publishers.addresses[0].lock().expect("an address") = house.address.clone();
+        }
+        publishers.stop.store(true, Ordering::SeqCst);
+    });
+    publishers.check(&[&house.address]);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_and_can_be_tried_again() {
+    let Some(ground) = Ground::new() else { return };
+    let house = ground.house(&OFF, None);
+    let token = register(&house, "ada@example.com");
+    let bytes = skill("patient", "1.0.0");
+    ground.line.cut(true);
+    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("\"unavailable\""), "{body}");
+    ground.line.cut(false);
+    assert!(!look(&house.address, "patient", &bytes));
+    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    assert_eq!(status, 201, "{body}");
+    // Connections to the database that are cut heal by themselves.
+    assert!(ground.cut_connections() > 0);
+    let next = skill("another", "1.0.0");
+    let mut last = None;
+    for _ in 0..5 {
+        last = publish(&house.address, &token, &next);
+        if matches!(last, Some((201 | 409, _))) {
+            break;
+        }
+    }
+    assert!(matches!(last, Some((201 | 409, _))), "{last:?}");
+    assert!(look(&house.address, "another", &next));
+    assert!(look(&house.address, "patient", &bytes));
+}
+
+/// Runs a house on a disk of a few megabytes, which only it sees.
+fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
+    let folder = sandbox.path("small");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let alone = Command::new("unshare").args(["-rm", "true"]).status();
+    if !alone.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let folder = folder.to_str().expect("a path").to_owned();
+    let options = ["--data", &folder, "--rate-limit", "off"];
+    Some(House::start_with(sandbox, &options, |command| {
+        let program = command.get_program().to_owned();
+        let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let script = format!(
+            "mount -t tmpfs -o size={megabytes}m,mode=700 none {folder} && exec \"$@\""
+        );
+        let mut alone = Command::new("unshare");
+        alone.args(["-rm", "sh", "-c", &script, "sh"]).arg(program).args(words);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => alone.env(name, value),
+                None => alone.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            alone.current_dir(folder);
+        }
+        *command = alone;
+    }))
+}
+
+/// A skill that cannot be compressed.
+fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
+    let mut tree = archive::unpack(&skill(name, "1.0.0"))
+        .and_then(archive::one_skill)
+        .expect("a skill")
+        .1;
+    let mut noise = Vec::new();
+    let mut seed = sha256_hex(name.as_bytes());
+    while noise.len() < kilobytes * 1024 {
+        seed = sha256_hex(seed.as_bytes());
+        noise.extend(seed.as_bytes().chunks(2).map(|two| {
+            let text = String::from_utf8_lossy(two).into_owned();
+            u8::from_str_radix(&text, 16).unwrap_or(0)
+        }));
+    }
+    tree.add("data.bin".to_owned(), File { bytes: noise, executable: false }).expect("a file");
+    archive::pack(name, &tree).expect("an archive")
+}
+
+#[test]
+fn a_full_disk_refuses_and_keeps_what_it_has() {
+    let sandbox = Sandbox::new();
+    let Some(house) = house_on_a_small_disk(&sandbox, 12) else {
+        eprintln!("left out: no disk of our own can be made here");
+        return;
+    };
+    let token = register(&house, "ada@example.com");
+    let mut kept = Vec::new();
+    let refused = (0..40).find_map(|number| {
+        let name = format!("full-{number}");
+        let bytes = large_skill(&name, 900);
+        match publish(&house.address, &token, &bytes).expect("an answer") {
+            (201, _) => {
+                kept.push((name, bytes));
+                None
+            }
+            (status, body) => Some((name, bytes, status, body)),
+        }
+    });
+    let (name, bytes, status, body) = refused.expect("the disk is full at last");
+    assert_eq!(status, 503, "{body}");
+    assert!(!kept.is_empty());
+    assert!(!look(&house.address, &name, &bytes));
+    for (name, bytes) in &kept {
+        assert!(look(&house.address, name, bytes));
+    }
+    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
+}
+
+#[test]
+fn clients_that_send_nothing_more_hold_up_nobody_else() {
+    let sandbox = Sandbox::new();
+    let house = House::start(&sandbox, &OFF, None);
+    let (ada, bob) = (register(&house, "ada@example.com"), register(&house, "bob@example.com"));
+    let sleeping: Vec<TcpStream> = (0..12)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&house.address).expect("a server");
+            let head = format!(
+                "POST {SKILLS} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {ada}\r\n\
+                 content-type: application/zip\r\ncontent-length: 1000000\r\n\r\nPK",
+                house.address
+            );
+            stream.write_all(head.as_bytes()).expect("a request");
+            stream
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(300));
+    let (status, body) = publish(&house.address, &ada, &skill("mine", "1.0.0")).expect("an answer");
+    assert_eq!(status, 429, "one person has so many uploads and no more: {body}");
+    let bytes = skill("awake", "1.0.0");
+    let (status, body) = publish(&house.address, &bob, &bytes).expect("an answer");
+    assert_eq!(status, 201, "{body}");
+    assert!(look(&house.address, "awake", &bytes));
+    drop(sleeping);
+    // Who goes away leaves their place.
+    let began = Instant::now();
+    while publish(&house.address, &ada, &skill("mine", "1.0.0")).expect("an answer").0 != 201 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the places stay taken");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
