@@ -2,17 +2,17 @@
 
 mod wishes;
 
-use std::{fs, io, sync::Arc};
+use std::sync::Arc;
 
 use savoir_skill::{
-    Dialect, Folder, Reading, Source, SourceError,
-    folder::{self, is_skill_file},
+    Diagnostic, Dialect, Folder, Reading, Source, SourceError,
+    check::{self, Options},
+    folder::is_skill_file,
     permission::{Permission, Tier},
     read,
     version::{SkillRef, parse_version},
 };
 use semver::Version;
-use tempfile::TempDir;
 use thiserror::Error;
 
 use self::wishes::wishes;
@@ -55,6 +55,8 @@ pub enum CardError {
     /// SKILL.md has an error.
     #[error("SKILL.md:{line}: {message}")]
     Invalid {
+        /// The rule that it breaks.
+        rule: &'static str,
         /// What is wrong.
         message: String,
         /// Where.
@@ -71,21 +73,17 @@ pub enum CardError {
         /// What is wrong with it.
         why: String,
     },
-    /// The system refused.
-    #[error("there is no room to read it: {0}")]
-    Io(#[from] io::Error),
 }
 
 impl CardError {
-    /// A stable word for programs.
+    /// A stable word for programs: where a rule is broken, its code, which `check` tells, too.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing => "no_skill_file",
-            Self::Source(_) => "not_text",
-            Self::Invalid { .. } => "invalid_skill",
+            Self::Source(error) => error.code(),
+            Self::Invalid { rule, .. } => rule,
             Self::Name(_) => "invalid_name",
             Self::Need { .. } => "invalid_dependency",
-            Self::Io(_) => "io",
         }
     }
 }
@@ -96,9 +94,10 @@ impl Card {
         let (_, file) =
             tree.files().find(|(path, _)| is_skill_file(path)).ok_or(CardError::Missing)?;
         let source = Source::from_bytes(file.bytes.clone())?;
-        let reading = read(source, Some(&Listed::new(tree, called)?.folder));
+        let folder = tree.as_folder(Some(called));
+        let reading = read(source, Some(&folder));
         if !reading.is_usable() {
-            return Err(invalid(&reading));
+            return Err(invalid(&reading, &folder));
         }
         let skill = &reading.skill;
         let name = name(&skill.name, called)?;
@@ -117,6 +116,15 @@ impl Card {
         })
     }
 
+    /// Refuses a skill whose head looks different from what it says. One that lies here already can
+    /// still be looked at and removed.
+    pub(crate) fn undisguised(self) -> Result<Self, CardError> {
+        match check::disguise(&self.reading) {
+            Some(found) => Err(broken(&self.reading, &found)),
+            None => Ok(self),
+        }
+    }
+
     /// The name as SKILL.md has it, which is what is signed.
     pub(crate) fn written_name(&self) -> &str {
         &self.reading.skill.name
@@ -128,37 +136,19 @@ impl Card {
     }
 }
 
-/// The files of a tree, as the readers of dialects want them.
-pub(crate) struct Listed {
-    pub(crate) folder: Folder,
-    _side: Option<TempDir>,
-}
-
-impl Listed {
-    /// Readers look into one file, which is therefore put where they find it.
-    pub(crate) fn new(tree: &Tree, name: &str) -> io::Result<Self> {
-        let mut root = name.into();
-        let mut side = None;
-        if let Some(file) = tree.get(SIDE_FILE) {
-            let place = tempfile::tempdir()?;
-            root = place.path().join(name);
-            let path = root.join(SIDE_FILE);
-            fs::create_dir_all(path.parent().unwrap_or(&root))?;
-            fs::write(path, &file.bytes)?;
-            side = Some(place);
-        }
-        let file = |path: &str| folder::File { path: path.to_owned(), link: false };
-        let files = tree.files().map(|(path, _)| file(path)).collect();
-        Ok(Self { folder: Folder::from_parts(root, files), _side: side })
+/// What is wrong, as everybody names it.
+fn invalid(reading: &Reading, folder: &Folder) -> CardError {
+    let source = reading.document.source().clone();
+    let checked = check::check(source, Some(folder), &Options::default());
+    if let Some(found) = check::gravest(&checked.diagnostics).or(reading.error()) {
+        return broken(reading, found);
     }
+    CardError::Invalid { rule: "invalid-yaml", message: "it does not read".to_owned(), line: 1 }
 }
 
-fn invalid(reading: &Reading) -> CardError {
-    let Some(error) = reading.error() else {
-        return CardError::Invalid { message: "it does not read".to_owned(), line: 1 };
-    };
-    let line = reading.document.source().position(error.span.start).line;
-    CardError::Invalid { message: error.message.clone(), line }
+fn broken(reading: &Reading, found: &Diagnostic) -> CardError {
+    let line = reading.document.source().position(found.span.start).line;
+    CardError::Invalid { rule: found.code, message: found.message.clone(), line }
 }
 
 /// Some skills call themselves by a title, such as `Site Shots`; then the name of their folder counts.

@@ -17,6 +17,8 @@
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
 //! - [`registry`] is the client of a registry of skills: what there is, in which versions, and how it
 //!   is fetched, published and mirrored.
+//! - [`submission`] is a package that somebody wants to publish, read and checked: the same for those
+//!   who send it and for those who get it.
 //! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
 //! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
@@ -43,6 +45,7 @@ pub mod resolve;
 pub mod scan;
 pub mod shelf;
 pub mod source;
+pub mod submission;
 pub mod trust;
 
 mod leftover;

@@ -35,6 +35,19 @@ pub const MAX_DEPTH: usize = 16;
 /// Most further signatures of a skill: each one costs time to check, and nobody needs more.
 pub const MAX_SIGNATURES: usize = 16;
 
+/// Longest signature that is kept beside a skill, in bytes: keys of OpenPGP make some kilobytes.
+pub const MAX_SIGNATURE_RECORD_BYTES: usize = 16 * 1024;
+
+/// Most tags of a published skill, and the longest one, in bytes: what an index can hold.
+pub const MAX_TAGS: usize = 50;
+/// Longest tag of a published skill, in bytes.
+pub const MAX_TAG_BYTES: usize = 64;
+/// Longest author of a published skill, in bytes: several names fit.
+pub const MAX_AUTHOR_BYTES: usize = 256;
+/// Longest description of a published skill, in characters: four times what the base format allows.
+/// A page of a hundred skills must fit into an answer.
+pub const MAX_PUBLISHED_DESCRIPTION: usize = 4_096;
+
 /// Longest text of a signature that is shown, such as the name of a publisher, in bytes.
 pub const MAX_SHOWN_BYTES: usize = 256;
 

@@ -11,7 +11,12 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use savoir_skill::{digest::sha256_hex, folder::IGNORED_FOLDERS};
+use savoir_skill::{
+    Folder,
+    digest::sha256_hex,
+    folder::{self, IGNORED_FOLDERS, is_skill_file},
+    limits::MAX_FILE_BYTES as MAX_SKILL_BYTES,
+};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
@@ -82,6 +87,12 @@ pub enum TreeError {
     /// There is too much of it.
     #[error("{0}")]
     TooLarge(String),
+    /// SKILL.md itself is so large that nobody reads it.
+    #[error(
+        "`{}` has more than {MAX_SKILL_BYTES} bytes; move data and reference text into other files of the skill",
+        .0.escape_debug()
+    )]
+    SkillTooLarge(String),
     /// A link that leads out of the skill, or to no file.
     #[error("`{0}` is a link that does not lead to a file of the skill")]
     Link(String),
@@ -104,6 +115,8 @@ impl TreeError {
         match self {
             Self::Path { problem, .. } => problem.code(),
             Self::TooLarge(_) => "too_large",
+            // As the rule calls it.
+            Self::SkillTooLarge(_) => "file-too-large",
             Self::Link(_) => "link",
             Self::Special(_) => "file_type",
             Self::Io { .. } => "io",
@@ -175,6 +188,9 @@ impl Tree {
             return Err(TreeError::Path { path, problem });
         }
         let length = file.bytes.len() as u64;
+        if length > MAX_FILE_BYTES && path.rsplit('/').next().is_some_and(is_skill_file) {
+            return Err(TreeError::SkillTooLarge(path));
+        }
         if length > MAX_FILE_BYTES {
             return Err(TreeError::TooLarge(format!(
                 "`{path}` has {length} bytes; a file of a skill has at most {MAX_FILE_BYTES}"
@@ -207,6 +223,14 @@ impl Tree {
     /// A file.
     pub fn get(&self, path: &str) -> Option<&File> {
         self.inner.files.get(path)
+    }
+
+    /// The files as the readers of dialects and the rules want them, in a folder of this name.
+    pub fn as_folder(&self, name: Option<&str>) -> Folder {
+        let file = |path: &str| folder::File { path: path.to_owned(), link: false };
+        let files = self.files().map(|(path, _)| file(path)).collect();
+        let tree = self.clone();
+        Folder::in_memory(name, files, move |path| tree.get(path).map(|file| file.bytes.clone()))
     }
 
     /// The files but those that hold signatures.
@@ -422,6 +446,9 @@ mod tests {
             File { bytes: vec![0; MAX_FILE_BYTES as usize + 1], executable: false },
         );
         assert_eq!(refused.unwrap_err().code(), "too_large");
+        let skill = File { bytes: vec![b' '; MAX_FILE_BYTES as usize + 1], executable: false };
+        let refused = tree.add("SKILL.md".into(), skill).unwrap_err();
+        assert_eq!(refused.code(), "file-too-large", "as the rule calls it: {refused}");
         let mut tree = Tree::default();
         for n in 0..4 {
             tree.add(format!("{n}"), large()).unwrap();

@@ -31,8 +31,9 @@ pub use openpgp::OpenPgpError;
 pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
-    Attestation, Difference, Further, SignatureError, SignatureKind, Signer, Unchecked,
-    countersign, differences, file_name, is_signed, sign, signed_bytes, unsigned, verify,
+    Attestation, Difference, Further, SignatureError, SignatureKind, SignatureRecord, Signer,
+    Unchecked, countersign, differences, file_name, is_signed, records, sign, signed_bytes,
+    unsigned, verify,
 };
 pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};
 pub use tier::tier;

@@ -23,6 +23,7 @@ mod migrate;
 mod models;
 mod new;
 mod prompt;
+mod publish;
 mod record;
 mod remove;
 mod render;
@@ -110,6 +111,7 @@ enum Command {
     Sign(sign::Args),
     Verify(verify::Args),
     Keys(keys::Args),
+    Publish(publish::Args),
     Models(models::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
@@ -161,6 +163,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Keygen(args) => keys::make(&args),
         Command::Trust(args) => keys::trust(&args),
         Command::Models(args) => models::run(&args),

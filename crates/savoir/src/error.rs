@@ -10,6 +10,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use savoir_engine::{Fault, RunError, StoreError};
+use serde_json::{Map, Value, json};
 
 use crate::output;
 
@@ -33,11 +34,13 @@ pub(crate) struct CommandError {
     code: Option<Cow<'static, str>>,
     message: String,
     hints: Vec<String>,
+    details: Map<String, Value>,
 }
 
 impl CommandError {
     pub(crate) fn input(message: impl fmt::Display) -> Self {
-        Self { kind: Kind::Input, code: None, message: message.to_string(), hints: Vec::new() }
+        let (message, hints, details) = (message.to_string(), Vec::new(), Map::new());
+        Self { kind: Kind::Input, code: None, message, hints, details }
     }
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
@@ -51,6 +54,13 @@ impl CommandError {
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
+        self
+    }
+
+    /// Tells programs more about it.
+    #[must_use]
+    pub(crate) fn detail(mut self, key: &str, value: Value) -> Self {
+        self.details.insert(key.to_owned(), value);
         self
     }
 
@@ -70,6 +80,16 @@ impl CommandError {
             Kind::Closed => return None,
         };
         Some(self.code.clone().unwrap_or(Cow::Borrowed(of_kind)))
+    }
+
+    /// The failure as programs read it; `None` if nobody listens any more.
+    pub(crate) fn to_json(&self) -> Option<Value> {
+        let mut error = Map::new();
+        error.insert("code".to_owned(), self.code()?.into());
+        error.insert("message".to_owned(), self.to_string().into());
+        error.insert("hints".to_owned(), self.hints.clone().into());
+        error.extend(self.details.clone());
+        Some(json!({ "error": error }))
     }
 
     pub(crate) fn hints(&self) -> &[String] {

@@ -142,13 +142,8 @@ fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
 }
 
 fn refused(error: &SourceError) -> Box<Diagnostic> {
-    let (code, help) = match error {
-        SourceError::TooLarge { .. } => {
-            ("file-too-large", "move data and reference text into files of the skill")
-        }
-        SourceError::NotUtf8 { .. } => ("not-utf8", "save the file as UTF-8"),
-    };
-    Box::new(Diagnostic::error(code, Span::default(), error.to_string()).help(help))
+    let found = Diagnostic::error(error.code(), Span::default(), error.to_string());
+    Box::new(found.help(error.help()))
 }
 
 /// Refuses a skill that its dialect does not let a lenient reader use.

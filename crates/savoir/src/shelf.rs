@@ -276,12 +276,8 @@ pub(crate) fn told<T>(
     let outcome = work();
     if json
         && let Err(error) = &outcome
-        && let Some(code) = error.code()
+        && let Some(told) = error.to_json()
     {
-        let (message, hints) = (error.to_string(), error.hints());
-        let told = serde_json::json!({
-            "error": { "code": code, "message": message, "hints": hints },
-        });
         output::json(&told)?;
     }
     outcome

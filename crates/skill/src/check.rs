@@ -137,6 +137,30 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
     Checked { reading, diagnostics }
 }
 
+/// What a file lacks. Most of them follow from something else that is wrong with it.
+const LACKING: [&str; 3] = ["missing-field", "no-tools", "unknown-dialect"];
+
+/// The error that tells most about a file: the first that is about what it has, else the first about
+/// what it lacks. Whoever can name only one names this one, so that all name the same.
+pub fn gravest(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+    let mut errors = diagnostics.iter().filter(|found| found.is_error());
+    let has = errors.clone().find(|found| !LACKING.contains(&found.code));
+    has.or_else(|| errors.next())
+}
+
+/// The first error that makes the head of a file look different from what it says, such as an escape
+/// sequence for terminals in a description. People are shown the head when they decide about a skill,
+/// so that such a file is neither installed nor published.
+pub fn disguise(reading: &Reading) -> Option<Diagnostic> {
+    let head = reading.document.layout().closed_block()?.yaml;
+    let options = Options::default();
+    let context = Context { reading, folder: None, options: &options };
+    let mut found = Vec::new();
+    rules::hidden_characters(&context, &mut found);
+    found.retain(|one| one.is_error() && head.contains(one.span.start));
+    found.into_iter().min_by_key(|one| one.span.start)
+}
+
 /// Keeps the first findings of each code, so that a hostile file cannot flood a report.
 fn cap_per_code(diagnostics: &mut Vec<Diagnostic>) {
     if diagnostics.len() <= limits::MAX_FINDINGS_PER_RULE {
@@ -148,4 +172,36 @@ fn cap_per_code(diagnostics: &mut Vec<Diagnostic>) {
         *count += 1;
         *count <= limits::MAX_FINDINGS_PER_RULE
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str) -> Checked {
+        check(Source::new(text.into()), None, &Options::default())
+    }
+
+    #[test]
+    fn what_a_file_has_is_graver_than_what_it_lacks() {
+        let both = checked("---\nname: demo\nname: other\n---\n");
+        assert!(both.diagnostics.iter().any(|found| found.code == "missing-field"));
+        assert_eq!(gravest(&both.diagnostics).map(|found| found.code), Some("duplicate-key"));
+        let lacking = checked("---\nname: demo\n---\n");
+        assert_eq!(gravest(&lacking.diagnostics).map(|found| found.code), Some("missing-field"));
+        let warned = checked("---\nname: demo\ndescription: Shows it. Use when learning.\n---\n");
+        assert!(gravest(&warned.diagnostics).is_none(), "{:?}", warned.diagnostics);
+    }
+
+    #[test]
+    fn only_the_head_is_disguised() {
+        let head = |value: &str| format!("---\nname: demo\ndescription: {value}\n---\nBody.\n");
+        let disguised =
+            |text: &str| disguise(&read(Source::new(text.into()), None)).map(|found| found.code);
+        assert_eq!(disguised(&head("\"safe\\e[2K\\rnone\"")), Some("control-character"));
+        assert_eq!(disguised(&head("Open \u{202e}fdp.exe")), Some("bidi-control"));
+        assert_eq!(disguised(&head("Shows it. Use when learning.")), None);
+        let body = head("Shows it. Use when learning.") + "\u{202e}\u{1b}[2K";
+        assert_eq!(disguised(&body), None, "what the text says is for the scan");
+    }
 }

@@ -1,9 +1,10 @@
 //! The folder of a skill: which files it holds, within limits and without following links.
 
 use std::{
-    fs,
+    fmt, fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::limits;
@@ -23,6 +24,29 @@ pub struct Folder {
     root: PathBuf,
     name: Option<String>,
     files: Vec<File>,
+    contents: Contents,
+}
+
+/// Who knows the bytes of a file.
+type Known = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+
+/// Where the bytes of the files are.
+#[derive(Clone, Default)]
+enum Contents {
+    /// Below the root.
+    #[default]
+    Disk,
+    /// Whoever made the folder knows them.
+    Memory(Arc<Known>),
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disk => "Disk",
+            Self::Memory(_) => "Memory",
+        })
+    }
 }
 
 /// Names of folders that never belong to a skill.
@@ -41,7 +65,19 @@ impl Folder {
     /// A folder whose files are known already.
     pub fn from_parts(root: PathBuf, files: Vec<File>) -> Self {
         let name = folder_name(&root);
-        Self { root, name, files }
+        Self { root, name, files, contents: Contents::Disk }
+    }
+
+    /// A folder that is on no disk, such as one in an archive: its name, its files sorted by path,
+    /// and who knows their bytes.
+    pub fn in_memory(
+        name: Option<&str>,
+        files: Vec<File>,
+        bytes: impl Fn(&str) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let root = name.unwrap_or_default().into();
+        let contents = Contents::Memory(Arc::new(bytes));
+        Self { root, name: name.map(str::to_owned), files, contents }
     }
 
     /// Where it is.
@@ -80,14 +116,24 @@ impl Folder {
 
     /// The bytes of one of the listed files; a link is not followed.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        fs::read(self.listed(path)?)
+        let listed = self.listed(path)?;
+        match &self.contents {
+            Contents::Disk => fs::read(listed),
+            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_there(path)),
+        }
     }
 
     /// The bytes of one of the listed files, unless it has more than `limit`.
     pub fn read_up_to(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let file = fs::File::open(self.listed(path)?)?;
-        file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        let listed = self.listed(path)?;
+        let bytes = match &self.contents {
+            Contents::Disk => {
+                let mut bytes = Vec::new();
+                fs::File::open(listed)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+                bytes
+            }
+            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_there(path))?,
+        };
         if bytes.len() > limit {
             let message = format!("{path} has more than {limit} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -104,6 +150,10 @@ impl Folder {
         };
         Err(io::Error::new(io::ErrorKind::NotFound, format!("{path} {why}")))
     }
+}
+
+fn not_there(path: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("{path} is not there"))
 }
 
 /// Whether a path names the skill file itself.
@@ -162,5 +212,19 @@ mod tests {
         assert!(folder.read("../x").is_err());
         assert_eq!(folder.read_up_to("SKILL.md", 1).unwrap(), b"x");
         assert!(folder.read_up_to("SKILL.md", 0).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_is_on_no_disk() {
+        let file = |path: &str| File { path: path.to_owned(), link: false };
+        let files = vec![file("SKILL.md"), file("tools.py")];
+        let bytes = |path: &str| (path == "tools.py").then(|| b"x".to_vec());
+        let folder = Folder::in_memory(Some("demo"), files, bytes);
+        assert_eq!((folder.name(), folder.resources().len()), (Some("demo"), 1));
+        assert_eq!(folder.read("tools.py").unwrap(), b"x");
+        assert_eq!(folder.read_up_to("tools.py", 1).unwrap(), b"x");
+        assert!(folder.read_up_to("tools.py", 0).is_err());
+        assert!(folder.read("SKILL.md").is_err() && folder.read("other").is_err());
+        assert_eq!(Folder::in_memory(None, Vec::new(), |_| None).name(), None);
     }
 }

@@ -82,6 +82,24 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// The code of the rule that explains it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "file-too-large",
+            Self::NotUtf8 { .. } => "not-utf8",
+        }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "move data and reference text into files of the skill",
+            Self::NotUtf8 { .. } => "save the file as UTF-8",
+        }
+    }
+}
+
 fn hint_for(utf16: bool) -> &'static str {
     if utf16 { "; the file looks like UTF-16" } else { "" }
 }

@@ -7,7 +7,7 @@ use savoir_skill::{
     read_as,
 };
 
-use crate::{Agent, Card, File, ShelfError, Tree, card::Listed, tree::SIGNATURE_FILES};
+use crate::{Agent, Card, File, ShelfError, Tree, tree::SIGNATURE_FILES};
 
 /// Dialects that read each other's files.
 const FAMILY: [Dialect; 4] =
@@ -34,9 +34,8 @@ pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, She
         agent: agent.title,
         error,
     };
-    let listed = Listed::new(tree, &card.name)
-        .map_err(|error| ShelfError::card(&card.name)(error.into()))?;
-    let conversion = convert(&card.reading, Some(&listed.folder), dialect).map_err(fail)?;
+    let folder = tree.as_folder(Some(&card.name));
+    let conversion = convert(&card.reading, Some(&folder), dialect).map_err(fail)?;
     if is_alike(card, &conversion, dialect) {
         return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
     }

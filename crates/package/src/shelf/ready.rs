@@ -137,6 +137,7 @@ impl Ready {
     ) -> Result<Self, ReadyError> {
         let Arrival { tree, called, source, why } = arrival;
         let card = Card::read(&tree, &called)
+            .and_then(Card::undisguised)
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
         let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;

@@ -7,7 +7,10 @@ use super::{
     layout::{below, join, last_part, skill_folders, wrapper},
     summary::Summary,
 };
-use crate::{File, Tree, archive};
+use crate::{
+    File, Tree,
+    archive::{self, ArchiveError},
+};
 
 /// What a file turned out to be.
 enum Content {
@@ -22,7 +25,8 @@ pub(super) fn list(bytes: Vec<u8>, name: &str) -> Result<Vec<(String, Summary)>,
         Content::Archive(tree) => {
             let found = folders(&tree);
             if found.is_empty() {
-                return Err(SourceError::NoSkill { place: name.to_owned() });
+                let error = ArchiveError::Layout("it has no SKILL.md".to_owned());
+                return Err(SourceError::Archive { place: name.to_owned(), error });
             }
             Ok(found.into_iter().map(|folder| summary(&tree, folder, name)).collect())
         }

@@ -19,9 +19,11 @@ use crate::{
 };
 
 mod error;
+mod kept;
 mod record;
 
 pub use error::{Difference, SignatureError};
+pub use kept::{SignatureRecord, records};
 pub(super) use record::is_digest;
 use record::{Record, claims};
 

@@ -157,6 +157,11 @@ impl TrustStore {
         Self::of(&document(path)?).map_err(|why| StoreError::Corrupt { path: path.to_owned(), why })
     }
 
+    /// A list that is on no disk, such as that of the keys of a namespace.
+    pub fn of_keys(keys: Vec<TrustedKey>) -> Self {
+        Self { keys, revoked: Vec::new() }
+    }
+
     /// Trusts a key. One that is trusted already gets the new publisher, role and namespaces.
     pub fn trust(path: &Path, key: &TrustedKey) -> Result<(), StoreError> {
         if let Some(bad) = key.namespaces.iter().flatten().find(|pattern| !is_namespace(pattern)) {

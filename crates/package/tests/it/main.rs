@@ -10,4 +10,5 @@ mod shared;
 mod shelf;
 mod source;
 mod speed;
+mod submission;
 mod tools;

@@ -11,12 +11,14 @@ use std::{
 
 use anstream::{eprint, eprintln};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use savoir_package::archive;
 use savoir_skill::{
     Diagnostic, Dialect, Safety, Source, Span,
     check::{
         self, Options, Target,
         render::{self, FileReport, Format, Summary},
     },
+    folder::is_skill_file,
 };
 
 use crate::{
@@ -24,7 +26,7 @@ use crate::{
     discover::{self, Candidate},
     error::CommandError,
     load::{self, Origin},
-    output, write,
+    output, packed, write,
 };
 
 /// Check skills, and mend them
@@ -36,11 +38,12 @@ Examples:
   savoir check --fix                     mend what is safe to mend
   savoir check --diff --unsafe           see what all fixes would change
   savoir check --target claude-ai x/     what claude.ai would refuse
+  savoir check downloads/pdf.zip         an archive, before anything of it is written
   savoir check --format sarif > out.sarif
 
 Alias: validate, as GAIA names it.")]
 pub(crate) struct Args {
-    /// Skill folders, folders above them, or files
+    /// Skill folders, folders above them, files, or archives of one skill
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
     /// How to print findings
@@ -217,6 +220,9 @@ fn walk_in_batches(
 
 fn work(candidate: Candidate, plan: &Plan) -> Outcome {
     match candidate {
+        Candidate::Skill { path, folder: None, named: true, .. } if packed::is_archive(&path) => {
+            archive(&path, plan)
+        }
         Candidate::Skill { path, folder, root, named } => {
             let origin = match (&root, named) {
                 (Some(root), _) => Origin::Link(root),
@@ -239,6 +245,35 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
             failed(&path, found, true)
         }
     }
+}
+
+/// Checks the skill in an archive as those will who install it. Nothing is unpacked, and an archive
+/// is not mended.
+fn archive(path: &Path, plan: &Plan) -> Outcome {
+    let refused = |code, message: String| {
+        failed(path, Diagnostic::error(code, Span::default(), message), false)
+    };
+    let bytes = match packed::bytes(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return refused("unreadable-file", error.to_string()),
+    };
+    let (folder, tree) = match archive::unpack(&bytes).and_then(archive::one_skill) {
+        Ok(unpacked) => unpacked,
+        Err(error) => return refused(error.code(), error.to_string()),
+    };
+    let Some((name, file)) = tree.files().find(|(path, _)| is_skill_file(path)) else {
+        return refused("layout", "it has no SKILL.md".to_owned());
+    };
+    let inside = PathBuf::from(format!("{}!{name}", path.display()));
+    let source = match Source::from_bytes(file.bytes.clone()) {
+        Ok(source) => source,
+        Err(error) => {
+            let found = Diagnostic::error(error.code(), Span::default(), error.to_string());
+            return failed(&inside, found.help(error.help()), false);
+        }
+    };
+    let only_looks = Plan { fixes: None, options: plan.options.clone(), ..*plan };
+    check_one(&inside, Some(&tree.as_folder(folder.as_deref())), source, &only_looks)
 }
 
 fn failed(path: &Path, problem: Diagnostic, input_error: bool) -> Outcome {

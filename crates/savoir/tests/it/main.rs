@@ -6,6 +6,8 @@ mod admin;
 mod agent;
 mod approval;
 mod bad_input;
+#[cfg(unix)]
+mod badinputs;
 mod check;
 #[cfg(unix)]
 mod clients;
@@ -32,6 +34,8 @@ mod other_commands;
 mod outside;
 #[cfg(target_os = "linux")]
 mod protected;
+#[cfg(unix)]
+mod publish;
 #[cfg(target_os = "linux")]
 mod registry_faults;
 mod run;

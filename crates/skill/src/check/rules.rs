@@ -21,6 +21,7 @@ mod input_defaults;
 mod line_endings;
 mod links;
 mod names;
+mod nested_archives;
 mod observed;
 mod permission_reach;
 mod permissions;
@@ -41,6 +42,7 @@ mod yaml_quotes;
 #[cfg(test)]
 mod testing;
 
+pub(super) use hidden_characters::hidden_characters;
 pub use placeholders::undeclared_placeholders;
 
 /// Every rule, sorted by code; a test holds the order.
@@ -106,6 +108,7 @@ pub(super) static ALL: &[&Rule] = &[
     &line_endings::MIXED_LINE_ENDINGS,
     &folder_name::NAME_FOLDER_MISMATCH,
     &names::NAME_NOT_KEBAB_CASE,
+    &nested_archives::NESTED_ARCHIVE,
     &fields::NESTED_METADATA,
     &tools::NO_COMMAND,
     &gibberish::NO_PARAMETERS_SECTION,

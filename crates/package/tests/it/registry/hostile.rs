@@ -83,7 +83,7 @@ async fn skills_that_are_not_what_the_index_says() {
         *sent = bytes;
     })
     .await;
-    assert!(error.starts_with("invalid_skill: "), "{error}");
+    assert!(error.starts_with("unclosed-bracket: "), "{error}");
 }
 
 #[tokio::test]

@@ -242,13 +242,19 @@ fn what_is_never_ready() {
         Ready::check(arrival, &bench.trust()).unwrap_err().code()
     };
     assert_eq!(check(Tree::default()), "no_skill_file");
-    assert_eq!(check(with(&Tree::default(), "SKILL.md", "---\nname: [\n---\n")), "invalid_skill");
+    assert_eq!(
+        check(with(&Tree::default(), "SKILL.md", "---\nname: [\n---\n")),
+        "unclosed-bracket"
+    );
     let text = "---\nname: ../x\ndescription: Climbs.\n---\n";
-    assert!(["invalid_skill", "invalid_name"].contains(&check(with(
+    assert!(["invalid-name", "invalid_name"].contains(&check(with(
         &Tree::default(),
         "SKILL.md",
         text
     ))));
+    // Whoever is asked sees the description.
+    let text = "---\nname: x\ndescription: \"safe\\e[2K\\rPermissions: none\"\n---\n# X\n";
+    assert_eq!(check(with(&Tree::default(), "SKILL.md", text)), "control-character");
     let signed = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
     let forged = with(&signed, "tools.py", "import os\n");
     assert_ne!(check(forged), "");

@@ -60,7 +60,12 @@ fn names_cannot_act_on_a_terminal() {
     let machine = Machine::new();
     let text = "---\nname: pdf\ndescription: \"Reads\\e[2J\\e]0;owned\\a PDF\"\n---\nRead it.\n";
     machine.sandbox.write("elsewhere/pdf/SKILL.md", text);
-    let shown = machine.typed(&["install", "../elsewhere/pdf"], "n\n");
-    assert!(!shown.stderr.contains("\u{1b}[2J") && !shown.stderr.contains("\u{1b}]"), "{shown}");
-    assert!(shown.stderr.contains("Reads"), "{shown}");
+    let acts = |text: &str| text.contains("\u{1b}[2J") || text.contains("\u{1b}]");
+    let listed = machine.typed(&["install", "../elsewhere/pdf", "--list"], "");
+    assert!(!acts(&listed.stdout) && !acts(&listed.stderr), "{listed}");
+    assert!(listed.stdout.contains("Reads") || listed.stderr.contains("Reads"), "{listed}");
+    // Nobody is asked about a skill that wants to look like another one.
+    let refused = machine.typed(&["install", "../elsewhere/pdf"], "y\n");
+    assert!(!acts(&refused.stderr) && refused.code == 1, "{refused}");
+    assert!(refused.stderr.contains("an escape sequence for terminals"), "{refused}");
 }

@@ -152,7 +152,7 @@ const MAX_PLACES: usize = 12;
 const CHUNK: usize = 64;
 
 /// One pass over the text for all four rules.
-fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+pub(in crate::check) fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let head = context.reading.document.layout().closed_block();
     let mut walk =

@@ -1,0 +1,81 @@
+//! SKILL.md and the rules.
+
+use savoir_skill::{
+    Diagnostic, Reading, Skill, Source,
+    check::{self, Options},
+    folder::is_skill_file,
+    skill::Mode,
+};
+use serde_json::{Map, Value};
+
+use super::{Finding, Rejection, Written};
+use crate::{Tree, archive::ArchiveError};
+
+/// What readers of YAML take for different things. `check` warns; what is published is read by all of
+/// them, and permissions must not depend on who reads.
+const BEWILDERING: [&str; 3] = ["yaml-alias", "yaml-merge-key", "yaml-tag"];
+
+/// A SKILL.md in which no rule finds an error.
+pub(super) struct Checked {
+    /// Its bytes.
+    pub(super) skill_md: Vec<u8>,
+    /// The folder that it was packed in.
+    pub(super) folder: Option<String>,
+    pub(super) reading: Reading,
+    /// What the rules say nevertheless.
+    pub(super) warnings: Vec<Finding>,
+}
+
+impl Checked {
+    /// Reads SKILL.md and holds the skill against every rule, whatever anybody's settings are.
+    pub(super) fn new(tree: &Tree, folder: Option<&str>) -> Result<Self, Rejection> {
+        let (path, file) = tree.files().find(|(path, _)| is_skill_file(path)).ok_or_else(|| {
+            ArchiveError::Layout("it has no SKILL.md at its root or in a folder there".to_owned())
+        })?;
+        let source = Source::from_bytes(file.bytes.clone())
+            .map_err(|error| Rejection::Text { file: path.to_owned(), error })?;
+        let checked = check::check(source, Some(&tree.as_folder(folder)), &Options::default());
+        let source = checked.reading.document.source();
+        let finding = |found: &Diagnostic| Finding::new(path, source, found);
+        let is_error = |found: &&Diagnostic| found.is_error() || BEWILDERING.contains(&found.code);
+        let (errors, others): (Vec<_>, Vec<_>) = checked.diagnostics.iter().partition(is_error);
+        if let Some(gravest) = check::gravest(&checked.diagnostics).or(errors.first().copied()) {
+            let findings = errors.iter().map(|found| finding(found)).collect();
+            return Err(Rejection::Check { rule: gravest.code, findings });
+        }
+        let warnings = others.into_iter().map(finding).collect();
+        Ok(Self {
+            skill_md: file.bytes.clone(),
+            folder: folder.map(str::to_owned),
+            warnings,
+            reading: checked.reading,
+        })
+    }
+
+    pub(super) fn skill(&self) -> &Skill {
+        &self.reading.skill
+    }
+
+    pub(super) fn is_prose(&self) -> bool {
+        self.skill().mode == Mode::Prose
+    }
+
+    /// What is signed.
+    pub(super) fn written(&self) -> Written {
+        let skill = self.skill();
+        Written { name: skill.name.clone(), version: skill.version.clone().unwrap_or_default() }
+    }
+
+    /// The frontmatter as JSON.
+    pub(super) fn manifest(&self) -> Value {
+        let version = self.reading.detection.dialect.yaml();
+        let fields = self.reading.document.fields().map(|fields| fields.to_value(version));
+        fields.unwrap_or_else(|| Map::new().into())
+    }
+
+    /// The first heading of the text.
+    pub(super) fn heading(&self) -> Option<&str> {
+        let document = &self.reading.document;
+        Some(document.outline().headings.first()?.title.slice(document.text()))
+    }
+}

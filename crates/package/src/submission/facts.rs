@@ -1,0 +1,114 @@
+//! What an index says about a submission, and what it cannot hold.
+
+use savoir_skill::Skill;
+use url::Url;
+
+use super::{Rejection, checked::Checked};
+use crate::{
+    Card, CardError, Tree,
+    limits::{MAX_AUTHOR_BYTES, MAX_LISTED, MAX_PUBLISHED_DESCRIPTION, MAX_TAG_BYTES, MAX_TAGS},
+    registry::Name,
+};
+
+/// What an index says.
+pub(super) struct Facts {
+    pub(super) description: String,
+    pub(super) author: Option<String>,
+    pub(super) license: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) homepage: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) permissions: Vec<String>,
+    pub(super) tools: Vec<String>,
+    pub(super) dependencies: Vec<String>,
+}
+
+impl Facts {
+    /// Reads the skill as those will who install it.
+    pub(super) fn new(tree: &Tree, name: &Name, checked: &Checked) -> Result<Self, Rejection> {
+        let card = Card::read(tree, name.last())?;
+        if card.name != name.last() {
+            let error = format!("the skill calls itself `{}`", card.name.escape_debug());
+            return Err(Rejection::Card(CardError::Name(error)));
+        }
+        let skill = checked.skill();
+        let facts = Self {
+            description: skill.description.trim().to_owned(),
+            author: joined(&skill.authors),
+            license: skill.license.clone(),
+            tags: skill.tags.clone(),
+            homepage: address(skill, "homepage"),
+            repository: address(skill, "repository"),
+            permissions: card.permissions.iter().map(ToString::to_string).collect(),
+            tools: card.tools.clone(),
+            dependencies: needs(&card)?,
+        };
+        facts.within_limits()?;
+        facts.without_control()?;
+        Ok(facts)
+    }
+
+    fn within_limits(&self) -> Result<(), Rejection> {
+        let too_much = |what: &'static str, most: String| Err(Rejection::TooMuch { what, most });
+        if self.description.chars().count() > MAX_PUBLISHED_DESCRIPTION {
+            let most = format!("{MAX_PUBLISHED_DESCRIPTION} characters");
+            return too_much("the description", most);
+        }
+        if self.author.as_ref().is_some_and(|author| author.len() > MAX_AUTHOR_BYTES) {
+            return too_much("the author", format!("{MAX_AUTHOR_BYTES} bytes"));
+        }
+        let is_bad = |tag: &String| tag.trim().is_empty() || tag.len() > MAX_TAG_BYTES;
+        if self.tags.len() > MAX_TAGS || self.tags.iter().any(is_bad) {
+            return too_much("the tags", format!("{MAX_TAGS} tags of 1 to {MAX_TAG_BYTES} bytes"));
+        }
+        let lists = [
+            ("the permissions", &self.permissions),
+            ("the tools", &self.tools),
+            ("the dependencies", &self.dependencies),
+        ];
+        match lists.into_iter().find(|(_, list)| list.len() > MAX_LISTED) {
+            Some((what, _)) => too_much(what, format!("{MAX_LISTED} entries")),
+            None => Ok(()),
+        }
+    }
+
+    /// Pages and prompts show these texts, wherever in the file they come from.
+    fn without_control(&self) -> Result<(), Rejection> {
+        let acts = |text: &String| text.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
+        let texts = [
+            ("the description", vec![&self.description]),
+            ("the author", self.author.iter().collect()),
+            ("the license", self.license.iter().collect()),
+            ("a tag", self.tags.iter().collect()),
+            ("a permission", self.permissions.iter().collect()),
+            ("a tool", self.tools.iter().collect()),
+        ];
+        match texts.into_iter().find(|(_, texts)| texts.iter().any(|text| acts(text))) {
+            Some((what, _)) => Err(Rejection::Control { what }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The skills that it needs. Each must have a name that a registry can have.
+fn needs(card: &Card) -> Result<Vec<String>, Rejection> {
+    let need = |need: &savoir_skill::version::SkillRef| {
+        let wrong = |why: String| CardError::Need { text: need.to_string(), why };
+        match Name::parse(&need.name) {
+            Ok(_) => Ok(need.to_string()),
+            Err(error) => Err(Rejection::Card(wrong(error.to_string()))),
+        }
+    };
+    card.needs.iter().map(need).collect()
+}
+
+fn joined(authors: &[String]) -> Option<String> {
+    Some(authors.join(", ")).filter(|author| !author.trim().is_empty())
+}
+
+/// An address of the web. Anything else would be a link on a page that does something else.
+fn address(skill: &Skill, key: &str) -> Option<String> {
+    let text = skill.links.get(key)?.as_str()?;
+    let url = Url::parse(text).ok()?;
+    matches!(url.scheme(), "https" | "http").then(|| url.to_string())
+}

@@ -1,0 +1,60 @@
+//! What a submission is called, and which version it is.
+
+use savoir_skill::{name::slugify, version::parse_version};
+use semver::Version;
+
+use super::{Asked, Rejection, checked::Checked};
+use crate::registry::{Name, is_namespace};
+
+/// Whose prose is that nobody put a name on.
+const ANONYMOUS: &str = "anon";
+
+/// The name under which it is published.
+pub(super) fn name(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> {
+    if let Some(namespace) = asked.namespace.as_ref().filter(|asked| !is_namespace(asked)) {
+        return Err(Rejection::NoNamespace(namespace.clone()));
+    }
+    if asked.namespace.as_deref() == Some(ANONYMOUS) {
+        return prose(checked, asked);
+    }
+    if checked.is_prose() {
+        return Err(Rejection::Prose);
+    }
+    let written = &checked.skill().name;
+    if written.is_empty() {
+        return Err(Rejection::NoName);
+    }
+    match (&asked.namespace, written.split_once('/')) {
+        (Some(asked), Some((own, _))) if asked != own => {
+            Err(Rejection::Namespace { asked: asked.clone(), written: written.clone() })
+        }
+        (Some(asked), None) => Ok(Name::new(Some(asked), written)?),
+        _ => Ok(Name::parse(written)?),
+    }
+}
+
+/// The name of a text without frontmatter: as it was asked for, else its first heading.
+fn prose(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> {
+    if !checked.is_prose() {
+        return Err(Rejection::NotProse);
+    }
+    if let Some(name) = &asked.name {
+        return Ok(Name::new(Some(ANONYMOUS), name)?);
+    }
+    let slug = checked.heading().and_then(slugify).or_else(|| checked.folder.clone());
+    let name = slug.and_then(|slug| Name::new(Some(ANONYMOUS), &slug).ok());
+    name.ok_or(Rejection::NoName)
+}
+
+/// Its version. The registry counts those of prose.
+pub(super) fn version(checked: &Checked, name: &Name) -> Result<Option<Version>, Rejection> {
+    if name.is_anonymous() {
+        return Ok(None);
+    }
+    let written = checked.skill().version.as_deref().ok_or(Rejection::NoVersion)?;
+    let version = parse_version(written).map_err(Rejection::Version)?;
+    if version == Version::new(0, 0, 0) {
+        return Err(Rejection::VersionZero);
+    }
+    Ok(Some(version))
+}

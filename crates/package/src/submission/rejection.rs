@@ -1,0 +1,203 @@
+//! Why something cannot be published.
+
+use savoir_skill::{Diagnostic, Severity, Source, SourceError, version::VersionError};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::{CardError, archive::ArchiveError, registry::NameError, trust::SignatureError};
+
+/// Why something cannot be published: what, where, and the way out.
+#[derive(Debug, Error)]
+pub enum Rejection {
+    /// The archive is refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The SKILL.md that was sent is not the one of the archive.
+    #[error(
+        "the SKILL.md that was sent is not the one in the archive; send the same bytes, or only the archive"
+    )]
+    SkillDiffers,
+    /// SKILL.md is no text.
+    #[error("{file}: {error}; {}", error.help())]
+    Text {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: SourceError,
+    },
+    /// A rule finds an error.
+    #[error("{}", summary(rule, findings))]
+    Check {
+        /// The rule of the error that tells most.
+        rule: &'static str,
+        /// All errors, in the order of the file.
+        findings: Vec<Finding>,
+    },
+    /// Nobody who installs it could use it.
+    #[error("SKILL.md: {0}; mend it with `savoir check --fix`")]
+    Card(#[from] CardError),
+    /// It has no frontmatter.
+    #[error(
+        "SKILL.md has no frontmatter, so that it has neither a name nor a version; add it with `savoir convert`, or publish the text with `--namespace anon`"
+    )]
+    Prose,
+    /// It has one, and is to be published as prose.
+    #[error(
+        "the namespace `anon` is for texts without frontmatter, and this SKILL.md has one; leave the namespace out, or use your own"
+    )]
+    NotProse,
+    /// Nothing tells what it is called.
+    #[error(
+        "nothing tells what the skill is called; add `name` to the frontmatter; a text without frontmatter begins with a heading, or is named with `--name`"
+    )]
+    NoName,
+    /// Its name cannot be that of a published skill.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// What was asked for cannot be a namespace.
+    #[error(
+        "`{}` cannot be a namespace; write lower-case letters, digits and single hyphens", .0.escape_debug()
+    )]
+    NoNamespace(String),
+    /// It names another namespace.
+    #[error(
+        "the skill calls itself `{}`, which is not in the namespace `{}`; use one of them", written.escape_debug(), asked.escape_debug()
+    )]
+    Namespace {
+        /// The one that was asked for.
+        asked: String,
+        /// The name in SKILL.md.
+        written: String,
+    },
+    /// It has no version.
+    #[error(
+        "SKILL.md has no version; add `version: 1.0.0`, or `metadata: {{version: \"1.0.0\"}}` in dialects without that field"
+    )]
+    NoVersion,
+    /// Its version is none.
+    #[error("{0}; write three numbers in quotes or as they are, such as 1.0.0")]
+    Version(VersionError),
+    /// Its version says that there is none.
+    #[error("version 0.0.0 means that there is none; begin with 0.1.0 or 1.0.0")]
+    VersionZero,
+    /// An index cannot hold it.
+    #[error("{what} of the skill cannot be published: at most {most}; make it shorter")]
+    TooMuch {
+        /// What.
+        what: &'static str,
+        /// The limit.
+        most: String,
+    },
+    /// A text that is shown has control characters.
+    #[error("{what} of the skill has control characters, which act on terminals; delete them")]
+    Control {
+        /// Which.
+        what: &'static str,
+    },
+    /// A signature is wrong.
+    #[error("{0}")]
+    Signature(#[from] SignatureError),
+}
+
+impl Rejection {
+    /// A stable word for programs: the same from `check`, `install` and `publish`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Archive(error) => error.code(),
+            Self::SkillDiffers => "skill_differs",
+            Self::Text { error, .. } => error.code(),
+            Self::Check { rule, .. } => rule,
+            Self::Card(error) => error.code(),
+            Self::Prose => "no_frontmatter",
+            Self::NotProse => "not_prose",
+            Self::NoName => "no_name",
+            Self::Name(error) => error.code(),
+            Self::NoNamespace(_) => "invalid_namespace",
+            Self::Namespace { .. } => "namespace_differs",
+            Self::NoVersion => "no_version",
+            Self::Version(_) => "invalid_version",
+            Self::VersionZero => "version_zero",
+            Self::TooMuch { .. } => "too_much",
+            Self::Control { .. } => "control-character",
+            Self::Signature(error) => error.code(),
+        }
+    }
+
+    /// The code of the registry's API.
+    pub fn api_code(&self) -> &'static str {
+        match self {
+            Self::Archive(ArchiveError::TooLarge(_) | ArchiveError::TooManyFiles) => {
+                "artifact_too_large"
+            }
+            Self::Archive(_) | Self::Signature(_) => "invalid_artifact",
+            Self::SkillDiffers | Self::NotProse | Self::NoNamespace(_) | Self::Namespace { .. } => {
+                "invalid_request"
+            }
+            _ => "invalid_skill_manifest",
+        }
+    }
+
+    /// What is wrong, and the way out.
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    /// What the rules found, if they refused it.
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Check { findings, .. } => findings,
+            _ => &[],
+        }
+    }
+}
+
+/// One finding of a rule at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The code of the rule, as `savoir rules` explains it.
+    pub rule: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The file.
+    pub file: String,
+    /// Its line, from one.
+    pub line: usize,
+    /// The character in the line, from one.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn new(file: &str, source: &Source, found: &Diagnostic) -> Self {
+        let place = source.position(found.span.start);
+        Self {
+            rule: found.code.to_owned(),
+            severity: found.severity,
+            file: file.to_owned(),
+            line: place.line,
+            column: place.column,
+            message: found.message.clone(),
+            fix: found.help.clone(),
+        }
+    }
+}
+
+/// The finding that tells most, and how many more there are.
+fn summary(rule: &str, findings: &[Finding]) -> String {
+    let Some(found) = findings.iter().find(|found| found.rule == rule) else {
+        return format!("SKILL.md breaks the rule `{rule}`");
+    };
+    let Finding { file, line, column, message, fix, .. } = found;
+    let mut text = format!("{file}:{line}:{column}: {message}");
+    if let Some(fix) = fix {
+        text = format!("{text}; {fix}");
+    }
+    match findings.len() {
+        1 => text,
+        2 => format!("{text}; and 1 more error"),
+        more => format!("{text}; and {} more errors", more - 1),
+    }
+}

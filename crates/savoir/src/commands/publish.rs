@@ -1,0 +1,327 @@
+//! `savoir publish`.
+
+mod page;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_package::{
+    File, Tree, archive,
+    limits::MAX_MANIFEST_BYTES,
+    registry::{Client, RegistryError, Settings, wire},
+    scan::{self, Finding, Report, Verdict},
+    submission::{Asked, Rejection, Submission},
+    trust::Tier,
+};
+use savoir_skill::folder::is_skill_file;
+use serde_json::{Value, json};
+
+use crate::{
+    ask, credentials,
+    error::CommandError,
+    packed,
+    shelf::{Ask, Door, Whose, told},
+    trust::Keyring,
+};
+
+use page::Page;
+
+/// Publish a skill in a registry
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A version is published once and for ever: it can be withdrawn, and never changed. What you publish is
+checked here as the registry checks it: the archive, every rule of `savoir check`, name, version,
+signatures, and the scan. The archive is the same for the same files, whoever packs it.
+
+A skill that claims more than the tier experimental needs a signature: one that lies in its folder, or
+one that --key makes for what is published. Nothing is written into the folder.
+
+Examples:
+  savoir publish --dry-run               see what would be published, and whether it could be
+  savoir publish my-skill --registry https://skills.example.com/registry
+  savoir publish my-skill --namespace acme --key ada --changelog \"Reads tables, too.\"
+  savoir publish notes.md --namespace anon      a text without frontmatter
+  savoir publish my-skill --yes --json          for programs
+
+Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2 wrong
+usage or unreadable input; 3 refused: no token, not agreed to, no signature, or blocked by the scan.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
+pub(crate) struct Args {
+    /// A skill's folder, an archive of one, or a Markdown file
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// The registry, by its address or its name [default: the one of [registries] in savoir.toml and in
+    /// your settings to which the name belongs]
+    #[arg(long, value_name = "URL")]
+    registry: Option<String>,
+    /// The namespace; `anon` for texts without frontmatter [default: the name stands alone]
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// What a text without frontmatter is called [default: its first heading]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only check, and show what would be published
+    #[arg(long)]
+    dry_run: bool,
+    /// What changed
+    #[arg(long, value_name = "TEXT")]
+    changelog: Option<String>,
+    /// The report of a scan, as JSON
+    #[arg(long, value_name = "FILE")]
+    audit_report: Option<PathBuf>,
+    /// Publish it without any signature, which only experimental skills may
+    #[arg(long, conflicts_with = "key")]
+    unsigned: bool,
+    /// Sign it with a key of yours, as `savoir keys list` shows it
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || publish(args))
+}
+
+/// A package that passed every check.
+struct Parcel {
+    submission: Submission,
+    filename: String,
+    bytes: Vec<u8>,
+    report: Report,
+}
+
+impl Parcel {
+    fn verdict(&self) -> Verdict {
+        self.report.verdict_for(self.submission.claimed.unwrap_or_default())
+    }
+}
+
+fn publish(args: &Args) -> Result<ExitCode, CommandError> {
+    let parcel = parcel(args)?;
+    let page = Page { parcel: &parcel, json: args.json };
+    refuse_blocked(args, &parcel)?;
+    if args.dry_run {
+        page.would(args.registry.as_deref())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let audit = args.audit_report.as_deref().map(audit).transpose()?;
+    let (door, client) = registry(args, &parcel)?;
+    let address = client.address();
+    agree(args, &page, &address)?;
+    let publish = wire::Publish {
+        artifact: parcel.bytes.clone(),
+        filename: parcel.filename.clone(),
+        namespace: parcel.submission.name.namespace().map(str::to_owned),
+        skill: String::from_utf8(parcel.submission.skill_md.clone()).ok(),
+        changelog: args.changelog.clone(),
+        audit,
+    };
+    door.doing(&format!("publishing {}", parcel.submission.name));
+    let published = door.wait(client.publish(&publish)).map_err(|error| not_taken(error, &address));
+    door.done();
+    page.did(&published?.published, &address)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads, checks, signs and packs.
+fn parcel(args: &Args) -> Result<Parcel, CommandError> {
+    let asked =
+        Asked { namespace: args.namespace.clone(), name: args.name.clone(), skill_md: None };
+    let rejected = |rejection: Rejection| rejected(&args.path, &rejection);
+    let mut submission = read(&args.path, &asked)?;
+    if args.unsigned && !submission.signatures.is_empty() {
+        let bare = submission.unsigned().map_err(rejected)?;
+        submission = checked(bare, &submission, &asked).map_err(rejected)?;
+    }
+    if let Some(name) = &args.key {
+        let signed = signed(&args.path, &submission, name)?;
+        submission = checked(signed, &submission, &asked).map_err(rejected)?;
+    }
+    refuse_unsigned(args, &submission)?;
+    let (filename, bytes) = submission.pack().map_err(rejected)?;
+    // What is sent is read once more as the registry will read it.
+    let skill_md = Some(submission.skill_md.clone());
+    let submission = Submission::read(&bytes, &Asked { skill_md, ..asked }).map_err(rejected)?;
+    let report = scan::scan(&submission.tree);
+    Ok(Parcel { submission, filename, bytes, report })
+}
+
+/// Checks other files of the same skill.
+fn checked(tree: Tree, before: &Submission, asked: &Asked) -> Result<Submission, Rejection> {
+    Submission::of_tree(tree, Some(before.name.last()), asked)
+}
+
+/// The files with a signature of a key of the person who publishes.
+fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let key = keyring.own().load(name)?;
+    let known = keyring.trusted()?.get(&key.key_id()).map(|trusted| trusted.publisher.clone());
+    let publisher = known.unwrap_or_else(|| name.to_owned());
+    submission.signed(&publisher, &key).map_err(|rejection| rejected(path, &rejection))
+}
+
+/// The skill at a path: a folder, its SKILL.md, an archive, or another Markdown file.
+fn read(path: &Path, asked: &Asked) -> Result<Submission, CommandError> {
+    let rejected = |rejection: Rejection| rejected(path, &rejection);
+    let unreadable = |error: std::io::Error| {
+        CommandError::input(format!("{}: {error}", path.display()))
+            .hint("name a skill's folder, an archive of one, or a Markdown file")
+    };
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if packed::is_archive(path) {
+        let bytes = packed::bytes(path).map_err(unreadable)?;
+        return Submission::read(&bytes, asked).map_err(rejected);
+    }
+    let named = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
+    let folder = if metadata.is_dir() { Some(path) } else { path.parent().filter(|_| named) };
+    let Some(folder) = folder else {
+        let mut tree = Tree::default();
+        let bytes = packed::bytes(path).map_err(unreadable)?;
+        let added = tree.add("SKILL.md".to_owned(), File { bytes, executable: false });
+        added.map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        return Submission::of_tree(tree, stem.as_deref(), asked).map_err(rejected);
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let tree =
+        Tree::read(folder).map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
+    let real = folder.canonicalize().map_err(unreadable)?;
+    let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
+    Submission::of_tree(tree, name.as_deref(), asked).map_err(rejected)
+}
+
+fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
+    let failed = CommandError::findings(format!("{}: {rejection}", path.display()))
+        .named(rejection.code())
+        .detail("api_code", rejection.api_code().into())
+        .detail("findings", json!(rejection.findings()));
+    match rejection {
+        Rejection::Check { .. } => {
+            failed.hint(format!("see everything with: savoir check {}", path.display()))
+        }
+        Rejection::Signature(_) => {
+            failed.hint(format!("sign it anew with: savoir sign {}", path.display()))
+        }
+        _ => failed,
+    }
+}
+
+/// Who claims a tier must vouch for it.
+fn refuse_unsigned(args: &Args, submission: &Submission) -> Result<(), CommandError> {
+    let claimed = submission.claimed.unwrap_or_default();
+    if claimed == Tier::Experimental || !submission.signatures.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: the skill claims the tier {claimed}, and nobody signed it",
+        args.path.display()
+    );
+    Err(CommandError::refused(message)
+        .named("unsigned")
+        .hint("sign what is published: --key NAME; `savoir keys new NAME` makes a key")
+        .hint("or claim no more than `security_tier: experimental`"))
+}
+
+fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), CommandError> {
+    if parcel.verdict() != Verdict::Block {
+        return Ok(());
+    }
+    let worst = |finding: &&Finding| finding.blocks();
+    let findings = &parcel.report.findings;
+    let first = findings.iter().find(worst).or(findings.first());
+    let place = first.map_or_else(String::new, |first| {
+        format!("{}:{}: {} ({})", first.path, first.line, first.message, first.rule.id)
+    });
+    let path = args.path.display();
+    Err(CommandError::refused(format!("{path}: the scan blocks it: {place}"))
+        .named("audit_blocked")
+        .detail("scan", page::scanned(&parcel.report, parcel.verdict()))
+        .hint(format!("see everything with: savoir scan {path}")))
+}
+
+/// The report of a scan. The registry scans by itself, and only believes what is worse.
+fn audit(path: &Path) -> Result<String, CommandError> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        CommandError::input(format!("{}: {why}", path.display()))
+            .named("invalid_audit_report")
+            .hint("`savoir scan --json` makes a report")
+    };
+    let size = fs::metadata(path).map_err(|error| wrong(&error))?.len();
+    if size > MAX_MANIFEST_BYTES {
+        return Err(wrong(&format!("it has more than {MAX_MANIFEST_BYTES} bytes")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(_)) => Ok(text),
+        Ok(_) => Err(wrong(&"it is no JSON object")),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+/// The registry in which it is published, asked by somebody whom it knows.
+fn registry(args: &Args, parcel: &Parcel) -> Result<(Door, Client), CommandError> {
+    let door = Whose::default().look()?;
+    let name = &parcel.submission.name;
+    let registries = door.registries(&door.shelf.state()?, &Ask::default())?;
+    let address = match &args.registry {
+        Some(typed) => registries.named(typed)?.address(),
+        None => registries.client_of(name)?.address(),
+    };
+    let Some(token) = credentials::token(&address)? else {
+        return Err(CommandError::refused(format!("{address} does not know who you are"))
+            .named("unauthorized")
+            .hint(format!("log in first: savoir login --registry {address}"))
+            .hint("or put a token into SAVOIR_TOKEN"));
+    };
+    let settings = Settings::new(door.cache.join("registry"));
+    let client = Client::new(settings, &address, Some(token))?;
+    Ok((door, client))
+}
+
+/// A version stays for ever, so that somebody should mean it.
+fn agree(args: &Args, page: &Page<'_>, address: &str) -> Result<(), CommandError> {
+    if args.yes {
+        return Ok(());
+    }
+    if !ask::can_ask() {
+        return Err(CommandError::refused("nobody can be asked whether it is to be published")
+            .named("not_agreed")
+            .hint("see what would be published with --dry-run, then add --yes"));
+    }
+    let question = format!("{}\nPublish it in {address}? [y]es, [N]o: ", page.text());
+    match ask::line(&question, &ask::yes_or_no)? {
+        Some(true) => Ok(()),
+        _ => Err(CommandError::refused("it was not agreed to").named("not_agreed")),
+    }
+}
+
+/// What the registry says no to.
+fn not_taken(error: RegistryError, address: &str) -> CommandError {
+    let code = error.code().to_owned();
+    match code.as_str() {
+        "unauthorized" => CommandError::refused(&error)
+            .hint(format!("log in again: savoir login --registry {address}")),
+        "forbidden_scope" => CommandError::refused(&error)
+            .hint("publish under a name or a namespace of yours: --namespace NAMESPACE"),
+        "audit_blocked"
+        | "audit_tier_not_cleared"
+        | "audit_review_required"
+        | "audit_required"
+        | "audit_stale" => {
+            CommandError::refused(&error).hint("see what a scan finds with: savoir scan")
+        }
+        "version_exists" => {
+            CommandError::findings(&error).hint("raise `version` in SKILL.md and publish again")
+        }
+        _ => return error.into(),
+    }
+    .named(code)
+}

@@ -1,0 +1,140 @@
+//! What is shown of a package that is published.
+
+use std::fmt::Write as _;
+
+use savoir_engine::approval::shown;
+use savoir_package::{
+    registry::wire::Publication,
+    scan::{Report, Verdict},
+    submission::FoundSignature,
+};
+use savoir_skill::digest::sha256_hex;
+use serde_json::{Value, json};
+
+use super::Parcel;
+use crate::{error::CommandError, output};
+
+/// A package, and who is told about it.
+pub(super) struct Page<'a> {
+    pub(super) parcel: &'a Parcel,
+    pub(super) json: bool,
+}
+
+impl Page<'_> {
+    /// Tells what would be published.
+    pub(super) fn would(&self, registry: Option<&str>) -> Result<(), CommandError> {
+        if self.json {
+            return output::json(&self.document(registry, &Value::Null));
+        }
+        output::text(&self.text())?;
+        output::note("nothing was sent: this was a dry run");
+        Ok(())
+    }
+
+    /// Tells what was published.
+    pub(super) fn did(&self, done: &Publication, address: &str) -> Result<(), CommandError> {
+        let way = format!("savoir install {}@{} --registry {address}", done.name, done.version);
+        if self.json {
+            let mut published = json!(done);
+            published["install"] = way.into();
+            return output::json(&self.document(Some(address), &published));
+        }
+        let audit = done.audit.as_ref().map_or("none yet", |audit| audit.verdict.as_str());
+        let mut text = String::new();
+        line(&mut text, "published", &format!("{} {}", done.name, done.version));
+        line(&mut text, "in", address);
+        line(&mut text, "tier", done.security_tier.as_str());
+        line(&mut text, "audit", &audit.to_ascii_lowercase());
+        line(&mut text, "install it", &way);
+        output::text(&text)
+    }
+
+    fn document(&self, registry: Option<&str>, published: &Value) -> Value {
+        let Parcel { submission, filename, bytes, report } = self.parcel;
+        let signatures: Vec<Value> = submission.signatures.iter().map(signature).collect();
+        json!({
+            "name": submission.name, "version": submission.version,
+            "artifact": {
+                "filename": filename, "size": bytes.len(), "sha256": sha256_hex(bytes),
+                "integrity": submission.integrity,
+            },
+            "files": submission.files, "dialect": submission.dialect,
+            "description": submission.description, "claimed_tier": submission.claimed,
+            "permissions": submission.permissions, "tools": submission.tools,
+            "dependencies": submission.dependencies, "signatures": signatures,
+            "scan": scanned(report, self.parcel.verdict()), "warnings": submission.warnings,
+            "registry": registry, "published": published,
+        })
+    }
+
+    /// The package for people.
+    pub(super) fn text(&self) -> String {
+        let Parcel { submission, filename, bytes, .. } = self.parcel;
+        let version = submission.version.as_ref().map(ToString::to_string);
+        let version = version.unwrap_or_else(|| "(the registry counts its versions)".to_owned());
+        let mut text = String::new();
+        line(&mut text, "skill", &format!("{} {version}", submission.name));
+        let count = output::plural(submission.files.len(), "file");
+        line(&mut text, "archive", &format!("{filename}, {} bytes, {count}", bytes.len()));
+        line(&mut text, "sha256", &sha256_hex(bytes));
+        line(&mut text, "integrity", &submission.integrity);
+        let files = submission.files.iter();
+        lines(&mut text, "files", files.map(|file| format!("{}, {} bytes", file.path, file.size)));
+        let claimed = submission.claimed.map_or("no tier", |tier| tier.as_str());
+        line(&mut text, "claims", claimed);
+        lines(&mut text, "permissions", submission.permissions.iter().cloned());
+        lines(&mut text, "needs", submission.dependencies.iter().cloned());
+        lines(&mut text, "signed by", submission.signatures.iter().map(by));
+        line(&mut text, "scan", self.parcel.verdict().as_str());
+        let warnings = submission.warnings.iter();
+        let told = |one: &savoir_package::submission::Finding| {
+            format!("{}:{}: {} ({})", one.file, one.line, one.message, one.rule)
+        };
+        if !submission.warnings.is_empty() {
+            lines(&mut text, "warnings", warnings.map(told));
+        }
+        text
+    }
+}
+
+/// What the scan found, for programs.
+pub(super) fn scanned(report: &Report, verdict: Verdict) -> Value {
+    let findings = report.findings.iter().map(|one| {
+        json!({
+            "rule": one.rule.id, "severity": one.severity, "confidence": one.confidence,
+            "path": one.path, "line": one.line, "column": one.column, "message": one.message,
+        })
+    });
+    json!({ "verdict": verdict, "findings": findings.collect::<Vec<_>>() })
+}
+
+fn signature(found: &FoundSignature) -> Value {
+    let record = &found.record;
+    json!({
+        "kind": record.kind, "key_id": record.key_id, "publisher": record.publisher,
+        "holds": found.holds,
+    })
+}
+
+fn by(found: &FoundSignature) -> String {
+    let record = &found.record;
+    let publisher = record.publisher.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+    let key = record.key_id.as_deref().unwrap_or("unknown");
+    let unknown = if found.holds { "" } else { " (cannot be checked here)" };
+    format!("{publisher}{} key {key}{unknown}", record.kind.as_str())
+}
+
+fn line(text: &mut String, label: &str, value: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{label:14} {}", shown(value));
+}
+
+fn lines(text: &mut String, label: &str, values: impl Iterator<Item = String>) {
+    let mut label = Some(label);
+    for value in values {
+        line(text, label.take().unwrap_or_default(), &value);
+    }
+    if let Some(label) = label {
+        line(text, label, "none");
+    }
+}
