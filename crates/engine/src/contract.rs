@@ -74,7 +74,7 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
             private: false,
         });
         let named = match std::mem::take(&mut policy.network) {
-            Network::None => Vec::new(),
+            Network::None | Network::Trap => Vec::new(),
             Network::Hosts(hosts) => hosts,
         };
         policy.network = Network::Hosts(any.into_iter().chain(named).collect());

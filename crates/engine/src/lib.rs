@@ -17,6 +17,7 @@
 //!   through a graph of models, skills, searches, requests and code.
 //! - [`knowledge`] makes documents into passages that can be found.
 //! - [`contract`] finds out which permissions a tool really needs.
+//! - [`vetting`] runs a package where nothing is real, and asks scanners, before anyone trusts it.
 //! - [`envelope`] wraps up what a tool printed; [`record`] keeps what was run and how it ended;
 //!   [`home`] knows where.
 //!
@@ -46,6 +47,7 @@ pub mod services;
 pub mod shelf;
 pub mod structured;
 pub mod subject;
+pub mod vetting;
 pub mod workflow;
 
 mod clock;

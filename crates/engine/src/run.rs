@@ -239,7 +239,7 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
 }
 
 /// The variable in which a code block finds an input: `pr-url` is in `INPUT_PR_URL`.
-fn input_variable(name: &str) -> String {
+pub(crate) fn input_variable(name: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }

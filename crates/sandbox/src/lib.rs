@@ -92,5 +92,5 @@ pub use policy::{
     Access, Counted, HostGrant, Limits, Methods, Network, PathGrant, Policy, Scheme, Secret,
     Variable, Watch,
 };
-pub use proxy::{HostEvent, Refusal, Verdict};
+pub use proxy::{Caught, HostEvent, Refusal, Verdict};
 pub use support::{Level, Missing, Part, Support, landlock};

@@ -92,5 +92,14 @@ pub const DIAL: Duration = Duration::from_secs(10);
 /// How long the end of a run waits for the threads of its proxy.
 pub const PROXY_STOP: Duration = Duration::from_secs(1);
 
+/// Requests that a trap keeps; the rest is only counted as events.
+pub const CAUGHT: usize = 256;
+
+/// Bytes of the body of a request that a trap keeps.
+pub const CAUGHT_BODY: usize = 256 << 10;
+
+/// Bytes of all requests that a trap keeps.
+pub const CAUGHT_BYTES: usize = 8 << 20;
+
 /// Characters of a path in an event.
 pub const EVENT_PATH: usize = 256;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
-use crate::proxy::HostEvent;
+use crate::proxy::{Caught, HostEvent};
 
 /// What a run came to.
 #[derive(Clone, Debug, Serialize)]
@@ -17,6 +17,9 @@ pub struct Outcome {
     pub output_bytes: u64,
     /// Requests that it made or tried to make.
     pub hosts: Vec<HostEvent>,
+    /// Requests that a trap kept, in the order in which they came.
+    #[serde(skip)]
+    pub caught: Vec<Caught>,
     /// Files that it opened or tried to open, if it was watched.
     pub files: FileEvents,
     /// What held it.

@@ -64,6 +64,9 @@ pub enum Network {
     None,
     /// Only through the filtering proxy, only to these.
     Hosts(Vec<HostGrant>),
+    /// Nothing leaves, and nothing is looked up: every request is kept in
+    /// [`Outcome::caught`](crate::Outcome::caught) and answered with an empty JSON object.
+    Trap,
 }
 
 /// Requests that may leave.

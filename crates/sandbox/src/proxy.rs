@@ -4,7 +4,8 @@
 //! of the supervisor. It reads requests ([`request`], strictly), asks whether they may leave
 //! ([`decide`], pure), finds and judges the address once ([`resolve`]), and carries them
 //! ([`forward`]). TLS is ended here with an authority that exists for one run ([`tls`]), because
-//! what cannot be read cannot be granted; secrets are put in on the way out ([`secrets`]).
+//! what cannot be read cannot be granted; secrets are put in on the way out ([`secrets`]). A [`trap`]
+//! takes the place of all hosts.
 //!
 //! One thread accepts, one serves each connection, one connection serves one request. Everything
 //! that costs time is made when the first request needs it.
@@ -22,6 +23,7 @@ mod resolve;
 mod secrets;
 mod serve;
 mod tls;
+mod trap;
 
 use std::{
     io::{self, Write},
@@ -46,11 +48,13 @@ use crate::{limits, policy::HostGrant};
 pub use self::{
     events::{HostEvent, Verdict},
     refusal::Refusal,
+    trap::Caught,
 };
 pub(crate) use self::{
     resolve::{Resolve, SystemResolver},
     secrets::{MaskedSecret, placeholder},
     tls::Authority,
+    trap::Trap,
 };
 
 /// Why there is no proxy. None of it has a secret in it.
@@ -76,6 +80,8 @@ pub(crate) enum ProxyError {
 pub(crate) struct Settings {
     /// What may leave; nothing else does.
     pub(crate) grants: Vec<HostGrant>,
+    /// Where everything ends up instead of leaving.
+    pub(crate) trap: Option<Trap>,
     /// What is put in on the way out.
     pub(crate) secrets: Vec<MaskedSecret>,
     /// Whom the program trusts.
@@ -99,6 +105,7 @@ pub(crate) struct Proxy {
 #[derive(Debug)]
 struct Shared {
     grants: Vec<HostGrant>,
+    trap: Option<Trap>,
     secrets: Secrets,
     authority: Authority,
     resolver: Box<dyn Resolve>,
@@ -122,9 +129,10 @@ impl Shared {
 impl Proxy {
     /// Begins to accept.
     pub(crate) fn start(listener: TcpListener, settings: Settings) -> Result<Self, ProxyError> {
-        let Settings { grants, secrets, authority, resolver, trust } = settings;
+        let Settings { grants, trap, secrets, authority, resolver, trust } = settings;
         let shared = Arc::new(Shared {
             grants,
+            trap,
             secrets: Secrets::new(secrets),
             authority,
             resolver,
@@ -142,9 +150,10 @@ impl Proxy {
     }
 
     /// Hangs up everywhere, and tells what was asked. Takes [`limits::PROXY_STOP`] at most.
-    pub(crate) fn stop(mut self) -> Vec<HostEvent> {
+    pub(crate) fn stop(mut self) -> (Vec<HostEvent>, Vec<Caught>) {
         self.close();
-        self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let events = self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (events, self.shared.trap.as_ref().map(Trap::take).unwrap_or_default())
     }
 
     fn close(&mut self) {

@@ -4,4 +4,5 @@
 
 mod knowledge;
 mod python;
+mod vetting;
 mod workflow;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use savoir_engine::python::version::python_version;
 
 /// The interpreter, or `None` with a note when there is none.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let python = Path::new("python3");
     if python_version(python).is_ok() {
         return Some(python.to_owned());

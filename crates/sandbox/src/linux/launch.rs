@@ -28,7 +28,7 @@ use crate::{
     error::SandboxError,
     outcome::{Enforcement, LimitedBy},
     policy::{Access, Network, Policy},
-    proxy::{Authority, Proxy, Settings, SystemResolver},
+    proxy::{Authority, Proxy, Settings, SystemResolver, Trap},
     support::Missing,
 };
 
@@ -83,11 +83,14 @@ impl Sandbox {
         let policy = &self.policy;
         let proxied = match &policy.network {
             Network::None => None,
-            Network::Hosts(grants) => {
-                Some((grants.clone(), Authority::new().map_err(proxy_error)?))
-            }
+            Network::Hosts(grants) => Some((grants.clone(), None)),
+            Network::Trap => Some((Vec::new(), Some(Trap::default()))),
         };
-        let certificate = proxied.as_ref().map(|(_, authority)| authority.certificate_pem());
+        let proxied = match proxied {
+            None => None,
+            Some((grants, trap)) => Some((grants, trap, Authority::new().map_err(proxy_error)?)),
+        };
+        let certificate = proxied.as_ref().map(|(.., authority)| authority.certificate_pem());
         let built = environment::build(policy, certificate.is_some())?;
         let (uid, gid) = sys::identity();
         let variable = |name| built.plain(name).unwrap_or_default();
@@ -111,8 +114,9 @@ impl Sandbox {
             },
             landlock,
         )?;
-        let settings = proxied.map(|(grants, authority)| Settings {
+        let settings = proxied.map(|(grants, trap, authority)| Settings {
             grants,
+            trap,
             secrets: built.secrets(),
             authority,
             resolver: Box::new(SystemResolver),

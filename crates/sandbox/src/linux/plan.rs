@@ -151,7 +151,7 @@ impl Plan {
         let (uid, gid) = sys::identity();
         let sockets = match policy.network {
             Network::None => Sockets::Pairs,
-            Network::Hosts(_) => Sockets::Internet,
+            Network::Hosts(_) | Network::Trap => Sockets::Internet,
         };
         let watched = policy.watch == Watch::On;
         let (sources, steps) = build_steps(policy, layout)?;

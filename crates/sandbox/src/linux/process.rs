@@ -231,11 +231,11 @@ impl Process {
             Some(status) => End::Signalled(libc::WTERMSIG(status)),
             None => End::Signalled(libc::SIGKILL),
         });
-        let hosts = self.proxy.take().map(Proxy::stop).unwrap_or_default();
+        let (hosts, caught) = self.proxy.take().map(Proxy::stop).unwrap_or_default();
         let watcher = self.watcher.take().map(JoinHandle::join);
         let files = watcher.and_then(Result::ok).unwrap_or_default();
         let enforcement = std::mem::take(&mut self.enforcement);
-        Outcome { end, duration, output_bytes: printed, hosts, files, enforcement }
+        Outcome { end, duration, output_bytes: printed, hosts, caught, files, enforcement }
     }
 
     /// Asks everyone inside to end.

@@ -4,9 +4,10 @@
 
 use std::{
     ffi::OsStr,
+    fs::OpenOptions,
     os::{
         fd::{AsRawFd as _, OwnedFd, RawFd},
-        unix::ffi::OsStrExt as _,
+        unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
     },
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -62,7 +63,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
         }
         // The process may have died since.
         let Ok(notification) = sys::next_notification(listener) else { continue };
-        for (path, usage) in uses(&notification) {
+        for (path, usage) in uses(&notification, sight) {
             note(&mut events, sight, path, usage);
         }
         let _ = sys::let_continue(listener, notification.id);
@@ -71,7 +72,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
 }
 
 /// What the call is about to do with which paths.
-fn uses(notification: &libc::seccomp_notif) -> Vec<(PathBuf, Use)> {
+fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)> {
     let arguments = &notification.data.args;
     let pid = notification.pid as libc::pid_t;
     calls(c_long::from(notification.data.nr), arguments)
@@ -79,9 +80,29 @@ fn uses(notification: &libc::seccomp_notif) -> Vec<(PathBuf, Use)> {
         .filter_map(|call| {
             let path = read_path(pid, *arguments.get(call.path)?)?;
             let folder = call.folder.and_then(|index| arguments.get(index).copied());
-            Some((absolute(pid, folder, &path)?, call.usage))
+            let path = absolute(pid, folder, &path)?;
+            let real = led(sight, &path).then(|| real(pid, &path)).flatten();
+            Some((path.clone(), real.filter(|real| *real != path), call.usage))
         })
+        .flat_map(|(path, real, usage)| std::iter::once(path).chain(real).map(move |p| (p, usage)))
         .collect()
+}
+
+/// Whether a path may lead elsewhere: the program can make links there, or the kernel has some.
+fn led(sight: &Sight, path: &Path) -> bool {
+    let access = sight.policy.access(path);
+    matches!(access, Some(Access::Private | Access::Write)) || path.starts_with("/proc")
+}
+
+/// Where a path of the other process leads. A link from the root leads to the same place outside.
+fn real(pid: libc::pid_t, path: &Path) -> Option<PathBuf> {
+    let place = match path.strip_prefix("/proc/self") {
+        // Whoever asks is itself, so the name must be another one here.
+        Ok(rest) => Path::new(&format!("/proc/{pid}")).join(rest),
+        Err(_) => Path::new(&format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?),
+    };
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(place).ok()?;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }
 
 fn calls(number: c_long, arguments: &[u64; 6]) -> Vec<Call> {
@@ -164,7 +185,9 @@ fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBu
 
 fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     let below = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
-    let exists = || path.symlink_metadata().is_ok();
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    // Whoever makes a file is refused if only its folder exists.
+    let exists = || is_there(&path) || usage == Use::Write && path.parent().is_some_and(is_there);
     let set = if usage == Use::Execute {
         &mut events.executed
     } else if !below(&sight.visible) {

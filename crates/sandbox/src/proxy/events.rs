@@ -28,6 +28,8 @@ pub struct HostEvent {
 pub enum Verdict {
     /// It left.
     Allowed,
+    /// It seemed to leave, and was kept.
+    Caught,
     /// It did not.
     Refused {
         /// Why.

@@ -121,7 +121,9 @@ fn tunnel(
     note: &mut Note,
     endpoint: &Endpoint,
 ) -> Result<Sent, End> {
-    decide::tunnel(&shared.grants, &endpoint.host, endpoint.port(Scheme::Https))?;
+    if shared.trap.is_none() {
+        decide::tunnel(&shared.grants, &endpoint.host, endpoint.port(Scheme::Https))?;
+    }
     program.get_mut().write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
     match program.fill_buf()?.first() {
         Some(&TLS_HANDSHAKE) => {}
@@ -168,6 +170,11 @@ fn exchange(
     (endpoint, scheme, path): (&Endpoint, Scheme, &str),
 ) -> Result<Sent, End> {
     let port = endpoint.port(scheme);
+    if let Some(trap) = &shared.trap {
+        // As it is kept, so that a host that gives up early is known, too.
+        shared.record(note, Verdict::Caught);
+        return trap.spring(program, request, (&endpoint.host, port, path));
+    }
     let asked = Asked {
         scheme,
         host: &endpoint.host,

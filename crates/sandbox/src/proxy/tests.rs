@@ -5,6 +5,7 @@ mod hostile;
 mod masking;
 mod origin;
 mod plain;
+mod trap;
 mod tunnel;
 
 use std::{
@@ -57,8 +58,22 @@ impl Run {
         Self::with(grants, Vec::new(), Vec::new())
     }
 
+    /// One that lets nothing leave.
+    fn trap() -> Self {
+        Self::of(Vec::new(), Some(Trap::default()), Vec::new(), Vec::new())
+    }
+
     fn with(
         grants: Vec<HostGrant>,
+        secrets: Vec<MaskedSecret>,
+        trust: Vec<CertificateDer<'static>>,
+    ) -> Self {
+        Self::of(grants, None, secrets, trust)
+    }
+
+    fn of(
+        grants: Vec<HostGrant>,
+        trap: Option<Trap>,
         secrets: Vec<MaskedSecret>,
         trust: Vec<CertificateDer<'static>>,
     ) -> Self {
@@ -68,7 +83,7 @@ impl Run {
         let authority = Authority::new().unwrap();
         let pem = authority.certificate_pem().to_owned();
         let resolver = Box::new(names.clone());
-        let settings = Settings { grants, secrets, authority, resolver, trust };
+        let settings = Settings { grants, trap, secrets, authority, resolver, trust };
         Self { proxy: Proxy::start(listener, settings).unwrap(), address, names, pem }
     }
 
@@ -119,13 +134,14 @@ impl Run {
         let line = |event: HostEvent| {
             let verdict = match event.verdict {
                 Verdict::Allowed => "allowed".to_owned(),
+                Verdict::Caught => "caught".to_owned(),
                 Verdict::Refused { reason } => {
                     serde_json::to_value(reason).unwrap().as_str().unwrap().to_owned()
                 }
             };
             format!("{} {}{} {verdict} {}", event.method, event.host, event.path, event.count)
         };
-        self.proxy.stop().into_iter().map(line).collect()
+        self.proxy.stop().0.into_iter().map(line).collect()
     }
 }
 
@@ -194,6 +210,7 @@ fn stops_although_the_resolver_does_not() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let settings = Settings {
+        trap: None,
         grants: vec![grant(Methods::Read, "a.example", 80)],
         secrets: Vec::new(),
         authority: Authority::new().unwrap(),
@@ -223,6 +240,7 @@ fn times() {
     for _ in 0..200 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings = Settings {
+            trap: None,
             grants: vec![grant(Methods::Read, "a.example", 80)],
             secrets: secret(),
             authority: Authority::new().unwrap(),

@@ -1,11 +1,13 @@
 //! `savoir scan`.
 
 use std::{
+    fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use savoir_engine::vetting::{EngineOutcome, Options, Vetted, Vetting};
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_ARCHIVE_BYTES,
@@ -14,20 +16,21 @@ use savoir_package::{
         render::{Format, render},
     },
 };
-use savoir_skill::folder::is_skill_file;
+use savoir_skill::{check::render::visible, folder::is_skill_file};
 
 use crate::{error::CommandError, output};
 
-/// Hold a skill against what harmful ones do, without running any of it
+/// Hold a skill against what harmful ones do, without running any of it unless you ask for it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir scan my-skill                    a folder
   savoir scan downloads/my-skill.zip      an archive, before anything of it is written
   savoir scan my-skill --format sarif     for a code host
+  savoir scan my-skill --deep             run its tools where nothing is real, too
   savoir scan --explain exfiltration      why a rule is there, and what to do
 
-Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network.")]
+Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network;\nwith --deep it depends on the engines that this machine has.")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
     #[arg(required_unless_present = "explain")]
@@ -38,6 +41,10 @@ pub(crate) struct Args {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Also run its tools, where every secret is a fake and every host a trap, and ask the scanners
+    /// that are installed: Bandit, detect-secrets
+    #[arg(long, conflicts_with = "explain")]
+    deep: bool,
     /// Explain a rule instead
     #[arg(long, value_name = "RULE", conflicts_with_all = ["path", "format", "json"])]
     explain: Option<String>,
@@ -49,13 +56,69 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
     let tree = read(args.path.as_deref().unwrap_or(Path::new(".")))?;
-    let report = scan::scan(&tree);
-    output::text(&render(&report, format))?;
-    Ok(ExitCode::from(match report.verdict {
+    let verdict = if args.deep {
+        deep(&tree, format)?
+    } else {
+        let report = scan::scan(&tree);
+        output::text(&render(&report, format))?;
+        report.verdict
+    };
+    Ok(ExitCode::from(match verdict {
         Verdict::Allow => 0,
         Verdict::Review => 1,
         Verdict::Block => 3,
     }))
+}
+
+/// Asks every engine of this machine.
+fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
+    if format == Format::Sarif {
+        return Err(CommandError::input("--deep does not write SARIF")
+            .hint("leave out --format, or use --json"));
+    }
+    let vetted = Vetting::detect(Options::default()).vet_here(tree);
+    match format {
+        Format::Json => output::json(&vetted)?,
+        _ => output::text(&told(&vetted))?,
+    }
+    Ok(vetted.verdict)
+}
+
+/// The findings as a scan tells them, and who was asked.
+fn told(vetted: &Vetted) -> String {
+    let mut out = String::new();
+    for finding in &vetted.findings {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{}[{}]: {}",
+            finding.severity,
+            visible(&finding.rule),
+            visible(&finding.message)
+        );
+        if let Some(file) = &finding.file {
+            let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let _ = writeln!(out, "  --> {}{line} ({})", visible(file), finding.engine);
+        }
+        if let Some(fix) = &finding.fix {
+            let _ = writeln!(out, "   = fix: {}", visible(fix));
+        }
+        out.push('\n');
+    }
+    for run in &vetted.engines {
+        let version = run.version.as_deref().map(|text| format!(" {text}")).unwrap_or_default();
+        let what = match &run.outcome {
+            EngineOutcome::Ran => format!("ran in {} ms", run.milliseconds),
+            EngineOutcome::Missing => "is not installed".to_owned(),
+            EngineOutcome::Failed(why) => format!("failed: {why}"),
+            EngineOutcome::NotNeeded(why) => format!("was not needed: {why}"),
+        };
+        let _ = writeln!(out, "{}{version} {}", run.name, visible(&what));
+    }
+    let count = vetted.findings.len();
+    let findings = if count == 1 { "finding" } else { "findings" };
+    let _ = writeln!(out, "verdict: {} ({count} {findings})", vetted.verdict);
+    out
 }
 
 fn explain(id: &str) -> Result<ExitCode, CommandError> {

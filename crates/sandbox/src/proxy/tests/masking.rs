@@ -43,7 +43,7 @@ fn values_reach_granted_hosts_over_tls() {
         received.ends_with("\r\nContent-Length: 27\r\n\r\n{\"key\": \"the-real/value+1\"}"),
         "{received}"
     );
-    let events = run.proxy.stop();
+    let events = run.proxy.stop().0;
     assert!(!serde_json::to_string(&events).unwrap().contains("real"));
 }
 

@@ -200,3 +200,48 @@ fn short_runs_hold_and_leave_the_same_place() {
     assert!(errors.len() < 3, "{} of 160 starts: {}", errors.len(), errors[0]);
     assert!(!missing.exists(), "a placeholder remains");
 }
+
+#[test]
+fn a_link_that_the_program_makes_itself_hides_nothing_from_the_notes() {
+    const LINK: &str = "/usr/bin/ln";
+    const SHELL: &str = "/bin/sh";
+    if !can_hold_sandboxes() {
+        return;
+    }
+    let folder = support::tempdir();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["read", "private", "write"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    fs::write(at("read/file"), "text").unwrap();
+    let policy = Policy {
+        paths: vec![
+            PathGrant::read(at("read")),
+            PathGrant::write(at("write")),
+            PathGrant::private(at("private")),
+        ],
+        programs: [CAT, LINK, SHELL].map(Into::into).to_vec(),
+        directory: at("read"),
+        watch: Watch::On,
+        ..Policy::default()
+    };
+    let sandbox = Sandbox::new(policy).unwrap();
+    let there = at("read").to_str().unwrap().to_owned();
+    for place in ["private", "write"].map(|name| at(name).to_str().unwrap().to_owned()) {
+        for script in [
+            format!("{LINK} -s {there}/file {place}/other && {CAT} {place}/other"),
+            format!("{LINK} -s {there} {place}/folder && {CAT} {place}/folder/file"),
+            format!("cd {place} && {CAT} /proc/self/root{there}/file"),
+        ] {
+            let arguments = ["-c".to_owned(), script.clone()];
+            let run = Run::of(sandbox.start(SHELL.as_ref(), &arguments).unwrap(), b"");
+            assert_eq!(run.outcome.end, End::Exited(0), "{script}");
+            let files = run.outcome.files;
+            assert!(files.read.contains(&at("read/file")), "{script}: {files:?}");
+        }
+    }
+    let new = folder.path().join("outside");
+    let arguments = ["-c".to_owned(), format!("echo > {}", new.display())];
+    let run = Run::of(sandbox.start(SHELL.as_ref(), &arguments).unwrap(), b"");
+    assert!(run.outcome.files.denied.contains(&new), "{:?}", run.outcome.files);
+}

@@ -1,0 +1,211 @@
+//! What vetting comes to.
+
+use std::{fmt::Write as _, time::Instant};
+
+use savoir_package::scan::{self, Confidence, Severity, Verdict};
+use savoir_skill::permission::Tier;
+use serde::Serialize;
+
+/// The engine that reads files.
+pub(super) const SCAN: &str = "scan";
+
+/// What vetting came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Vetted {
+    /// What should become of the package.
+    pub verdict: Verdict,
+    /// What was found, the worst first.
+    pub findings: Vec<Finding>,
+    /// Who was asked.
+    pub engines: Vec<EngineRun>,
+}
+
+/// Something that one engine found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which engine.
+    pub engine: &'static str,
+    /// Its rule; those of other programs begin with their name, `bandit:B602`.
+    pub rule: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// How sure the engine is.
+    pub confidence: Confidence,
+    /// Whether it blocks a package by itself.
+    pub blocks: bool,
+    /// The file of the package, where it is known.
+    pub file: Option<String>,
+    /// Its line, from one.
+    pub line: Option<u32>,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// The way out, where there is one.
+    pub fix: Option<String>,
+}
+
+/// What became of one engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EngineRun {
+    /// Which engine.
+    pub name: &'static str,
+    /// Its version, where it is known.
+    pub version: Option<String>,
+    /// Whether it ran.
+    #[serde(flatten)]
+    pub outcome: EngineOutcome,
+    /// How long it took.
+    pub milliseconds: u64,
+}
+
+/// Whether an engine ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome", content = "why")]
+pub enum EngineOutcome {
+    /// To its end.
+    Ran,
+    /// It is not installed here.
+    Missing,
+    /// It did not get to its end, and this is why.
+    Failed(String),
+    /// There was nothing for it to do, and this is why.
+    NotNeeded(String),
+}
+
+impl EngineOutcome {
+    /// The word that programs read.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Missing => "missing",
+            Self::Failed(_) => "failed",
+            Self::NotNeeded(_) => "not-needed",
+        }
+    }
+}
+
+impl EngineRun {
+    pub(super) fn new(name: &'static str, outcome: EngineOutcome) -> Self {
+        Self { name, version: None, outcome, milliseconds: 0 }
+    }
+
+    pub(super) fn failed(name: &'static str, why: impl Into<String>) -> Self {
+        Self::new(name, EngineOutcome::Failed(why.into()))
+    }
+
+    pub(super) fn not_needed(name: &'static str, why: &str) -> Self {
+        Self::new(name, EngineOutcome::NotNeeded(why.to_owned()))
+    }
+
+    pub(super) fn ran(name: &'static str, version: Option<String>, started: Instant) -> Self {
+        Self { version, ..Self::new(name, EngineOutcome::Ran) }.since(started)
+    }
+
+    #[must_use]
+    pub(super) fn since(self, started: Instant) -> Self {
+        let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Self { milliseconds, ..self }
+    }
+}
+
+impl Finding {
+    pub(super) fn new(
+        engine: &'static str,
+        rule: impl Into<String>,
+        severity: Severity,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            engine,
+            rule: rule.into(),
+            severity,
+            confidence: Confidence::High,
+            blocks: false,
+            file: None,
+            line: None,
+            message: message.into(),
+            fix: None,
+        }
+    }
+
+    /// What the scanner of this program found.
+    pub(super) fn scanned(found: &scan::Finding) -> Self {
+        Self {
+            confidence: found.confidence,
+            blocks: found.blocks(),
+            file: Some(found.path.clone()),
+            line: u32::try_from(found.line).ok(),
+            fix: Some(found.rule.fix()),
+            ..Self::new(SCAN, found.rule.id, found.severity, &found.message)
+        }
+    }
+
+    #[must_use]
+    pub(super) fn at(mut self, place: Option<(String, Option<u32>)>) -> Self {
+        if let Some((file, line)) = place {
+            (self.file, self.line) = (Some(file), line);
+        }
+        self
+    }
+
+    #[must_use]
+    pub(super) fn fixed_by(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn blocking(self) -> Self {
+        Self { blocks: true, severity: Severity::Critical, ..self }
+    }
+}
+
+impl Vetted {
+    /// Brings findings into their order, and finds the verdict.
+    pub(super) fn new(mut findings: Vec<Finding>, engines: Vec<EngineRun>) -> Self {
+        let key = |one: &Finding| {
+            let place = (one.file.clone(), one.line);
+            (std::cmp::Reverse((one.blocks, one.severity)), one.engine, place, one.rule.clone())
+        };
+        findings.sort_by(|a, b| (key(a), &a.message).cmp(&(key(b), &b.message)));
+        findings.dedup();
+        let mut vetted = Self { verdict: Verdict::Allow, findings, engines };
+        vetted.verdict = vetted.verdict_for(Tier::Community);
+        vetted
+    }
+
+    /// What should become of the package if it is to be of this tier: a verified one must be free of
+    /// what others are only asked about.
+    pub fn verdict_for(&self, tier: Tier) -> Verdict {
+        let any = |severity: Severity, confidence: Confidence| {
+            self.findings.iter().any(|one| one.severity >= severity && one.confidence >= confidence)
+        };
+        let verified = tier == Tier::Verified;
+        if self.findings.iter().any(|one| one.blocks)
+            || verified && any(Severity::High, Confidence::High)
+        {
+            return Verdict::Block;
+        }
+        let held = if verified { Severity::Medium } else { Severity::High };
+        let failed = self.engines.iter().any(|run| matches!(run.outcome, EngineOutcome::Failed(_)));
+        if failed || any(held, Confidence::Medium) { Verdict::Review } else { Verdict::Allow }
+    }
+
+    /// The result in one sentence.
+    pub fn summary(&self) -> String {
+        let count = self.findings.len();
+        let findings = if count == 1 { "finding" } else { "findings" };
+        let names = |word: &str| -> Vec<&str> {
+            let runs = self.engines.iter().filter(|run| run.outcome.as_str() == word);
+            runs.map(|run| run.name).collect()
+        };
+        let mut text =
+            format!("{}: {count} {findings} by {}", self.verdict, names("ran").join(", "));
+        for (word, said) in [("failed", "failed"), ("missing", "not installed")] {
+            let names = names(word);
+            if !names.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "; {said}: {}", names.join(", "));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,145 @@
+//! [`Honey`]: secrets that look real and are not, different in every run. Whoever reads one or sends
+//! one away was looking for secrets.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use savoir_package::scan::Severity;
+use savoir_skill::Skill;
+use uuid::Uuid;
+
+/// A secret of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Sentinel {
+    /// A variable, or a file as `~/.netrc`.
+    pub(super) name: String,
+    /// What cannot be anywhere by chance.
+    pub(super) core: String,
+    /// Whether the skill says that it uses it.
+    pub(super) declared: bool,
+}
+
+/// A file that no tool has a reason to read.
+#[derive(Clone, Debug)]
+pub(super) struct HoneyFile {
+    pub(super) path: PathBuf,
+    /// As a skill writes it.
+    pub(super) name: String,
+    /// How much reading it matters.
+    pub(super) severity: Severity,
+}
+
+/// The secrets of a run.
+#[derive(Debug, Default)]
+pub(super) struct Honey {
+    pub(super) sentinels: Vec<Sentinel>,
+    pub(super) files: Vec<HoneyFile>,
+    pub(super) variables: Vec<(String, String)>,
+}
+
+/// Variables that hold secrets on the machines of developers, and how their values begin.
+const VARIABLES: [(&str, &str); 10] = [
+    ("ANTHROPIC_API_KEY", "sk-ant-api03-"),
+    ("AWS_ACCESS_KEY_ID", "AKIA"),
+    ("AWS_SECRET_ACCESS_KEY", ""),
+    ("DATABASE_URL", "postgres://app:"),
+    ("GITHUB_TOKEN", "ghp_"),
+    ("GOOGLE_API_KEY", "AIza"),
+    ("NPM_TOKEN", "npm_"),
+    ("OPENAI_API_KEY", "sk-proj-"),
+    ("SLACK_BOT_TOKEN", "xoxb-"),
+    ("STRIPE_SECRET_KEY", "sk_live_"),
+];
+
+/// Files that hold secrets, below a home; `{}` is the secret. Clients of HTTP read `.netrc` by
+/// themselves, so that alone says little.
+const FILES: [(&str, &str, Severity); 12] = [
+    (
+        ".aws/credentials",
+        "[default]\naws_access_key_id = AKIAQ3EGR7KXZL5MNOPQ\naws_secret_access_key = {}\n",
+        Severity::Critical,
+    ),
+    (".bitcoin/wallet.dat", "\u{0}\u{0}\u{0}\u{0}b1\u{5}\u{0}mkey {}\n", Severity::Critical),
+    (
+        ".config/gcloud/application_default_credentials.json",
+        "{\"refresh_token\": \"{}\"}\n",
+        Severity::Critical,
+    ),
+    (
+        ".config/gh/hosts.yml",
+        "github.com:\n    user: sam\n    oauth_token: gho_{}\n",
+        Severity::Critical,
+    ),
+    (
+        ".config/google-chrome/Default/Cookies",
+        "SQLite format 3\u{0}\u{10}\u{0}session={}",
+        Severity::Critical,
+    ),
+    (
+        ".docker/config.json",
+        "{\"auths\": {\"registry.example\": {\"auth\": \"{}\"}}}\n",
+        Severity::Critical,
+    ),
+    (".env", "SECRET_KEY={}\n", Severity::Critical),
+    (
+        ".ethereum/keystore/UTC--2026-01-01--sam",
+        "{\"crypto\": {\"ciphertext\": \"{}\"}}\n",
+        Severity::Critical,
+    ),
+    (".git-credentials", "https://sam:{}@git.example\n", Severity::Critical),
+    (".kube/config", "users:\n- name: sam\n  user:\n    token: {}\n", Severity::Critical),
+    (".netrc", "machine api.example login sam password {}\n", Severity::High),
+    (
+        ".ssh/id_ed25519",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n",
+        Severity::Critical,
+    ),
+];
+
+impl Honey {
+    /// Puts fakes into a home and a working folder.
+    pub(super) fn spread(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
+        let mut honey = Self::default();
+        for (path, text, severity) in FILES {
+            honey.file(&home.join(path), &format!("~/{path}"), text, severity)?;
+        }
+        honey.file(&work.join(".env"), "./.env", "SECRET_KEY={}\n", Severity::Critical)?;
+        let required = &skill.requirements.env_vars;
+        for (name, start) in VARIABLES {
+            honey.variable(name, start, required.iter().any(|one| one == name));
+        }
+        for name in required {
+            if !VARIABLES.iter().any(|(known, _)| known == name) && is_secret(name) {
+                honey.variable(name, "", true);
+            }
+        }
+        Ok(honey)
+    }
+
+    fn file(&mut self, path: &Path, name: &str, text: &str, severity: Severity) -> io::Result<()> {
+        let core = self.sentinel(name, false);
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        fs::write(path, text.replace("{}", &core))?;
+        self.files.push(HoneyFile { path: path.to_owned(), name: name.to_owned(), severity });
+        Ok(())
+    }
+
+    fn variable(&mut self, name: &str, start: &str, declared: bool) {
+        let core = self.sentinel(name, declared);
+        self.variables.push((name.to_owned(), format!("{start}{core}")));
+    }
+
+    fn sentinel(&mut self, name: &str, declared: bool) -> String {
+        let core = Uuid::new_v4().simple().to_string();
+        self.sentinels.push(Sentinel { name: name.to_owned(), core: core.clone(), declared });
+        core
+    }
+}
+
+/// Whether a variable holds a secret rather than a place.
+pub(super) fn is_secret(name: &str) -> bool {
+    const PLACES: [&str; 7] = ["URL", "HOST", "ENDPOINT", "PATH", "DIR", "PORT", "REGION"];
+    !PLACES.iter().any(|word| name.to_ascii_uppercase().contains(word))
+}

@@ -1,0 +1,217 @@
+//! pip-audit, which asks `PyPI` whether pinned packages have known holes.
+
+use std::{fs, time::Instant};
+
+use savoir_package::{Tree, scan::Severity};
+use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
+use serde::Deserialize;
+
+use super::{Engine, Scanner, Trouble, missing, not_needed, shown};
+use crate::vetting::{Audit, Options, finding::Finding, stage};
+
+pub(super) const NAME: &str = "pip-audit";
+
+/// The service that it asks, and nobody else.
+const SERVICE: &str = "pypi.org";
+
+/// Packages that are asked about.
+const MOST: usize = 200;
+
+#[derive(Deserialize)]
+struct Report {
+    dependencies: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(default)]
+    vulns: Vec<Hole>,
+    #[serde(default)]
+    skip_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Hole {
+    id: String,
+    #[serde(default)]
+    fix_versions: Vec<String>,
+    #[serde(default)]
+    description: String,
+}
+
+/// A package with its only version, and where it is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pinned {
+    name: String,
+    version: String,
+    file: String,
+    line: Option<u32>,
+}
+
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
+    let Some(scanner) = scanner else { return missing(NAME) };
+    let pinned = pinned(tree);
+    if pinned.is_empty() {
+        return not_needed(NAME, "the package pins no Python packages");
+    }
+    if options.audit == Audit::Off {
+        return not_needed(NAME, "asking its service was not allowed");
+    }
+    let started = Instant::now();
+    scanner.engine(started, ask(scanner, &pinned, options))
+}
+
+/// Packages that `requirements.txt` and SKILL.md name with one version.
+fn pinned(tree: &Tree) -> Vec<Pinned> {
+    let file = "requirements.txt";
+    let text = tree.get(file).map(|found| String::from_utf8_lossy(&found.bytes).into_owned());
+    let text = text.unwrap_or_default();
+    let lines = text.lines().enumerate().filter_map(|(index, line)| {
+        let line_number = u32::try_from(index + 1).ok();
+        parse(line).map(|(name, version)| (name, version, file, line_number))
+    });
+    let reading = stage::reading(tree).ok();
+    let declared = reading.map(|reading| reading.skill.requirements.python_packages);
+    let declared = declared.unwrap_or_default();
+    let declared = declared
+        .iter()
+        .filter_map(|text| parse(text).map(|(name, version)| (name, version, "SKILL.md", None)));
+    let mut all: Vec<Pinned> = Vec::new();
+    for (name, version, file, line) in lines.chain(declared).take(MOST) {
+        if !all.iter().any(|one| one.name == name && one.version == version) {
+            all.push(Pinned { name, version, file: file.to_owned(), line });
+        }
+    }
+    all
+}
+
+/// `name==version`, and nothing that pip would take for an option or a place.
+fn parse(line: &str) -> Option<(String, String)> {
+    let line = line.split(['#', ';']).next().unwrap_or_default();
+    let line = line.split(" --hash").next().unwrap_or_default().trim().trim_end_matches('\\');
+    let (name, version) = line.split_once("==")?;
+    let name = name.split('[').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let version = version.trim();
+    let word = |text: &str, more: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.chars().all(|char| char.is_ascii_alphanumeric() || more.contains(char))
+    };
+    (word(&name, "-_.") && word(version, ".+-_!")).then(|| (name, version.to_owned()))
+}
+
+fn ask(scanner: &Scanner, pinned: &[Pinned], options: &Options) -> Result<Vec<Finding>, Trouble> {
+    let failed = |error: std::io::Error| error.to_string();
+    let folder = tempfile::Builder::new().prefix("savoir-scanner-").tempdir().map_err(failed)?;
+    let place = folder.path().canonicalize().map_err(failed)?;
+    let lines: Vec<String> =
+        pinned.iter().map(|one| format!("{}=={}", one.name, one.version)).collect();
+    fs::write(place.join("requirements.txt"), lines.join("\n")).map_err(failed)?;
+    let words = [
+        "-r",
+        "requirements.txt",
+        "--no-deps",
+        "--disable-pip",
+        "--progress-spinner",
+        "off",
+        "--cache-dir",
+        "/tmp/cache",
+        "--vulnerability-service",
+        "pypi",
+        "-f",
+        "json",
+    ];
+    let host: HostPattern = SERVICE.parse().map_err(|error| format!("{SERVICE}: {error}"))?;
+    let network = Network::Hosts(vec![HostGrant {
+        host,
+        scheme: Some(Scheme::Https),
+        port: None,
+        path: String::new(),
+        methods: Methods::Read,
+        private: false,
+    }]);
+    let report: Report = scanner.ask(&place, &words, network, options)?;
+    findings(&report, pinned)
+}
+
+fn findings(report: &Report, pinned: &[Pinned]) -> Result<Vec<Finding>, Trouble> {
+    let mut findings = Vec::new();
+    for package in &report.dependencies {
+        let Some(known) = pinned.iter().find(|one| one.name == package.name.to_ascii_lowercase())
+        else {
+            let why =
+                format!("it named a package that is not asked about: {}", shown(&package.name));
+            return Err(Trouble { findings, why });
+        };
+        if let Some(reason) = &package.skip_reason {
+            return Err(Trouble { findings, why: shown(reason) });
+        }
+        let version = package.version.as_deref().unwrap_or(&known.version);
+        for hole in &package.vulns {
+            let id = shown(&hole.id);
+            let about = shown(&hole.description);
+            let message = format!("{} {} has a known hole: {about}", known.name, shown(version));
+            let found = Finding::new(NAME, format!("{NAME}:{id}"), Severity::High, message);
+            let fix = hole
+                .fix_versions
+                .first()
+                .map(|fixed| format!("use {}=={}", known.name, shown(fixed)));
+            let found = found.at(Some((known.file.clone(), known.line)));
+            findings.push(Finding { fix, ..found });
+        }
+    }
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_package::File;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_pins_are_asked_about() {
+        for (line, expected) in [
+            ("Requests==2.31.0", Some(("requests", "2.31.0"))),
+            ("a[b]==1.0 ; python_version > '3'", Some(("a", "1.0"))),
+            ("a==1.0 --hash=sha256:00 \\", Some(("a", "1.0"))),
+            ("a==1.0 # why", Some(("a", "1.0"))),
+            ("a>=1.0", None),
+            ("a==1.*", None),
+            ("-r other==1", None),
+            ("--index-url==https://x", None),
+            ("https://x/a==1", None),
+            ("a==1 b==2", None),
+        ] {
+            let expected = expected.map(|(name, version)| (name.to_owned(), version.to_owned()));
+            assert_eq!(parse(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn holes_become_findings() {
+        let mut tree = Tree::default();
+        let bytes = b"x\njinja2==2.4.1\n".to_vec();
+        tree.add("requirements.txt".into(), File { bytes, executable: false }).unwrap();
+        let pinned = pinned(&tree);
+        assert_eq!((pinned.len(), pinned[0].line), (1, Some(2)));
+        let hole = json!({ "id": "PYSEC-2014-8", "fix_versions": ["2.7.2"], "aliases": [], "description": "It\nleaks" });
+        let report = json!({ "dependencies": [{ "name": "Jinja2", "version": "2.4.1", "vulns": [hole] }], "fixes": [] });
+        let Ok(found) = findings(&serde_json::from_value(report).unwrap(), &pinned) else {
+            panic!("it failed");
+        };
+        assert_eq!(found[0].rule, "pip-audit:PYSEC-2014-8");
+        assert_eq!(found[0].message, "jinja2 2.4.1 has a known hole: It leaks");
+        assert_eq!(found[0].fix.as_deref(), Some("use jinja2==2.7.2"));
+        for other in [
+            json!([{ "name": "else", "vulns": [] }]),
+            json!([{ "name": "jinja2", "skip_reason": "no" }]),
+        ] {
+            let report = json!({ "dependencies": other });
+            assert!(findings(&serde_json::from_value(report).unwrap(), &pinned).is_err());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Bandit, which reads Python.
+
+use std::time::Instant;
+
+use savoir_package::{
+    Tree,
+    scan::{Confidence, Severity},
+};
+use savoir_sandbox::Network;
+use serde::Deserialize;
+
+use super::{Copies, Engine, Scanner, Trouble, missing, not_needed, shown, unknown_file};
+use crate::vetting::{Options, finding::Finding};
+
+pub(super) const NAME: &str = "bandit";
+
+#[derive(Deserialize)]
+struct Report {
+    errors: Vec<Problem>,
+    results: Vec<Issue>,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    filename: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Issue {
+    filename: String,
+    line_number: u32,
+    test_id: String,
+    #[serde(rename = "issue_severity")]
+    severity: String,
+    #[serde(rename = "issue_confidence")]
+    confidence: String,
+    #[serde(rename = "issue_text")]
+    text: String,
+    #[serde(default)]
+    more_info: Option<String>,
+}
+
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
+    let Some(scanner) = scanner else { return missing(NAME) };
+    let started = Instant::now();
+    match Copies::of(tree, is_python) {
+        Ok(None) => not_needed(NAME, "the package has no Python"),
+        Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
+        Err(error) => scanner.engine(started, Err(error.to_string().into())),
+    }
+}
+
+fn is_python(path: &str, bytes: &[u8]) -> Option<&'static str> {
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let named = ["py", "pyw"].iter().any(|one| one.eq_ignore_ascii_case(extension));
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first);
+    let script = first.starts_with("#!") && first.contains("python");
+    (script || named).then_some("py")
+}
+
+fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Finding>, Trouble> {
+    let folder = copies.path().map_err(|error| error.to_string())?;
+    // Comments that switch it off, and folders that it leaves out, are the author's wish.
+    let words = ["-q", "-r", "--ignore-nosec", "-x", "/nothing", "-f", "json", "."];
+    let report: Report = scanner.ask(&folder, &words, Network::None, options)?;
+    findings(report, copies)
+}
+
+fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, Trouble> {
+    let mut findings = Vec::new();
+    for issue in report.results {
+        let Some(path) = copies.original(&issue.filename) else {
+            return Err(Trouble { findings, why: unknown_file(&issue.filename) });
+        };
+        findings.push(finding(&issue, path));
+    }
+    match report.errors.first() {
+        None => Ok(findings),
+        Some(Problem { filename, reason }) => {
+            let path = copies.original(filename).unwrap_or("a file");
+            Err(Trouble { findings, why: format!("{path}: {}", shown(reason)) })
+        }
+    }
+}
+
+fn finding(issue: &Issue, path: &str) -> Finding {
+    let severity = match &*issue.severity {
+        "HIGH" => Severity::High,
+        "MEDIUM" => Severity::Medium,
+        "LOW" => Severity::Low,
+        _ => Severity::Info,
+    };
+    let confidence = match &*issue.confidence {
+        "HIGH" => Confidence::High,
+        "MEDIUM" => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    let id = shown(&issue.test_id);
+    let message = shown(issue.text.trim_end_matches('.'));
+    let found = Finding::new(NAME, format!("{NAME}:{id}"), severity, message);
+    let found = found.at(Some((path.to_owned(), Some(issue.line_number))));
+    let fix = issue.more_info.as_deref().map(|text| format!("see {}", shown(text)));
+    Finding { confidence, fix, ..found }
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_package::File;
+    use serde_json::json;
+
+    use super::*;
+
+    fn copies() -> Copies {
+        let mut tree = Tree::default();
+        let file = File { bytes: b"x = 1\n".to_vec(), executable: false };
+        tree.add("lib/a.py".into(), file.clone()).unwrap();
+        tree.add("a.md".into(), file).unwrap();
+        Copies::of(&tree, is_python).unwrap().unwrap()
+    }
+
+    fn issue(file: &str) -> serde_json::Value {
+        json!({
+            "filename": file, "line_number": 3, "test_id": "B602", "issue_severity": "HIGH",
+            "issue_confidence": "LOW", "issue_text": "shell=True\u{1b}[2J.\nmore",
+            "more_info": "https://bandit.example/b602", "unknown": [1],
+        })
+    }
+
+    #[test]
+    fn issues_become_findings_of_the_package() {
+        let report = json!({ "errors": [], "results": [issue("./file00000.py")] });
+        let found = findings(serde_json::from_value(report).unwrap(), &copies());
+        let Ok(found) = found else { panic!("it failed") };
+        assert_eq!((found[0].rule.as_str(), found[0].severity), ("bandit:B602", Severity::High));
+        assert_eq!(found[0].confidence, Confidence::Low);
+        assert_eq!((found[0].file.as_deref(), found[0].line), (Some("lib/a.py"), Some(3)));
+        assert_eq!(found[0].message, "shell=True[2J. more");
+    }
+
+    #[test]
+    fn errors_and_unknown_files_are_trouble() {
+        let error = json!([{ "filename": "./file00000.py", "reason": "syntax error" }]);
+        for (report, expected) in [
+            (json!({ "errors": error, "results": [] }), "lib/a.py: syntax error"),
+            (
+                json!({ "errors": [], "results": [issue("/etc/passwd")] }),
+                "it named a file that is not there: /etc/passwd",
+            ),
+        ] {
+            let Err(trouble) = findings(serde_json::from_value(report).unwrap(), &copies()) else {
+                panic!("{expected}");
+            };
+            assert_eq!(trouble.why, expected);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! detect-secrets, which looks for secrets that someone forgot.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use savoir_package::{Tree, scan::Severity};
+use savoir_sandbox::Network;
+use serde::Deserialize;
+
+use super::{Copies, Engine, Scanner, Trouble, missing, not_needed, shown, unknown_file};
+use crate::vetting::{Options, finding::Finding};
+
+pub(super) const NAME: &str = "detect-secrets";
+
+/// Kinds that are guesses: a digest looks like a key, a parameter is called `password`.
+const GUESSES: [&str; 4] = [
+    "Base64 High Entropy String",
+    "Hex High Entropy String",
+    "Secret Keyword",
+    "Basic Auth Credentials",
+];
+
+/// Extensions that it reads in a way of their own; all others are text.
+const KINDS: [&str; 10] = ["py", "js", "ts", "sh", "json", "yml", "yaml", "toml", "ini", "md"];
+
+#[derive(Deserialize)]
+struct Report {
+    results: BTreeMap<String, Vec<Secret>>,
+}
+
+#[derive(Deserialize)]
+struct Secret {
+    #[serde(rename = "type")]
+    kind: String,
+    line_number: u32,
+}
+
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
+    let Some(scanner) = scanner else { return missing(NAME) };
+    let started = Instant::now();
+    match Copies::of(tree, kind) {
+        Ok(None) => not_needed(NAME, "the package has no text"),
+        Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
+        Err(error) => scanner.engine(started, Err(error.to_string().into())),
+    }
+}
+
+fn kind(path: &str, bytes: &[u8]) -> Option<&'static str> {
+    let is_text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let known = KINDS.into_iter().find(|kind| kind.eq_ignore_ascii_case(extension));
+    is_text.then(|| known.unwrap_or("txt"))
+}
+
+fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Finding>, Trouble> {
+    let folder = copies.path().map_err(|error| error.to_string())?;
+    // Nothing is tried out at the service that a key is for, and comments do not hide one.
+    let allowed = "detect_secrets.filters.allowlist.is_line_allowlisted";
+    let words = ["-c", "1", "scan", "--all-files", "--no-verify", "--disable-filter", allowed, "."];
+    let report: Report = scanner.ask(&folder, &words, Network::None, options)?;
+    findings(report, copies)
+}
+
+fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, Trouble> {
+    let mut findings = Vec::new();
+    for (name, secrets) in report.results {
+        let Some(path) = copies.original(&name) else {
+            return Err(Trouble { findings, why: unknown_file(&name) });
+        };
+        findings.extend(secrets.iter().map(|secret| finding(secret, path)));
+    }
+    Ok(findings)
+}
+
+fn finding(secret: &Secret, path: &str) -> Finding {
+    let kind = shown(&secret.kind);
+    let guess = GUESSES.contains(&&*kind);
+    let severity = if guess { Severity::Medium } else { Severity::High };
+    let id = kind.to_ascii_lowercase().replace(' ', "-");
+    let message = format!("this looks like a secret: {kind}");
+    Finding::new(NAME, format!("{NAME}:{id}"), severity, message)
+        .at(Some((path.to_owned(), Some(secret.line_number))))
+        .fixed_by("take it out, and make it invalid where it is valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_package::File;
+
+    use super::*;
+
+    #[test]
+    fn kinds_by_name_and_content() {
+        assert_eq!(kind("a/b.PY", b"x"), Some("py"));
+        assert_eq!(kind("package-lock.json", b"{}"), Some("json"));
+        assert_eq!(kind("LICENSE", b"x"), Some("txt"));
+        assert_eq!(kind("a.png", b"\x89PNG\0"), None);
+    }
+
+    #[test]
+    fn guesses_matter_less() {
+        let mut tree = Tree::default();
+        let file = File { bytes: b"x".to_vec(), executable: false };
+        tree.add("a.txt".into(), file).unwrap();
+        let copies = Copies::of(&tree, kind).unwrap().unwrap();
+        let report = r#"{"results": {"file00000.txt": [
+            {"type": "GitHub Token", "line_number": 1},
+            {"type": "Secret Keyword", "line_number": 2}]}}"#;
+        let Ok(found) = findings(serde_json::from_str(report).unwrap(), &copies) else {
+            panic!("it failed");
+        };
+        let told: Vec<_> = found.iter().map(|one| (one.rule.as_str(), one.severity)).collect();
+        assert_eq!(
+            told,
+            [
+                ("detect-secrets:github-token", Severity::High),
+                ("detect-secrets:secret-keyword", Severity::Medium)
+            ]
+        );
+        let other = r#"{"results": {"../x": []}}"#;
+        assert!(findings(serde_json::from_str(other).unwrap(), &copies).is_err());
+    }
+}
