@@ -152,7 +152,8 @@ impl Manifest {
                 "skills" => manifest.read_skills(value.table("a table of skills")?)?,
                 "agents" => manifest.agents = read_agents(value.table("a table")?)?,
                 "registries" => {
-                    manifest.registries = registries::read(value.table("a table of registries")?)?;
+                    let table = value.table("a table of registries")?;
+                    manifest.registries = registries::read(table, registries::Whose::Project)?;
                 }
                 // Other tables are read elsewhere; these must not be lost to a typing error.
                 _ => {

@@ -8,6 +8,7 @@
 //!   that nobody can slip in a skill of the same name elsewhere.
 //! - [`gather`] is what `install` and `update` call: it chooses versions that go together from
 //!   registries and from what is installed, and fetches what is not there yet.
+//! - [`look`] tells whether there is something newer than what is installed from registries.
 //! - [`mirror`] copies a registry into a folder that any web server can serve.
 
 mod cache;
@@ -16,6 +17,7 @@ mod error;
 mod gather;
 mod http;
 mod known;
+mod look;
 pub mod mirror;
 mod name;
 mod registries;
@@ -23,11 +25,11 @@ mod settings;
 mod side_by_side;
 pub mod wire;
 
-pub(crate) use client::canonical;
-pub use client::{Client, Closure, Listing, Package};
+pub use client::{Client, Closure, Listing, Package, Sort, canonical};
 pub use error::{RegistryError, Release};
 pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
 pub use known::Known;
+pub use look::{Published, look};
 pub(crate) use name::is_namespace;
 pub use name::{Name, NameError};
 pub use registries::{Entry, Registries};

@@ -18,6 +18,8 @@ mod install;
 mod kb;
 mod keys;
 mod list;
+mod login;
+mod logout;
 mod man;
 mod migrate;
 mod models;
@@ -25,6 +27,7 @@ mod new;
 mod prompt;
 mod publish;
 mod record;
+mod registry;
 mod remove;
 mod render;
 mod revoke;
@@ -33,6 +36,7 @@ mod run;
 mod runs;
 mod scan;
 mod schema;
+mod search;
 mod serve;
 mod show;
 mod sign;
@@ -42,6 +46,7 @@ mod tools;
 mod undo;
 mod update;
 mod verify;
+mod whoami;
 mod workflow;
 
 use std::process::ExitCode;
@@ -65,6 +70,7 @@ Examples:
   savoir show my-skill                   see how a skill is read, and why
   savoir convert my-skill --to codex -o out/my-skill
   savoir new my-skill --dialect gaia     begin a skill
+  savoir search pdf                      skills in registries
   savoir install owner/repo --list       the skills of a repository, to choose from
   savoir update                          is anything newer?
   savoir list                            every skill on this machine, however it came
@@ -99,6 +105,7 @@ enum Command {
     Remove(remove::Args),
     Undo(undo::Args),
     Adopt(adopt::Args),
+    Search(search::Args),
     List(list::Args),
     Status(status::Args),
     Info(info::Args),
@@ -112,6 +119,10 @@ enum Command {
     Verify(verify::Args),
     Keys(keys::Args),
     Publish(publish::Args),
+    Login(login::Args),
+    Logout(logout::Args),
+    Whoami(whoami::Args),
+    Registry(registry::Args),
     Models(models::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
@@ -151,6 +162,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Remove(args) => remove::run(&args),
         Command::Adopt(args) => adopt::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Search(args) => search::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
@@ -166,6 +178,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Publish(args) => publish::run(&args),
         Command::Keygen(args) => keys::make(&args),
         Command::Trust(args) => keys::trust(&args),
+        Command::Login(args) => login::run(&args),
+        Command::Logout(args) => logout::run(&args),
+        Command::Whoami(args) => whoami::run(&args),
+        Command::Registry(args) => registry::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Kb(args) => kb::run(&args),
         Command::Workflow(args) => workflow::run(&args),

@@ -1,15 +1,296 @@
-//! What proves to registries who asks.
+//! Tokens that prove to registries who asks, in `credentials.toml` of the person's settings.
+//!
+//! A token belongs to one address, and nobody else gets it. `SAVOIR_TOKEN` is for programs that have
+//! no such file: it belongs to the registry in `SAVOIR_REGISTRY`, and only if that is not set to the
+//! one that `--registry` names. A registry that a project names never gets it.
 
-use std::env;
+use std::{
+    collections::BTreeMap,
+    env, fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::PathBuf,
+};
 
-use savoir_package::registry::Token;
+use savoir_package::registry::{Token, canonical};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use toml::{Table, Value};
 
-use crate::error::CommandError;
+use crate::{config, error::CommandError};
 
-/// The token for a registry, if there is one.
-pub(crate) fn token(_address: &str) -> Result<Option<Token>, CommandError> {
-    match env::var("SAVOIR_TOKEN") {
-        Ok(text) if !text.trim().is_empty() => Ok(Some(Token::new(&text)?)),
-        _ => Ok(None),
+/// The token of the environment.
+pub(crate) const TOKEN: &str = "SAVOIR_TOKEN";
+/// The registry of the environment.
+pub(crate) const REGISTRY: &str = "SAVOIR_REGISTRY";
+
+const FILE: &str = "credentials.toml";
+/// Held while the file is written.
+const LOCK: &str = ".credentials.lock";
+/// Nobody has tokens of so many registries.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What is kept of a registry.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    token: String,
+    /// By which the server ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) email: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires_at: Option<String>,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    /// A token of which nothing else is known.
+    pub(crate) fn new(token: &Token) -> Self {
+        Self { token: token.secret().to_owned(), ..Self::default() }
+    }
+
+    /// The same, of somebody.
+    pub(crate) fn of(self, email: Option<String>) -> Self {
+        Self { email, ..self }
+    }
+
+    /// The same, by which the server knows it.
+    pub(crate) fn known_as(self, id: String, expires_at: Option<String>) -> Self {
+        Self { id: Some(id), expires_at, ..self }
+    }
+
+    /// The token itself.
+    pub(crate) fn token(&self) -> Result<Token, CommandError> {
+        Ok(Token::new(&self.token)?)
+    }
+}
+
+/// The token for a registry: that of the environment if it belongs there, else the one that is kept.
+pub(crate) fn token(address: &str) -> Result<Option<Token>, CommandError> {
+    let address = canonical(address)?;
+    match of_environment(None)? {
+        Some((registry, token)) if registry == address => Ok(Some(token)),
+        _ => kept(&address)?.map(|kept| kept.token()).transpose(),
+    }
+}
+
+/// The token of the environment, and the address that it belongs to. `named` is the registry that was
+/// typed.
+pub(crate) fn of_environment(named: Option<&str>) -> Result<Option<(String, Token)>, CommandError> {
+    let Some(text) = variable(TOKEN) else { return Ok(None) };
+    let token = Token::new(&text).map_err(|error| {
+        CommandError::input(format!("{TOKEN}: {error}")).named(error.code().to_owned())
+    })?;
+    let registry = variable(REGISTRY).or_else(|| named.map(str::to_owned));
+    let Some(registry) = registry else { return Ok(None) };
+    Ok(Some((canonical(&registry)?, token)))
+}
+
+/// What a variable says, if it says something.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|text| !text.trim().is_empty())
+}
+
+/// What is kept of a registry.
+pub(crate) fn kept(address: &str) -> Result<Option<Kept>, CommandError> {
+    Ok(all()?.remove(&canonical(address)?))
+}
+
+/// All that is kept, by address.
+pub(crate) fn all() -> Result<BTreeMap<String, Kept>, CommandError> {
+    let Some(folder) = config::user_folder() else { return Ok(BTreeMap::new()) };
+    Credentials::in_folder(folder).all()
+}
+
+/// Keeps a token; one that was there is replaced.
+pub(crate) fn save(address: &str, kept: &Kept) -> Result<PathBuf, CommandError> {
+    Credentials::of_user()?.save(&canonical(address)?, kept)
+}
+
+/// Keeps a token no more; gives what was there.
+pub(crate) fn forget(address: &str) -> Result<Option<Kept>, CommandError> {
+    Credentials::of_user()?.forget(&canonical(address)?)
+}
+
+/// The file.
+struct Credentials {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl Credentials {
+    fn of_user() -> Result<Self, CommandError> {
+        let folder = config::user_folder().ok_or_else(|| {
+            CommandError::input("there is no home folder to keep tokens in")
+                .hint("set HOME or XDG_CONFIG_HOME")
+                .hint(format!("or give the token in {TOKEN}, and its registry in {REGISTRY}"))
+        })?;
+        Ok(Self::in_folder(folder))
+    }
+
+    fn in_folder(folder: PathBuf) -> Self {
+        Self { file: folder.join(FILE), folder }
+    }
+
+    fn all(&self) -> Result<BTreeMap<String, Kept>, CommandError> {
+        let mut all = BTreeMap::new();
+        for (address, value) in self.table()? {
+            let kept = value
+                .try_into()
+                .map_err(|_| self.damaged(&format!("`{}` has no token", address.escape_debug())))?;
+            all.insert(address, kept);
+        }
+        Ok(all)
+    }
+
+    fn save(&self, address: &str, kept: &Kept) -> Result<PathBuf, CommandError> {
+        let value = Value::try_from(kept).map_err(|error| self.damaged(&error.to_string()))?;
+        self.change(|table| {
+            table.insert(address.to_owned(), value);
+            true
+        })?;
+        Ok(self.file.clone())
+    }
+
+    fn forget(&self, address: &str) -> Result<Option<Kept>, CommandError> {
+        let mut gone = None;
+        self.change(|table| {
+            gone = table.remove(address);
+            gone.is_some()
+        })?;
+        Ok(gone.and_then(|value| value.try_into().ok()))
+    }
+
+    /// Changes the file, while nobody else does, if there is something to change.
+    fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> Result<(), CommandError> {
+        let failed = |error: io::Error| self.failed("written", &error);
+        let mut folder = fs::DirBuilder::new();
+        folder.recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
+        let lock = self.folder.join(LOCK);
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(lock);
+        let lock = lock.map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut table = self.table()?;
+        if !change(&mut table) {
+            return Ok(());
+        }
+        let text = toml::to_string(&table).map_err(|error| self.damaged(&error.to_string()))?;
+        // Such a file is its owner's alone from the beginning.
+        let mut file = NamedTempFile::new_in(&self.folder).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(&self.file).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    fn table(&self) -> Result<Table, CommandError> {
+        let file = match File::open(&self.file) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Table::new()),
+            Err(error) => return Err(self.failed("read", &error)),
+        };
+        let metadata = file.metadata().map_err(|error| self.failed("read", &error))?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(self.open_to_others());
+        }
+        let mut text = String::new();
+        file.take(MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| self.failed("read", &error))?;
+        // What is wrong with it could be a token, and is not repeated.
+        text.parse().map_err(|_| self.damaged("it is no TOML"))
+    }
+
+    fn open_to_others(&self) -> CommandError {
+        let file = self.file.display();
+        CommandError::refused(format!("{file} has tokens in it, and others can read it"))
+            .named("credentials_readable")
+            .hint(format!("close it: chmod 600 {file}"))
+            .hint("if somebody may have read it, log in again: savoir logout, savoir login")
+    }
+
+    fn damaged(&self, why: &str) -> CommandError {
+        CommandError::input(format!("{}: {why}", self.file.display()))
+            .named("credentials_damaged")
+            .hint("remove the file, and log in again: savoir login")
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) -> CommandError {
+        CommandError::input(format!("{} cannot be {what}: {error}", self.file.display()))
+            .named("credentials_io")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(token: &str) -> Kept {
+        let token = Token::new(token).unwrap();
+        Kept { id: Some("t1".into()), ..Kept::new(&token) }
+    }
+
+    #[test]
+    fn tokens_are_kept_replaced_and_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let own = Credentials::in_folder(place.path().join("savoir"));
+        assert!(own.all().unwrap().is_empty());
+        assert!(own.forget("https://a.example").unwrap().is_none());
+        own.save("https://a.example", &kept("sv_one")).unwrap();
+        own.save("https://b.example/registry", &kept("sv_two")).unwrap();
+        own.save("https://a.example", &kept("sv_three")).unwrap();
+        let all = own.all().unwrap();
+        assert_eq!(all["https://a.example"].token().unwrap().secret(), "sv_three");
+        assert!(!format!("{all:?}").contains("sv_"));
+        let mode = fs::metadata(&own.file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let gone = own.forget("https://a.example").unwrap().unwrap();
+        assert_eq!(gone.id.as_deref(), Some("t1"));
+        assert_eq!(own.all().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_others_can_read_or_nobody_can_is_refused_without_telling_it() {
+        let place = tempfile::tempdir().unwrap();
+        let own = Credentials::in_folder(place.path().to_owned());
+        own.save("https://a.example", &kept("sv_secret")).unwrap();
+        fs::set_permissions(&own.file, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = own.all().unwrap_err();
+        assert_eq!(
+            (error.exit_code(), error.code().unwrap().as_ref()),
+            (3, "credentials_readable")
+        );
+        let refused = own.save("https://b.example", &kept("sv_other")).unwrap_err();
+        assert_eq!(refused.exit_code(), 3);
+        for text in ["token = sv_secret", "\"https://a\" = \"sv_secret\"", "a = { id = \"x\" }"] {
+            fs::write(&own.file, text).unwrap();
+            fs::set_permissions(&own.file, fs::Permissions::from_mode(0o600)).unwrap();
+            let error = own.all().unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(!error.to_string().contains("sv_secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn several_programs_keep_tokens_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let own = Credentials::in_folder(place.path().to_owned());
+                scope.spawn(move || {
+                    let address = format!("https://{number}.example");
+                    own.save(&address, &kept(&format!("sv_{number}"))).unwrap();
+                });
+            }
+        });
+        assert_eq!(Credentials::in_folder(place.path().to_owned()).all().unwrap().len(), 8);
     }
 }

@@ -21,6 +21,7 @@ use savoir_package::{
     Agent, Agents, Ledger, Shelf, Tree,
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
     manifest::Scope,
+    registry::Published,
     shelf::updates::{self, Availability},
 };
 use savoir_skill::folder::is_skill_file;
@@ -133,10 +134,12 @@ impl Installed {
                 continue;
             };
             newer.extend(locked.by_ref().filter_map(|locked| {
-                let Availability::Newer { version, .. } = known.skills.get(&locked.name)? else {
-                    return None;
+                let version = match known.skills.get(&locked.name)? {
+                    Availability::Newer { version, .. } => version.as_ref(),
+                    Availability::Published(Published { newer: Some(newer), .. }) => Some(newer),
+                    _ => return None,
                 };
-                let version = version.as_ref().filter(|version| **version != locked.skill.version);
+                let version = version.filter(|version| **version != locked.skill.version);
                 let word = version.map_or("other files".to_owned(), ToString::to_string);
                 Some(((file, &locked.name), word))
             }));

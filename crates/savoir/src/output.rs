@@ -22,6 +22,12 @@ pub(crate) fn wants_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
+/// Columns of the terminal that standard output is, if it is one.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
 /// Prints a value as JSON, one line per field.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
     let mut out = stdout();

@@ -1,7 +1,7 @@
 //! `[registries]`: where published skills come from.
 
 use super::{Mistake, Table, Value, table, unknown_key};
-use crate::registry::{canonical, is_namespace};
+use crate::registry::{Plain, canonical, is_namespace};
 
 /// The registry that comes first wherever it stands.
 const DEFAULT: &str = "default";
@@ -17,17 +17,27 @@ pub struct Registry {
     pub namespaces: Vec<String>,
     /// Whether it is asked for what the first one does not know.
     pub fallback: bool,
+    /// Whether it may be asked without encryption, which only a person can say.
+    pub plain: Plain,
 }
 
-/// Reads the table `[registries]` of any file that has one, such as the user's settings. Other
-/// tables are passed over.
+/// Who wrote a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Who wrote the project, whom the person need not know.
+    Project,
+    /// The person who runs the program.
+    Person,
+}
+
+/// Reads the table `[registries]` of a person's own settings. Other tables are passed over.
 pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, Mistake> {
     let document = table::parse(file, text)?;
     let Some(value) = document.root().get("registries") else { return Ok(Vec::new()) };
-    read(value.table("a table of registries")?)
+    read(value.table("a table of registries")?, Whose::Person)
 }
 
-pub(super) fn read(table: Table<'_>) -> Result<Vec<Registry>, Mistake> {
+pub(super) fn read(table: Table<'_>, whose: Whose) -> Result<Vec<Registry>, Mistake> {
     let mut entries: Vec<(&str, usize, Value<'_>)> = table.entries().collect();
     // As they stand in the file.
     entries.sort_by_key(|(name, at, _)| (*name != DEFAULT, *at));
@@ -37,7 +47,7 @@ pub(super) fn read(table: Table<'_>) -> Result<Vec<Registry>, Mistake> {
             let message = format!("`{}` cannot be the name of a registry", name.escape_debug());
             return Err(table.mistake(at, message).hint("write letters, digits and hyphens"));
         }
-        let registry = read_one(name, value, &found)?;
+        let registry = read_one(name, value, &found, whose)?;
         if let Some(same) = found.iter().find(|known| known.url == registry.url) {
             let message = format!("`{}` has the same address already", same.name);
             return Err(table.mistake(at, message));
@@ -47,12 +57,18 @@ pub(super) fn read(table: Table<'_>) -> Result<Vec<Registry>, Mistake> {
     Ok(found)
 }
 
-fn read_one(name: &str, value: Value<'_>, others: &[Registry]) -> Result<Registry, Mistake> {
+fn read_one(
+    name: &str,
+    value: Value<'_>,
+    others: &[Registry],
+    whose: Whose,
+) -> Result<Registry, Mistake> {
     let mut registry = Registry {
         name: name.to_owned(),
         url: String::new(),
         namespaces: Vec::new(),
         fallback: false,
+        plain: Plain::ThisMachine,
     };
     if value.as_str().is_some() {
         registry.url = url(value)?;
@@ -74,7 +90,21 @@ fn read_one(name: &str, value: Value<'_>, others: &[Registry]) -> Result<Registr
                 }
             }
             "fallback" => registry.fallback = value.truth()?,
-            _ => return Err(unknown_key(table, at, key, &["url", "namespaces", "fallback"])),
+            "allow-http" if whose == Whose::Project => {
+                let message =
+                    "whether a registry is asked without encryption is for a person to say";
+                let hint =
+                    "move the registry to config.toml of your own settings, or use --allow-http";
+                return Err(table.mistake(at, message.to_owned()).hint(hint));
+            }
+            "allow-http" => {
+                let allowed = value.truth()?;
+                registry.plain = if allowed { Plain::Anyone } else { Plain::ThisMachine };
+            }
+            _ => {
+                let known = ["url", "namespaces", "fallback", "allow-http"];
+                return Err(unknown_key(table, at, key, &known));
+            }
         }
     }
     Ok(registry)

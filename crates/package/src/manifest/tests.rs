@@ -258,3 +258,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_a_person_lets_a_registry_be_asked_without_encryption() {
+    use crate::registry::Plain;
+
+    let text = "[registries.house]\nurl = \"http://house/registry\"\nallow-http = true\n";
+    let own = registries("config.toml", text).unwrap();
+    assert_eq!(own[0].plain, Plain::Anyone);
+    let careful = text.replace("true", "false");
+    assert_eq!(registries("config.toml", &careful).unwrap()[0].plain, Plain::ThisMachine);
+    let error = Manifest::parse("savoir.toml", text).unwrap_err().to_string();
+    assert!(error.contains("for a person to say"), "{error}");
+}

@@ -1,9 +1,11 @@
 //! Asks one registry.
 
+mod accounts;
 mod api;
 mod artifact;
 mod closure;
 mod form;
+mod team;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -25,7 +27,7 @@ use crate::{
     },
 };
 
-pub use api::Listing;
+pub use api::{Listing, Sort};
 pub(super) use artifact::tree;
 pub use closure::Closure;
 pub(super) use closure::needs;
@@ -82,6 +84,17 @@ impl Client {
     /// Its address, as a lock writes it down.
     pub fn address(&self) -> String {
         shown(&self.0.line.base).trim_end_matches('/').to_owned()
+    }
+
+    /// The same registry, asked by who has this token.
+    pub fn as_holder_of(&self, token: Token) -> Result<Self, RegistryError> {
+        let Line { settings, http, base, .. } = &self.0.line;
+        Self::with(settings.clone(), http.clone(), base.as_str(), Some(token))
+    }
+
+    /// Whether it is asked as somebody.
+    pub fn has_token(&self) -> bool {
+        self.0.line.token.is_some()
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -251,7 +264,7 @@ fn base(text: &str) -> Result<Url, RegistryError> {
 }
 
 /// The address of a registry as it is written everywhere.
-pub(crate) fn canonical(text: &str) -> Result<String, RegistryError> {
+pub fn canonical(text: &str) -> Result<String, RegistryError> {
     Ok(base(text)?.as_str().trim_end_matches('/').to_owned())
 }
 

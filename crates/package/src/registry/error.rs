@@ -121,6 +121,24 @@ pub enum RegistryError {
         /// Which registry.
         registry: String,
     },
+    /// No version of a skill is in a range.
+    #[error("`{registry}` has no version of `{name}` that is {range}; choose another range")]
+    NoFit {
+        /// Which skill.
+        name: Name,
+        /// Which versions would do.
+        range: String,
+        /// Which registry.
+        registry: String,
+    },
+    /// A registry does not know a namespace.
+    #[error("`{registry}` has no namespace `{namespace}`; check the name")]
+    NoNamespace {
+        /// Which namespace.
+        namespace: String,
+        /// Which registry.
+        registry: String,
+    },
     /// A registry does not have a version.
     #[error("there is no {0}; choose another version")]
     NoVersion(Box<Release>),
@@ -245,7 +263,8 @@ impl RegistryError {
             Self::Format { .. } => "index_version",
             Self::FilesOnly(_) => "files_only",
             Self::Unknown { .. } => "unknown_skill",
-            Self::NoVersion(_) => "unknown_version",
+            Self::NoNamespace { .. } => "unknown_namespace",
+            Self::NoVersion(_) | Self::NoFit { .. } => "unknown_version",
             Self::Malformed { .. } => "answer_malformed",
             Self::TooMany(_) => "too_large",
             Self::Refused { code: Some(code), .. } => code,
@@ -274,7 +293,8 @@ impl RegistryError {
             !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
         let code = first(&["/error/code"]).filter(is_word);
-        let message = first(&["/error/message", "/error", "/detail/message", "/detail"]);
+        let places = ["/error/message", "/error", "/detail/message", "/detail", "/detail/0/msg"];
+        let message = first(&places);
         Self::Refused { address, status, code, message }
     }
 
@@ -338,6 +358,8 @@ mod tests {
         let (code, said) = refused(401, r#"{"detail":"Invalid email or password"}"#);
         assert_eq!(code, "http_status");
         assert!(said.ends_with("refuses: Invalid email or password; log in with `savoir login`"));
+        let (_, said) = refused(422, r#"{"detail":[{"type":"enum","msg":"One of 'a', 'b'."}]}"#);
+        assert!(said.ends_with("refuses: One of 'a', 'b'"), "{said}");
         let (_, said) = refused(429, r#"{"error":"Rate limit exceeded"}"#);
         assert!(said.contains("Rate limit exceeded; wait"), "{said}");
         let (_, said) = refused(503, "<html>");

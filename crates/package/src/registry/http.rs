@@ -42,7 +42,18 @@ impl Ask {
 
     /// To do something.
     pub(super) fn post(url: Url, kind: impl Into<String>, body: Vec<u8>) -> Self {
-        Self { method: Method::POST, body: Some((kind.into(), body)), ..Self::get(url) }
+        Self { method: Method::POST, ..Self::get(url) }.with(kind, body)
+    }
+
+    /// To undo something.
+    pub(super) fn delete(url: Url) -> Self {
+        Self { method: Method::DELETE, ..Self::get(url) }
+    }
+
+    /// With something to read.
+    pub(super) fn with(mut self, kind: impl Into<String>, body: Vec<u8>) -> Self {
+        self.body = Some((kind.into(), body));
+        self
     }
 
     /// Only if it is not what is known already.

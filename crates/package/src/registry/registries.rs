@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Client, Known, Name, RegistryError, Release, Settings, Token,
+    Client, Known, Name, Plain, RegistryError, Release, Settings, Token,
     client::{canonical, needs},
     wire::IndexLine,
 };
@@ -25,20 +25,22 @@ pub struct Entry {
     pub fallback: bool,
     /// What proves to it who asks.
     pub token: Option<Token>,
+    /// Whether it may be asked without encryption.
+    pub plain: Plain,
 }
 
 impl Entry {
     /// A registry of which only the address is known.
     pub fn at(address: &str) -> Self {
-        let (name, namespaces, token) = (None, Vec::new(), None);
-        Self { name, address: address.to_owned(), namespaces, fallback: false, token }
+        let (name, namespaces, token, plain) = (None, Vec::new(), None, Plain::ThisMachine);
+        Self { name, address: address.to_owned(), namespaces, fallback: false, token, plain }
     }
 }
 
 impl From<&manifest::Registry> for Entry {
     fn from(registry: &manifest::Registry) -> Self {
-        let manifest::Registry { name, url, namespaces, fallback } = registry.clone();
-        Self { name: Some(name), address: url, namespaces, fallback, token: None }
+        let manifest::Registry { name, url, namespaces, fallback, plain } = registry.clone();
+        Self { name: Some(name), address: url, namespaces, fallback, token: None, plain }
     }
 }
 
@@ -53,6 +55,8 @@ pub struct Registries {
     http: Arc<Http>,
     list: Vec<Registry>,
     tokens: BTreeMap<String, Token>,
+    /// Those that may be asked without encryption, besides this machine.
+    plain: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +84,7 @@ impl Registries {
     /// is said about it.
     pub fn new(settings: Settings, entries: Vec<Entry>) -> Result<Self, RegistryError> {
         let (http, list, tokens) = (Arc::default(), Vec::new(), BTreeMap::new());
-        let mut all = Self { settings, http, list, tokens };
+        let mut all = Self { settings, http, list, tokens, plain: BTreeSet::new() };
         for entry in entries {
             all.add(entry)?;
         }
@@ -89,7 +93,7 @@ impl Registries {
 
     /// Adds a registry at the end, unless it is there; gives its place.
     fn add(&mut self, entry: Entry) -> Result<usize, RegistryError> {
-        let Entry { name, address, namespaces, fallback, token } = entry;
+        let Entry { name, address, namespaces, fallback, token, plain } = entry;
         let address = canonical(&address)?;
         let at = self.list.iter().position(|known| known.client.address() == address);
         for namespace in &namespaces {
@@ -100,6 +104,9 @@ impl Registries {
             }
         }
         let at = at.unwrap_or(self.list.len());
+        if plain == Plain::Anyone && self.plain.insert(address.clone()) {
+            self.renew(&address)?;
+        }
         if at == self.list.len() {
             let client = self.client(&address)?;
             let (names, namespaces) = (Vec::new(), BTreeSet::new());
@@ -120,7 +127,12 @@ impl Registries {
     pub fn log_in(&mut self, address: &str, token: Token) -> Result<(), RegistryError> {
         let address = canonical(address)?;
         self.tokens.insert(address.clone(), token);
-        let client = self.client(&address)?;
+        self.renew(&address)
+    }
+
+    /// What was said of a registry holds for who asks it, too.
+    fn renew(&mut self, address: &str) -> Result<(), RegistryError> {
+        let client = self.client(address)?;
         for known in self.list.iter_mut().filter(|known| known.client.address() == address) {
             known.client = client.clone();
         }
@@ -129,7 +141,11 @@ impl Registries {
 
     fn client(&self, address: &str) -> Result<Client, RegistryError> {
         let token = self.tokens.get(address).cloned();
-        Client::with(self.settings.clone(), self.http.clone(), address, token)
+        let mut settings = self.settings.clone();
+        if self.plain.contains(address) {
+            settings.plain = Plain::Anyone;
+        }
+        Client::with(settings, self.http.clone(), address, token)
     }
 
     /// All of them, the first one first.
@@ -137,11 +153,21 @@ impl Registries {
         self.list.iter().map(|registry| &registry.client)
     }
 
+    /// All of them with their names in `[registries]`, the first one first.
+    pub fn titled(&self) -> impl Iterator<Item = (Option<&str>, &Client)> {
+        self.list.iter().map(|known| (known.names.first().map(String::as_str), &known.client))
+    }
+
     /// The registry that a name belongs to: where it is published, and looked up first.
     pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
         let at = self.route(name).first().copied();
         let at = at.ok_or_else(|| RegistryError::None(name.to_string()))?;
         Ok(&self.list[at].client)
+    }
+
+    /// The registry to which the namespace of a name belongs, if somebody set one.
+    pub fn owner_of(&self, name: &Name) -> Option<&Client> {
+        self.owner(name.owner()).map(|at| self.at(at))
     }
 
     /// The registry of a name in `[registries]`, or of an address.
@@ -367,6 +393,18 @@ mod tests {
             entry("b", "https://b", &["x"], false),
         ]);
         assert_eq!(error.unwrap_err().code(), "namespace_conflict");
+    }
+
+    #[test]
+    fn only_who_may_is_asked_without_encryption() {
+        let plain = Entry { plain: Plain::Anyone, ..entry("b", "http://b/", &[], false) };
+        let first = entry("a", "http://b", &[], false);
+        let all = registries(vec![first, entry("c", "http://c", &[], false), plain]).unwrap();
+        let plain = |text: &str| all.named(text).unwrap().settings().plain;
+        assert_eq!((plain("a"), plain("http://b/")), (Plain::Anyone, Plain::Anyone));
+        assert_eq!((plain("c"), plain("http://d")), (Plain::ThisMachine, Plain::ThisMachine));
+        let titles: Vec<_> = all.titled().map(|(name, _)| name.unwrap()).collect();
+        assert_eq!(titles, ["a", "c"]);
     }
 
     #[test]

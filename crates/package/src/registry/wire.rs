@@ -5,6 +5,7 @@
 
 mod bounded;
 mod line;
+mod team;
 
 use semver::Version;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,10 @@ use crate::{
 
 pub use line::IndexLine;
 pub(super) use line::{Lines, Reading};
+pub use team::{
+    Appeal, Judged, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken, Member, Members, NewKey,
+    NewMember, OldMember, RevokedKey, TeamRole, TokenInfo, Tokens, WantedToken,
+};
 
 /// The version of the index that is read and written.
 pub const INDEX_VERSION: u32 = 1;
@@ -350,27 +355,6 @@ pub struct WhoAmI {
     /// The namespaces in which this account may publish.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub namespaces: Vec<String>,
-}
-
-/// A token, without its text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct TokenInfo {
-    /// By which it is removed.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
-    pub id: Value,
-    /// What its owner calls it.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// What it is good for.
-    #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
-    pub scopes: Vec<String>,
-    /// The only namespace in which it is good.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// When it ends.
-    #[serde(default)]
-    pub expires_at: Option<String>,
 }
 
 /// An address and a password, for which a token is given.

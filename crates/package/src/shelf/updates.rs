@@ -1,6 +1,6 @@
 //! Whether there is something newer than what is installed.
 //!
-//! [`look`] asks every source once, many at a time, and answers for each skill by itself: a host
+//! [`look`] asks every source but registries once, many at a time, and answers for each skill by itself: a host
 //! that is down says nothing about the others. [`remember`] keeps the answers, so that
 //! [`remembered`] can tell them again without the network. [`newest`] turns what `savoir.toml` says
 //! about a skill into what there is to fetch.
@@ -22,6 +22,7 @@ use crate::{
     limits::MAX_ASKED_AT_ONCE,
     lock::{LockedSkill, LockedSource},
     manifest::Wanted,
+    registry::Published,
     source::{Asked, Commit, Fetcher, GitPlace, GitSource, Head, Place, Source, SourceError},
 };
 
@@ -40,17 +41,22 @@ pub enum Availability {
         /// Where it is, exactly.
         place: Place,
     },
+    /// It is from a registry, which has something to say about it.
+    Published(Published),
     /// Nobody could tell, for this reason.
     Unknown(String),
 }
 
-/// Finds out for every locked skill whether there is something newer. `root` is the folder of the
-/// shelf.
+/// Finds out for every locked skill that is from no registry whether there is something newer:
+/// [`crate::registry::look`] does so for the others. `root` is the folder of the shelf.
 pub async fn look(fetcher: &Fetcher, root: &Path, state: &State) -> BTreeMap<String, Availability> {
     let (mut subjects, mut questions) = (Vec::new(), Vec::new());
     let mut lists: BTreeMap<String, (Source, Vec<Subject<'_>>)> = BTreeMap::new();
     let mut answers = BTreeMap::new();
     for (name, locked) in &state.lock.skills {
+        if matches!(locked.source, LockedSource::Registry(_)) {
+            continue;
+        }
         let subject = Subject { name, locked, root };
         match subject.ask(state.manifest.skills.get(name)) {
             Ask::Answered(answer) => drop(answers.insert(name.clone(), answer)),
@@ -104,10 +110,9 @@ impl Subject<'_> {
     fn ask(&self, wanted: Option<&Wanted>) -> Ask {
         let unknown = |why: String| Ask::Answered(Availability::Unknown(why));
         match (wanted, &self.locked.source) {
-            // Registries are asked elsewhere, once they can be.
-            (Some(Wanted::Version { .. }), _) | (None, LockedSource::Registry(_)) => {
-                unknown("registries are not asked for updates yet".to_owned())
-            }
+            (Some(Wanted::Version { .. }), _) => unknown(
+                "`savoir.toml` wants it from a registry now; savoir sync gets it".to_owned(),
+            ),
             (Some(Wanted::Path(_)) | None, LockedSource::Adopted { .. })
                 if let Some(from) = self.locked.source.adopted_from() =>
             {

@@ -7,10 +7,12 @@ mod choose;
 mod confusion;
 mod examples;
 mod hostile;
+mod look;
 mod many;
 mod mirror;
 mod random;
 mod site;
+mod team;
 
 use std::path::Path;
 

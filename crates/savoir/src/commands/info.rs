@@ -1,5 +1,7 @@
 //! `savoir info`.
 
+mod published;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -18,21 +20,30 @@ use crate::{
     error::CommandError,
     installed::{Examined, Installed, Json, Locked, few, source, state, unknown},
     load, output,
+    remote::Remote,
+    shelf::told,
 };
 
-/// Tell everything that is known of an installed skill
+/// Tell everything that is known of a skill that is installed, or in a registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir info pdf
   savoir info .claude/skills/pdf
   savoir info pdf --json
+  savoir info acme/pdf@^1.2 --registry https://skills.example.com/registry
 
-Skills of one name are told one after the other. The exit code is 1 if one of them cannot be read.")]
+Skills of one name are told one after the other. A name that no installed skill has is looked up
+in the registry that it belongs to; with --registry it always is.
+
+Exit codes: 1 a skill cannot be read, or the registry does not have it, 2 wrong usage, or no skill
+has the name and there is no registry.")]
 pub(crate) struct Args {
     /// The name of a skill, or its folder
-    #[arg(value_name = "NAME|PATH")]
+    #[arg(value_name = "NAME[@RANGE]|PATH")]
     skill: String,
+    #[command(flatten)]
+    remote: Remote,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
@@ -42,12 +53,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let wanted = published::Wanted::parse(&args.skill);
+    if args.remote.registry.is_some() {
+        return told(args.json, || {
+            let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
+            published::run(&wanted, &args.remote, args.json)
+        });
+    }
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
     let lone;
     let mut entries: Vec<&Entry> = installed.ledger.named(&args.skill).iter().collect();
     if entries.is_empty() {
-        let folder = folder(&args.skill).ok_or_else(|| unknown(&args.skill, &installed))?;
+        let found = folder(&args.skill);
+        if found.is_none()
+            && let Some(wanted) = wanted
+            && published::can_ask(&args.remote)?
+        {
+            return told(args.json, || published::run(&wanted, &args.remote, args.json));
+        }
+        let folder = found.ok_or_else(|| unknown(&args.skill, &installed))?;
         entries.extend(at(&folder, &installed));
         if entries.is_empty() {
             lone = Entry::lone(folder);
@@ -65,6 +90,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let broken = examined.iter().any(|examined| examined.details.is_err());
     Ok(ExitCode::from(u8::from(broken)))
+}
+
+fn no_name(text: &str) -> CommandError {
+    CommandError::input(format!("`{text}` is no name of a published skill"))
+        .named("invalid_name")
+        .hint("write NAME, NAMESPACE/NAME or NAME@RANGE")
 }
 
 /// The folder of a skill that someone named by its path.

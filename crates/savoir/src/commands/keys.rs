@@ -1,5 +1,7 @@
 //! `savoir keys`, `savoir keygen` and `savoir trust`.
 
+mod from_registry;
+
 use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
@@ -7,7 +9,7 @@ use savoir_engine::approval::shown;
 use savoir_package::trust::{PublicKey, PublicKeyError, Revoked, Role, TrustStore, TrustedKey};
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, output, trust::Keyring};
+use crate::{error::CommandError, output, remote::Remote, trust::Keyring};
 
 /// Largest file of a public key that is read: OpenPGP keys can have many signatures.
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
@@ -81,14 +83,30 @@ A key that is trusted already gets the new publisher, role and namespaces.
 
 Examples:
   savoir keys trust acme.pub --publisher Acme
-  savoir keys trust ~/.ssh/id_ed25519.pub --publisher Ada --namespace 'ada-*' --namespace web")]
+  savoir keys trust ~/.ssh/id_ed25519.pub --publisher Ada --namespace 'ada-*' --namespace web
+  savoir keys trust --from-registry acme  the keys that a registry has for a namespace
+
+The keys of a registry are shown before they are trusted, and those that are trusted already stay
+as they are. What a registry says of a skill counts for nothing here: your own trust decides.
+
+Exit codes: 1 the registry cannot be reached or has no key, 2 wrong usage or no key, 3 not agreed
+to, or the key is revoked here.")]
 pub(crate) struct Trust {
     /// A public key, or a file with one: a line of ours or of OpenSSH, or a PEM or PGP block
-    #[arg(value_name = "FILE|TEXT")]
-    key: String,
-    /// Whose it is
-    #[arg(long, value_name = "NAME", value_parser = super::publisher)]
-    publisher: String,
+    #[arg(value_name = "FILE|TEXT", required_unless_present = "from_registry")]
+    key: Option<String>,
+    /// The keys that sign for this namespace in a registry
+    #[arg(long, value_name = "NAMESPACE", conflicts_with_all = ["key", "role"])]
+    from_registry: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+    /// Trust the keys of a registry without being asked
+    #[arg(long, short, requires = "from_registry")]
+    yes: bool,
+    /// Whose it is [default with --from-registry: the namespace]
+    #[arg(long, value_name = "NAME", value_parser = super::publisher,
+          required_unless_present = "from_registry")]
+    publisher: Option<String>,
     /// What it may vouch for
     #[arg(long, default_value = "publisher")]
     role: RoleName,
@@ -264,9 +282,12 @@ fn as_json(trusted: &TrustedKey) -> Value {
 }
 
 fn add(args: &Trust) -> Result<ExitCode, CommandError> {
+    if let Some(namespace) = &args.from_registry {
+        return from_registry::run(namespace, args);
+    }
     let trusted = TrustedKey {
-        key: public_key(&args.key)?,
-        publisher: args.publisher.clone(),
+        key: public_key(args.key.as_deref().unwrap_or_default())?.0,
+        publisher: args.publisher.clone().unwrap_or_default(),
         role: args.role.into(),
         namespaces: Some(args.namespaces.clone()).filter(|namespaces| !namespaces.is_empty()),
     };
@@ -278,18 +299,19 @@ fn add(args: &Trust) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key in a file, or in the argument itself.
-fn public_key(file_or_text: &str) -> Result<PublicKey, CommandError> {
+/// The key in a file, or in the argument itself, and how it is written there.
+pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), CommandError> {
     let path = Path::new(file_or_text);
     if !path.is_file() {
-        return PublicKey::parse(file_or_text).map_err(|error| {
+        let key = PublicKey::parse(file_or_text).map_err(|error| {
             let message = match error {
                 // What is secret is not repeated.
                 PublicKeyError::Private => error.to_string(),
                 _ => format!("there is no file `{}`, and as a text {error}", shown(file_or_text)),
             };
             CommandError::input(message).named("public_key")
-        });
+        })?;
+        return Ok((key, file_or_text.trim().to_owned()));
     }
     let fail = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {why}", path.display())).named("public_key")
@@ -304,7 +326,8 @@ fn public_key(file_or_text: &str) -> Result<PublicKey, CommandError> {
         return Err(fail(&format!("it has {length} bytes, and no public key has so many")));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    PublicKey::parse(&text).map_err(|error| fail(&error))
+    let key = PublicKey::parse(&text).map_err(|error| fail(&error))?;
+    Ok((key, text.trim().to_owned()))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {

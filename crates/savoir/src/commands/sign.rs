@@ -159,7 +159,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The key that was named, or the only one.
-fn own_key(keyring: &Keyring, name: Option<&str>) -> Result<(String, SigningKey), CommandError> {
+pub(super) fn own_key(
+    keyring: &Keyring,
+    name: Option<&str>,
+) -> Result<(String, SigningKey), CommandError> {
     let store = keyring.own();
     if let Some(name) = name {
         return Ok((name.to_owned(), store.load(name)?));

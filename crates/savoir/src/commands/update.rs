@@ -2,9 +2,12 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use savoir_package::shelf::{
-    Install, Plan, State,
-    updates::{self, Availability},
+use savoir_package::{
+    registry::Published,
+    shelf::{
+        Install, Plan, State,
+        updates::{self, Availability},
+    },
 };
 use semver::Version;
 use serde_json::{Map, Value, json};
@@ -105,7 +108,7 @@ fn show(args: &Args, plan: &Plan) {
 /// Tells for which skills there is something newer, and remembers it for `savoir list`.
 fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandError> {
     door.doing("looking for newer versions");
-    let found = door.wait(updates::look(&door.fetcher, door.shelf.root(), state));
+    let found = door.look(state, &args.ask)?;
     door.done();
     if let Err(error) = updates::remember(&door.cache, door.shelf.root(), state, &found) {
         output::note(&format!("what was found is not remembered: {error}"));
@@ -124,6 +127,9 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
             Availability::Newer { version, .. } => {
                 writeln!(text, "{}", output::cell(&newer(name, locked, version.as_ref())))
             }
+            Availability::Published(published) => published_lines(name, locked, published)
+                .into_iter()
+                .try_for_each(|line| writeln!(text, "{}", output::cell(&line))),
             Availability::Unknown(why) => {
                 writeln!(text, "`{name}` cannot be told: {}", output::cell(why))
             }
@@ -147,6 +153,26 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
     }
 }
 
+/// What a registry says of a skill that is installed from it.
+fn published_lines(name: &str, locked: Option<&Version>, published: &Published) -> Vec<String> {
+    let Published { newer: within, beyond, yanked, deprecated } = published;
+    let mut lines = Vec::new();
+    if within.is_some() {
+        lines.push(newer(name, locked, within.as_ref()));
+    }
+    if let Some(beyond) = beyond {
+        lines.push(format!("`{name}` has {beyond}, which is not what is asked for"));
+    }
+    let installed = locked.map(|version| format!(" {version}")).unwrap_or_default();
+    if *yanked {
+        lines.push(format!("`{name}`{installed} was withdrawn, and stays because it is installed"));
+    }
+    if let Some(message) = deprecated {
+        lines.push(format!("`{name}`{installed} is deprecated: {message}"));
+    }
+    lines
+}
+
 fn told_as(name: &str, found: &Availability) -> Value {
     match found {
         Availability::Current => json!({ "name": name, "state": "current" }),
@@ -154,6 +180,15 @@ fn told_as(name: &str, found: &Availability) -> Value {
             "name": name,
             "state": "newer",
             "version": version.as_ref().map(ToString::to_string),
+        }),
+        Availability::Published(published) => json!({
+            "name": name,
+            // A version beyond what is asked for is nothing that an update gets.
+            "state": if published.newer.is_some() { "newer" } else { "current" },
+            "version": published.newer.as_ref().map(ToString::to_string),
+            "beyond": published.beyond.as_ref().map(ToString::to_string),
+            "yanked": published.yanked,
+            "deprecated": published.deprecated,
         }),
         Availability::Unknown(why) => json!({ "name": name, "state": "unknown", "why": why }),
     }

@@ -1,15 +1,17 @@
 //! What `savoir.toml` asks for, as it can be had now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future;
 use savoir_package::{
     ShelfError,
     lock::{LockedSkill, LockedSource},
     manifest::Wanted,
+    registry,
     resolve::Update,
     shelf::{
         Ready, Stale, State, Why,
-        updates::{self, NewestError},
+        updates::{self, Availability, NewestError},
         wanted,
     },
     source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
@@ -19,6 +21,25 @@ use super::{Ask, Consent, Door};
 use crate::{error::CommandError, output};
 
 impl Door {
+    /// Finds out for every locked skill whether there is something newer.
+    pub(crate) fn look(
+        &self,
+        state: &State,
+        ask: &Ask,
+    ) -> Result<BTreeMap<String, Availability>, CommandError> {
+        let is_published =
+            |locked: &LockedSkill| matches!(locked.source, LockedSource::Registry(_));
+        let elsewhere = updates::look(&self.fetcher, self.shelf.root(), state);
+        if !state.lock.skills.values().any(is_published) {
+            return Ok(self.wait(elsewhere));
+        }
+        let registries = self.registries(state, ask)?;
+        let published = registry::look(&registries, state);
+        let (mut found, published) = self.wait(future::join(elsewhere, published));
+        found.extend(published);
+        Ok(found)
+    }
+
     /// Fetches what the lock is missing, or has from elsewhere.
     pub(crate) fn missing(
         &self,

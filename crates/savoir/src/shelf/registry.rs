@@ -1,28 +1,23 @@
 //! Skills that are asked for by name.
 
-use std::{fs, io};
-
 use savoir_package::{
     lock::LockedSkill,
-    manifest,
     registry::{
-        Asked, Entry, GatherError, Name, Network, Note, Registries, RegistryError, Settings, Wish,
-        gather,
+        Asked, GatherError, Name, Network, Note, Registries, RegistryError, Settings, Wish, gather,
     },
     resolve::Update,
     shelf::{Ready, State},
-    source::Source,
+    source::{Source, SourceError},
 };
 
 use super::{Door, progress};
-use crate::{config, error::CommandError, output};
+use crate::{error::CommandError, output, remote::Remote};
 
 /// Which registries are asked.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ask {
-    /// The registry for skills that are named [default: those of savoir.toml, then of your settings]
-    #[arg(long, value_name = "URL")]
-    registry: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
     /// Ask no registry: what is cached will do
     #[arg(long)]
     offline: bool,
@@ -38,7 +33,7 @@ impl Ask {
         };
         let name =
             Name::parse(&full).map_err(|error| CommandError::from(RegistryError::from(error)))?;
-        Ok(Some(Asked { name, range: range.clone(), registry: self.registry.clone() }))
+        Ok(Some(Asked { name, range: range.clone(), registry: self.remote.registry.clone() }))
     }
 }
 
@@ -50,10 +45,7 @@ impl Door {
         if ask.offline {
             settings.network = Network::Offline;
         }
-        let mut entries: Vec<Entry> = ask.registry.iter().map(|url| Entry::at(url)).collect();
-        entries.extend(state.manifest.registries.iter().map(Entry::from));
-        entries.extend(of_user()?.iter().map(Entry::from));
-        Ok(Registries::new(settings, entries)?)
+        ask.remote.registries(&state.manifest.registries, settings)
     }
 
     /// Chooses versions of what is asked for and of what it needs, fetches and checks them.
@@ -101,23 +93,6 @@ fn told(note: &Note) -> String {
     }
 }
 
-/// The registries of the person's own settings.
-fn of_user() -> Result<Vec<manifest::Registry>, CommandError> {
-    let Some(path) = config::user_folder().map(|folder| folder.join("config.toml")) else {
-        return Ok(Vec::new());
-    };
-    let wrong =
-        |error: &dyn std::fmt::Display| CommandError::input(format!("{}: {error}", path.display()));
-    match fs::read_to_string(&path) {
-        Ok(text) => {
-            let file = path.display().to_string();
-            manifest::registries(&file, &text).map_err(CommandError::input)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(wrong(&error)),
-    }
-}
-
 impl From<RegistryError> for CommandError {
     fn from(error: RegistryError) -> Self {
         let failed = match error.code() {
@@ -133,6 +108,11 @@ impl From<RegistryError> for CommandError {
         match error {
             RegistryError::None(_) => {
                 failed.hint("name one with --registry URL, or in [registries] of savoir.toml")
+            }
+            RegistryError::Source(SourceError::Address { address, .. })
+                if address.starts_with("http://") =>
+            {
+                failed.hint("if nobody on the way can do harm, such as at home: --allow-http")
             }
             _ => failed,
         }

@@ -36,8 +36,11 @@ mod outside;
 mod protected;
 #[cfg(unix)]
 mod publish;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
+mod registry;
+#[cfg(unix)]
 mod registry_faults;
+#[cfg(target_os = "linux")]
 mod run;
 #[cfg(unix)]
 mod scan;

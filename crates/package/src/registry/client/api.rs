@@ -11,12 +11,9 @@ use super::{
 };
 use crate::{
     registry::{
-        Name, Token,
+        Name,
         http::{Answer, Ask},
-        wire::{
-            Credentials, Deprecate, Found, LoggedIn, PackageDetail, Page, Publish, Published,
-            VersionDetail, WhoAmI, Yank,
-        },
+        wire::{Deprecate, Found, PackageDetail, Page, Publish, Published, VersionDetail, Yank},
     },
     source::http::shown,
     trust::Tier,
@@ -37,20 +34,53 @@ pub struct Listing {
     pub author: Option<String>,
     /// Only those that changed since, as RFC 3339 writes a time.
     pub updated_since: Option<String>,
+    /// In which order; by name if nothing is said.
+    pub sort: Option<Sort>,
+}
+
+/// In which order skills are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// By name.
+    Name,
+    /// Those that changed last first.
+    Recent,
+}
+
+impl Sort {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Recent => "recent",
+        }
+    }
 }
 
 impl Client {
     /// Skills that fit some words, the best first.
     pub async fn search(&self, query: &str) -> Result<Found, RegistryError> {
+        self.search_for(query, None).await
+    }
+
+    /// As [`Self::search`], with so many at once as the registry gives.
+    pub async fn search_for(
+        &self,
+        query: &str,
+        per_page: Option<u32>,
+    ) -> Result<Found, RegistryError> {
         let mut url = self.url("api/v1/search")?;
         url.query_pairs_mut().append_pair("q", query);
+        if let Some(count) = per_page {
+            url.query_pairs_mut().append_pair("per_page", &count.to_string());
+        }
         self.get(url).await?.ok_or_else(|| self.no_program())
     }
 
     /// Skills in an order that stays, a page at a time.
     pub async fn list(&self, listing: &Listing) -> Result<Page, RegistryError> {
         let mut url = self.url("api/v1/skills")?;
-        let Listing { cursor, per_page, tag, tier, author, updated_since } = listing.clone();
+        let Listing { cursor, per_page, tag, tier, author, updated_since, sort } = listing.clone();
         let pairs = [
             ("cursor", cursor),
             ("per_page", per_page.map(|count| count.to_string())),
@@ -58,6 +88,7 @@ impl Client {
             ("tier", tier.map(|tier| tier.to_string())),
             ("author", author),
             ("updated_since", updated_since),
+            ("sort", sort.map(|sort| sort.as_str().to_owned())),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         url.query_pairs_mut().extend_pairs(given);
@@ -126,27 +157,15 @@ impl Client {
         self.act(&format!("api/v1/skills/{name}/{version}/deprecate"), deprecate).await
     }
 
-    /// Who asks, as the registry sees it.
-    pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
-        self.get(self.url("api/v1/whoami")?).await?.ok_or_else(|| self.no_program())
-    }
-
-    /// A token for an address and a password, from the server that the registry is part of.
-    pub async fn login(&self, email: &str, password: &str) -> Result<Token, RegistryError> {
-        let server = self.0.line.base.path().trim_end_matches('/');
-        let server = server.strip_suffix("/registry").unwrap_or(server);
-        let url = self.url(&format!("{server}/api/v1/auth/login"))?;
-        let body = body(&Credentials { email, password })?;
-        let LoggedIn { token } = self.post(url, JSON, body).await?;
-        Token::new(&token)
-    }
-
     async fn act(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {
         let ask = Ask::post(self.url(path)?, JSON, body(what)?);
         self.ask(ask).await.map(drop)
     }
 
-    async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        url: Url,
+    ) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
         match self.ask(Ask::get(url)).await? {
             Answer::Given(given) => json(&address, &given.bytes).map(Some),
@@ -154,7 +173,7 @@ impl Client {
         }
     }
 
-    async fn post<T: DeserializeOwned>(
+    pub(super) async fn post<T: DeserializeOwned>(
         &self,
         url: Url,
         kind: impl Into<String>,
@@ -168,14 +187,14 @@ impl Client {
     }
 
     /// Files alone cannot search, list or publish.
-    fn no_program(&self) -> RegistryError {
+    pub(super) fn no_program(&self) -> RegistryError {
         RegistryError::FilesOnly(self.address())
     }
 }
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
-fn body(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> {
+pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> {
     serde_json::to_vec(value).map_err(|error| malformed("the question", error.to_string()))
 }
 

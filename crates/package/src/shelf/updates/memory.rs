@@ -13,9 +13,11 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use super::Availability;
-use crate::{FileError, limits::MAX_LOCK_BYTES, place, shelf::State, source::Place};
+use crate::{
+    FileError, limits::MAX_LOCK_BYTES, place, registry::Published, shelf::State, source::Place,
+};
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What was found out the last time.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,7 @@ struct Entry {
     integrity: String,
     source: String,
     newer: Option<Newer>,
+    published: Option<Published>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,16 +66,17 @@ pub fn remember(
 ) -> Result<(), FileError> {
     let entry = |(name, found): (&String, &Availability)| {
         let locked = state.lock.skills.get(name)?;
-        let newer = match found {
+        let (newer, published) = match found {
             Availability::Unknown(_) => return None,
-            Availability::Current => None,
+            Availability::Current => (None, None),
             Availability::Newer { version, place } => {
                 let version = version.as_ref().map(ToString::to_string);
-                Some(Newer { version, place: place.text(root) })
+                (Some(Newer { version, place: place.text(root) }), None)
             }
+            Availability::Published(published) => (None, Some(published.clone())),
         };
         let (integrity, source) = (locked.integrity.clone(), locked.source.to_string());
-        Some((name.clone(), Entry { integrity, source, newer }))
+        Some((name.clone(), Entry { integrity, source, newer, published }))
     };
     let skills = found.iter().filter_map(entry).collect();
     let (root, looked) = (root.to_owned(), Timestamp::now().to_string());
@@ -98,9 +102,10 @@ pub fn remembered(cache: &Path, root: &Path, state: &State) -> Option<Remembered
         if locked.integrity != entry.integrity || locked.source.to_string() != entry.source {
             return None;
         }
-        let found = match entry.newer {
-            None => Availability::Current,
-            Some(newer) => {
+        let found = match (entry.newer, entry.published) {
+            (None, None) => Availability::Current,
+            (None, Some(published)) => Availability::Published(published),
+            (Some(newer), _) => {
                 let place = Place::parse(&newer.place, root).ok()?;
                 let version = newer.version.map(|version| Version::parse(&version));
                 Availability::Newer { version: version.transpose().ok()?, place }

@@ -140,3 +140,79 @@ fn what_a_registry_does_not_have() {
     assert_eq!(forged.code, 3, "{forged}\n{index}");
     assert!(!machine.has("project/savoir.lock"));
 }
+
+#[test]
+fn what_registries_say_of_installed_skills_is_told() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    let publish = |version: &str| {
+        machine.skill("elsewhere/pdf", version, "Read it.");
+        machine.publish("acme/pdf", "elsewhere/pdf");
+    };
+    publish("1.0.0");
+    machine.well(&["install", "acme/pdf@^1.0", "--registry", &url, "--allow-experimental"]);
+    assert_eq!(machine.well(&["update"]).stdout, "nothing is newer\n");
+    publish("1.1.0");
+    publish("2.0.0");
+    let index = machine.read("site/index/v1/pd/acme/pdf");
+    let first = index.replacen("\"deprecated\":null", "\"deprecated\":\"use acme/paper\"", 1);
+    machine.sandbox.write("site/index/v1/pd/acme/pdf", first.replacen("false", "true", 1));
+    let looked = machine.well(&["update"]);
+    let expected = "`pdf` could go from 1.0.0 to 1.1.0\n\
+                    `pdf` has 2.0.0, which is not what is asked for\n\
+                    `pdf` 1.0.0 was withdrawn, and stays because it is installed\n\
+                    `pdf` 1.0.0 is deprecated: use acme/paper\n";
+    assert_eq!(looked.stdout, expected, "{looked}");
+    let listed = machine.well(&["list", "--long"]);
+    assert!(listed.stdout.contains("1.1.0"), "{listed}");
+    let json = machine.well(&["update", "--json"]).json();
+    let skill = &json["skills"][0];
+    assert_eq!((&skill["state"], &skill["version"]), (&"newer".into(), &"1.1.0".into()));
+    assert_eq!((&skill["beyond"], &skill["yanked"]), (&"2.0.0".into(), &true.into()));
+    std::fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
+    let silent = machine.well(&["update"]);
+    assert!(silent.stdout.contains("`pdf` cannot be told"), "{silent}");
+}
+
+#[test]
+fn what_was_withdrawn_or_deprecated_is_told_when_it_is_installed() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    for version in ["1.0.0", "2.0.0"] {
+        machine.skill("elsewhere/pdf", version, "Read it.");
+        machine.publish("pdf", "elsewhere/pdf");
+    }
+    let index = machine.read("site/index/v1/pd/pdf");
+    let index = index.replacen("\"deprecated\":null", "\"deprecated\":\"use paper\"", 1);
+    let (first, second) = index.split_once('\n').expect("two lines");
+    let second = second.replacen("\"yanked\":false", "\"yanked\":true", 1);
+    machine.sandbox.write("site/index/v1/pd/pdf", format!("{first}\n{second}"));
+    let install = |range: &str| {
+        let source = format!("pdf@{range}");
+        machine.run(&["install", &source, "--registry", &url, "--allow-experimental"])
+    };
+    let withdrawn = install("2.0.0");
+    assert!(withdrawn.code == 1 && withdrawn.stderr.contains("was withdrawn"), "{withdrawn}");
+    let deprecated = install("*");
+    assert_eq!(deprecated.code, 0, "{deprecated}");
+    assert!(deprecated.stderr.contains("`pdf` 1.0.0 is deprecated: use paper"), "{deprecated}");
+}
+
+#[test]
+fn a_registry_elsewhere_is_asked_with_encryption_unless_a_person_says_so() {
+    let machine = Machine::new();
+    let url = "http://registry.invalid/registry";
+    let refused = machine.run(&["install", "pdf", "--registry", url]);
+    assert!(refused.stderr.contains("without encryption"), "{refused}");
+    assert!(refused.stderr.contains("--allow-http"), "{refused}");
+    let table = format!("[registries.house]\nurl = \"{url}\"\nallow-http = true\n");
+    machine.sandbox.write("project/savoir.toml", &table);
+    let of_project = machine.run(&["install", "pdf"]);
+    assert!(of_project.code == 2 && of_project.stderr.contains("for a person"), "{of_project}");
+    std::fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
+    let flag = machine.run(&["install", "pdf", "--registry", url, "--allow-http"]);
+    assert!(flag.code == 1 && !flag.stderr.contains("without encryption"), "{flag}");
+    machine.sandbox.write("home/.config/savoir/config.toml", &table);
+    let own = machine.run(&["install", "pdf"]);
+    assert!(own.code == 1 && !own.stderr.contains("without encryption"), "{own}");
+}

@@ -1,0 +1,72 @@
+//! The accounts of the server that a registry is part of: who logs in, and what programs get.
+
+use url::Url;
+
+use super::{
+    Client, RegistryError,
+    api::{JSON, body},
+};
+use crate::{
+    registry::{
+        Token,
+        http::Ask,
+        wire::{Credentials, LoggedIn, MadeToken, TokenInfo, Tokens, WantedToken, WhoAmI},
+    },
+    source::http::check,
+};
+
+impl Client {
+    /// Who asks, as the registry sees it.
+    pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
+        self.get(self.url("api/v1/whoami")?).await?.ok_or_else(|| self.no_program())
+    }
+
+    /// A token for an address and a password, from the server that the registry is part of. Nobody
+    /// on the way may read along, whatever the settings say.
+    pub async fn login(&self, email: &str, password: &str) -> Result<Token, RegistryError> {
+        let url = self.account_url("login")?;
+        check(&url)?;
+        let body = body(&Credentials { email, password })?;
+        let LoggedIn { token } = self.post(url, JSON, body).await?;
+        Token::new(&token)
+    }
+
+    /// Ends the token of [`Self::login`].
+    pub async fn logout(&self) -> Result<(), RegistryError> {
+        self.ask(Ask::post(self.account_url("logout")?, JSON, b"{}".to_vec())).await.map(drop)
+    }
+
+    /// The tokens of the account.
+    pub async fn tokens(&self) -> Result<Vec<TokenInfo>, RegistryError> {
+        let found: Option<Tokens> = self.get(self.account_url("tokens")?).await?;
+        Ok(found.ok_or_else(|| self.no_program())?.tokens)
+    }
+
+    /// Makes a token for a program.
+    pub async fn create_token(
+        &self,
+        wanted: &WantedToken,
+    ) -> Result<(TokenInfo, Token), RegistryError> {
+        let url = self.account_url("tokens")?;
+        check(&url)?;
+        let MadeToken { info, token } = self.post(url, JSON, body(wanted)?).await?;
+        Ok((info, Token::new(&token)?))
+    }
+
+    /// Ends a token.
+    pub async fn delete_token(&self, id: &str) -> Result<(), RegistryError> {
+        let mut url = self.account_url("tokens")?;
+        // An id is one part of a path, whatever is in it.
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.push(id);
+        }
+        self.ask(Ask::delete(url)).await.map(drop)
+    }
+
+    /// The address of something of the accounts.
+    fn account_url(&self, what: &str) -> Result<Url, RegistryError> {
+        let server = self.0.line.base.path().trim_end_matches('/');
+        let server = server.strip_suffix("/registry").unwrap_or(server);
+        self.url(&format!("{server}/api/v1/auth/{what}"))
+    }
+}

@@ -1,0 +1,139 @@
+//! What publishers and those who run a registry do: members, keys, signatures, scans, and the log.
+
+use semver::Version;
+use serde::{Serialize, de::DeserializeOwned};
+use url::Url;
+
+use super::{
+    Client, RegistryError,
+    api::{JSON, body},
+    json,
+};
+use crate::registry::{
+    Name,
+    http::{Answer, Ask},
+    is_namespace,
+    wire::{
+        Appeal, Judged, KeyInfo, Keys, Log, LogQuery, Member, Members, NewKey, NewMember,
+        OldMember, RevokedKey,
+    },
+};
+
+impl Client {
+    /// Who belongs to a namespace.
+    pub async fn members(&self, namespace: &str) -> Result<Vec<Member>, RegistryError> {
+        let url = self.of_namespace(namespace, "members")?;
+        let found: Option<Members> = self.get(url).await?;
+        Ok(found.ok_or_else(|| unknown(self, namespace))?.items)
+    }
+
+    /// Makes somebody a member, or gives them another role.
+    pub async fn add_member(
+        &self,
+        namespace: &str,
+        member: &NewMember,
+    ) -> Result<(), RegistryError> {
+        let url = self.of_namespace(namespace, "members")?;
+        self.ask(Ask::post(url, JSON, body(member)?)).await.map(drop)
+    }
+
+    /// Somebody is a member no more.
+    pub async fn remove_member(&self, namespace: &str, email: &str) -> Result<(), RegistryError> {
+        let url = self.of_namespace(namespace, "members")?;
+        self.remove(url, &OldMember { email: email.to_owned() }).await
+    }
+
+    /// The keys that sign for a namespace.
+    pub async fn keys(&self, namespace: &str) -> Result<Vec<KeyInfo>, RegistryError> {
+        let url = self.of_namespace(namespace, "keys")?;
+        let found: Option<Keys> = self.get(url).await?;
+        Ok(found.ok_or_else(|| unknown(self, namespace))?.items)
+    }
+
+    /// Lets a key sign for a namespace.
+    pub async fn add_key(&self, namespace: &str, key: &NewKey) -> Result<(), RegistryError> {
+        let url = self.of_namespace(namespace, "keys")?;
+        self.ask(Ask::post(url, JSON, body(key)?)).await.map(drop)
+    }
+
+    /// A key signs no more, and what it signed loses that signature.
+    pub async fn revoke_key(&self, namespace: &str, key: &RevokedKey) -> Result<(), RegistryError> {
+        let url = self.of_namespace(namespace, "keys")?;
+        self.remove(url, key).await
+    }
+
+    /// What was done in a registry, newest first, a page at a time.
+    pub async fn log(&self, query: &LogQuery) -> Result<Log, RegistryError> {
+        let mut url = self.url("api/v1/audit-log")?;
+        let LogQuery { namespace, cursor, per_page } = query.clone();
+        let pairs = [
+            ("namespace", namespace),
+            ("cursor", cursor),
+            ("per_page", per_page.map(|count| count.to_string())),
+        ];
+        let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        url.query_pairs_mut().extend_pairs(given);
+        self.get(url).await?.ok_or_else(|| self.no_program())
+    }
+
+    /// Adds a signature to a version: a record as `signature.json` has it.
+    pub async fn add_signature(
+        &self,
+        name: &Name,
+        version: &Version,
+        record: &[u8],
+    ) -> Result<Judged, RegistryError> {
+        let url = self.of_version(name, version, "signatures")?;
+        self.judge(Ask::post(url, JSON, record.to_vec())).await
+    }
+
+    /// Scans a version once more.
+    pub async fn rescan(&self, name: &Name, version: &Version) -> Result<Judged, RegistryError> {
+        let url = self.of_version(name, version, "rescan")?;
+        self.judge(Ask::post(url, JSON, b"{}".to_vec())).await
+    }
+
+    /// Asks a person to look at a verdict.
+    pub async fn appeal(
+        &self,
+        name: &Name,
+        version: &Version,
+        appeal: &Appeal,
+    ) -> Result<(), RegistryError> {
+        let url = self.of_version(name, version, "appeal")?;
+        self.ask(Ask::post(url, JSON, body(appeal)?)).await.map(drop)
+    }
+
+    async fn remove(&self, url: Url, what: &impl Serialize) -> Result<(), RegistryError> {
+        self.ask(Ask::delete(url).with(JSON, body(what)?)).await.map(drop)
+    }
+
+    /// What a registry says afterwards; it need not say anything.
+    async fn judge<T: DeserializeOwned + Default>(&self, ask: Ask) -> Result<T, RegistryError> {
+        let address = self.address();
+        match self.ask(ask).await? {
+            Answer::Given(given) if !given.bytes.is_empty() => json(&address, &given.bytes),
+            _ => Ok(T::default()),
+        }
+    }
+
+    fn of_version(&self, name: &Name, version: &Version, what: &str) -> Result<Url, RegistryError> {
+        self.url(&format!("api/v1/skills/{name}/{version}/{what}"))
+    }
+
+    fn of_namespace(&self, namespace: &str, what: &str) -> Result<Url, RegistryError> {
+        if !is_namespace(namespace) {
+            // It is no name of its own either, and the error of that says what one looks like.
+            Name::parse(namespace)?;
+            return Err(RegistryError::NoNamespace {
+                namespace: namespace.to_owned(),
+                registry: self.address(),
+            });
+        }
+        self.url(&format!("api/v1/namespaces/{namespace}/{what}"))
+    }
+}
+
+fn unknown(client: &Client, namespace: &str) -> RegistryError {
+    RegistryError::NoNamespace { namespace: namespace.to_owned(), registry: client.address() }
+}

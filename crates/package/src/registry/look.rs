@@ -1,0 +1,135 @@
+//! Whether there is something newer than what is installed from registries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use savoir_skill::version::VersionRange;
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Client, Name, Package, Registries, RegistryError, error::plain, side_by_side::side_by_side,
+};
+use crate::{
+    lock::LockedSkill,
+    manifest::Wanted,
+    shelf::{State, updates::Availability},
+};
+
+/// What a registry says about a skill that is installed from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The highest version that will do for all who ask for it, if it is newer.
+    pub newer: Option<Version>,
+    /// The highest version of all, if it is newer still.
+    pub beyond: Option<Version>,
+    /// Whether the installed version was withdrawn.
+    pub yanked: bool,
+    /// What people are told to use instead of the installed version.
+    pub deprecated: Option<String>,
+}
+
+impl Published {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A skill about which a registry is asked.
+struct Subject<'a> {
+    installed: &'a str,
+    locked: &'a LockedSkill,
+    name: Name,
+}
+
+/// Finds out for every skill that is locked from a registry whether there is something newer. Each
+/// registry is asked once, all at the same time, and answers for its own skills alone.
+pub async fn look(registries: &Registries, state: &State) -> BTreeMap<String, Availability> {
+    let mut answers = BTreeMap::new();
+    let mut by_registry: BTreeMap<&str, Vec<Subject<'_>>> = BTreeMap::new();
+    for (installed, locked) in &state.lock.skills {
+        let Some((address, name)) = locked.source.published(installed) else { continue };
+        match Name::parse(name) {
+            Ok(name) => {
+                let subjects = by_registry.entry(address).or_default();
+                subjects.push(Subject { installed, locked, name });
+            }
+            Err(error) => {
+                answers.insert(installed.clone(), Availability::Unknown(error.to_string()));
+            }
+        }
+    }
+    let questions: Vec<(String, Result<Client, RegistryError>, Vec<Name>)> = by_registry
+        .iter()
+        .map(|(address, subjects)| {
+            let names = subjects.iter().map(|subject| subject.name.clone()).collect();
+            ((*address).to_owned(), registries.named(address), names)
+        })
+        .collect();
+    let asked = side_by_side(questions, |(address, client, names)| async move {
+        Ok::<_, RegistryError>((address, packages(client, names).await))
+    });
+    for (address, found) in asked.await.unwrap_or_default() {
+        for subject in by_registry.get(address.as_str()).into_iter().flatten() {
+            answers.insert(subject.installed.to_owned(), subject.answer(&found, state));
+        }
+    }
+    answers
+}
+
+type Packages = Result<BTreeMap<Name, Package>, String>;
+
+/// The versions of some skills, and of nothing else.
+async fn packages(client: Result<Client, RegistryError>, names: Vec<Name>) -> Packages {
+    let client = client.map_err(|error| error.to_string())?;
+    let wanted: BTreeSet<Name> = names.iter().cloned().collect();
+    let closure = client.closure_of(&names, &|name| wanted.contains(name)).await;
+    Ok(closure.map_err(|error| error.to_string())?.packages)
+}
+
+impl Subject<'_> {
+    fn answer(&self, found: &Packages, state: &State) -> Availability {
+        let packages = match found {
+            Ok(packages) => packages,
+            Err(why) => return Availability::Unknown(why.clone()),
+        };
+        let Some(package) = packages.get(&self.name) else {
+            let why = format!("its registry has no `{}` any more", self.name);
+            return Availability::Unknown(why);
+        };
+        let published = self.judge(package, &self.ranges(state));
+        if published.is_nothing() {
+            return Availability::Current;
+        }
+        Availability::Published(published)
+    }
+
+    fn judge(&self, package: &Package, ranges: &[&VersionRange]) -> Published {
+        let installed = &self.locked.version;
+        let line = package.iter().find(|line| line.version == *installed);
+        let newer = package.iter().filter(|line| !line.yanked && line.version > *installed);
+        let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
+        let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
+        let best = newer.iter().filter(will_do).max().map(|version| (*version).clone());
+        // Who is on a pre-release wants to hear of others; nobody else does.
+        let is_told = |version: &&&Version| version.pre.is_empty() || !installed.pre.is_empty();
+        let highest = newer.iter().filter(is_told).max().map(|version| (*version).clone());
+        Published {
+            beyond: highest.filter(|highest| best.as_ref().is_none_or(|best| best < highest)),
+            newer: best,
+            yanked: line.is_some_and(|line| line.yanked),
+            deprecated: line.and_then(|line| line.deprecated.as_deref()).map(plain),
+        }
+    }
+
+    /// What is asked of its version: by `savoir.toml`, and by the skills that need it.
+    fn ranges<'a>(&self, state: &'a State) -> Vec<&'a VersionRange> {
+        let wanted = match state.manifest.skills.get(self.installed) {
+            Some(Wanted::Version { range, .. }) => Some(range),
+            _ => None,
+        };
+        let whole = self.name.to_string();
+        let needs = state.lock.skills.values().flat_map(|skill| &skill.dependencies);
+        let needs = needs.filter(|need| need.name == self.installed || need.name == whole);
+        wanted.into_iter().chain(needs.map(|need| &need.range)).collect()
+    }
+}

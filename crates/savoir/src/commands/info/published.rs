@@ -1,0 +1,237 @@
+//! What a registry knows of a skill.
+
+use std::process::ExitCode;
+
+use savoir_package::{
+    Card,
+    registry::{
+        Client, Name, Network, Package, RegistryError,
+        wire::{Audit, IndexLine, VersionDetail},
+    },
+};
+use savoir_skill::version::VersionRange;
+use serde_json::{Value, json};
+
+use super::super::show::Page;
+use crate::{error::CommandError, output, remote::Remote, runtime};
+
+/// How many versions a person is shown.
+const SHOWN: usize = 20;
+
+/// A skill that somebody asks a registry about.
+pub(super) struct Wanted {
+    name: Name,
+    range: VersionRange,
+}
+
+impl Wanted {
+    /// Reads `NAME` or `NAME@RANGE`; nothing if it is no name that could be published.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (name, range) = match text.split_once('@') {
+            Some((name, range)) => (name, VersionRange::parse(range).ok()?),
+            None => (text, VersionRange::any()),
+        };
+        Some(Self { name: Name::parse(name).ok()?, range })
+    }
+}
+
+/// Whether there is a registry to ask.
+pub(super) fn can_ask(remote: &Remote) -> Result<bool, CommandError> {
+    Ok(remote.all(Network::Online)?.clients().next().is_some())
+}
+
+/// What is known of one version, and which others there are.
+struct Known {
+    registry: String,
+    line: IndexLine,
+    package: Package,
+    /// What it does, from its files where the registry does not tell.
+    description: String,
+    /// Only of a registry with a program behind it.
+    detail: Option<VersionDetail>,
+}
+
+pub(super) fn run(
+    wanted: &Wanted,
+    remote: &Remote,
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
+    let client = remote.client_of(&wanted.name)?;
+    let known = runtime::block_on(async { Ok(ask(&client, wanted).await?) })?;
+    if as_json {
+        output::json(&known.json())?;
+    } else {
+        output::text(&output::harmless(&known.page(remote)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
+    let unknown =
+        || RegistryError::Unknown { name: wanted.name.clone(), registry: client.address() };
+    let package = client.index(&wanted.name).await?.ok_or_else(unknown)?;
+    let fits = package.iter().filter(|line| wanted.range.matches(&line.version));
+    let none = || RegistryError::NoFit {
+        name: wanted.name.clone(),
+        range: wanted.range.to_string(),
+        registry: client.address(),
+    };
+    let rank =
+        |line: &&IndexLine| (!line.yanked, line.version.pre.is_empty(), line.version.clone());
+    let line = fits.max_by_key(rank).ok_or_else(none)?.clone();
+    let (description, detail) = match client.version(&wanted.name, &line.version).await {
+        Ok(detail) => (said(&detail, "description"), Some(detail)),
+        // A copy has files only.
+        Err(RegistryError::NoVersion(_)) => {
+            let tree = client.download(&line).await?;
+            let card = Card::read(&tree, line.name.last());
+            (card.map(|card| card.description).unwrap_or_default(), None)
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Known { registry: client.address(), line, package, description, detail })
+}
+
+/// What the head of a SKILL.md says.
+fn said(detail: &VersionDetail, key: &str) -> String {
+    detail.manifest.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+impl Known {
+    fn json(&self) -> Value {
+        let versions = self.package.iter().rev().map(|line| {
+            json!({
+                "version": line.version.to_string(), "tier": line.tier, "yanked": line.yanked,
+                "deprecated": line.deprecated, "published_at": line.published_at,
+                "signer": line.signer,
+            })
+        });
+        json!({
+            "registry": self.registry,
+            "published": self.line,
+            "description": self.description,
+            "detail": self.detail,
+            "versions": versions.collect::<Vec<_>>(),
+        })
+    }
+
+    fn page(&self, remote: &Remote) -> String {
+        let (line, detail) = (&self.line, self.detail.as_ref());
+        let says = |key| detail.map(|detail| said(detail, key)).unwrap_or_default();
+        let mut page = Page::default();
+        page.field("name", &line.name.to_string());
+        page.field("version", &line.version.to_string());
+        page.field("registry", &self.registry);
+        self.warnings(&mut page);
+        page.field("description", &self.description);
+        page.field("author", &says("author"));
+        page.field("license", &says("license"));
+        page.field("published", line.published_at.as_deref().unwrap_or_default());
+        let publisher = detail.and_then(|detail| detail.publisher.as_deref());
+        page.field("publisher", publisher.unwrap_or_default());
+        page.field("tier there", line.tier.as_str());
+        page.field("claimed tier", line.claimed.map_or("", |tier| tier.as_str()));
+        page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
+        page.list("permissions", or_none(&line.permissions));
+        page.list("tools", or_none(&line.tools));
+        page.list("needs", or_none(&line.dependencies));
+        match detail.map(|detail| detail.audit.as_ref()) {
+            Some(Some(audit)) => audited(audit, &mut page),
+            Some(None) => page.field("scan", "none yet"),
+            None => page.field("scan", "unknown: this registry is a copy that has files only"),
+        }
+        page.field("archive", &output::plural(usize::try_from(line.size).unwrap_or(0), "byte"));
+        page.field("integrity", &line.integrity);
+        self.versions(&mut page);
+        page.field("install", &self.install(remote));
+        page.text
+    }
+
+    fn warnings(&self, page: &mut Page) {
+        if self.line.yanked {
+            page.field("withdrawn", "nobody gets this version any more who does not have it");
+        }
+        page.field("deprecated", self.line.deprecated.as_deref().unwrap_or_default());
+    }
+
+    fn versions(&self, page: &mut Page) {
+        let shown = |line: &IndexLine| {
+            let mut text = line.version.to_string();
+            if line.yanked {
+                text.push_str(", withdrawn");
+            }
+            if line.deprecated.is_some() {
+                text.push_str(", deprecated");
+            }
+            text
+        };
+        let mut lines: Vec<&IndexLine> = self.package.iter().collect();
+        lines.sort_by(|one, other| other.version.cmp(&one.version));
+        let more = lines.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| format!("and {more} more: see --json"));
+        page.list("versions", lines.into_iter().take(SHOWN).map(shown).chain(more));
+    }
+
+    fn install(&self, remote: &Remote) -> String {
+        let IndexLine { name, version, .. } = &self.line;
+        // Pre-releases and what was withdrawn are had by their exact version, or not at all.
+        let range =
+            if version.pre.is_empty() { format!("^{version}") } else { version.to_string() };
+        let from = remote.registry.as_deref();
+        let from = from.map(|registry| format!(" --registry {registry}")).unwrap_or_default();
+        format!("savoir install {name}@{range}{from}")
+    }
+}
+
+fn or_none(items: &[String]) -> impl Iterator<Item = String> {
+    let none = items.is_empty().then(|| "none".to_owned());
+    items.iter().cloned().chain(none)
+}
+
+fn audited(audit: &Audit, page: &mut Page) {
+    let when = audit.audited_at.as_deref().map(|when| format!(" on {when}")).unwrap_or_default();
+    let who = audit.engine.as_deref().map(|who| format!(" by {who}")).unwrap_or_default();
+    page.field("scan", &format!("{}{who}{when}", audit.verdict));
+    page.list("findings", audit.findings.iter().map(finding));
+}
+
+/// A finding in one line, however a registry writes it.
+fn finding(finding: &Value) -> String {
+    let first = |keys: &[&str]| {
+        let mut found = keys.iter().filter_map(|key| finding.get(*key));
+        found.find_map(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let parts = [
+        first(&["severity", "level"]),
+        first(&["code", "id", "rule", "rule_id"]),
+        first(&["message", "title", "description"]),
+        first(&["path", "file", "where"]),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { finding.to_string() } else { parts.join("  ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_asked_about() {
+        let wanted = Wanted::parse("acme/pdf@^1.2").unwrap();
+        assert_eq!(
+            (wanted.name.to_string(), wanted.range.to_string()),
+            ("acme/pdf".into(), "^1.2".into())
+        );
+        assert!(Wanted::parse("pdf").unwrap().range.is_any());
+        for text in ["./pdf", "Pdf", "pdf@not a range", ".claude/skills/pdf", ""] {
+            assert!(Wanted::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn findings_of_any_shape() {
+        let one = json!({"severity": "high", "code": "S1", "message": "It deletes files.", "path": "a.py"});
+        assert_eq!(finding(&one), "high  S1  It deletes files.  a.py");
+        assert_eq!(finding(&json!("plain")), "\"plain\"");
+    }
+}

@@ -1,0 +1,120 @@
+//! `savoir login`.
+
+use std::process::ExitCode;
+
+use savoir_package::registry::{Client, Token, wire::WhoAmI};
+use serde_json::json;
+
+use crate::{
+    credentials::{self, Kept},
+    error::CommandError,
+    output,
+    remote::Remote,
+    runtime,
+    session::{self, Rights},
+    shelf::told,
+};
+
+/// Log in to a registry, so that you can publish and read what is private
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir login --registry https://skills.example.com/registry --email ada@example.com
+  savoir login --email ada@example.com < password.txt
+  savoir login --registry house --email ada@example.com --namespace acme --days 7
+  savoir login --token - < token.txt     a token that somebody made for you
+
+A token is made for this machine, kept in credentials.toml of your settings, where nobody else can
+read it, and sent to this registry only. The password is not kept. Without --registry it is the
+one in SAVOIR_REGISTRY, or the first of your own settings: never one that only a project names.
+
+Programs without a home give a token in SAVOIR_TOKEN, and its registry in SAVOIR_REGISTRY.
+
+Exit codes: 1 the registry cannot be reached or refuses, 2 wrong usage, 3 wrong password, or others
+can read credentials.toml.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// The address of your account; the password is asked for, or is the first line of standard input
+    #[arg(long, value_name = "EMAIL", required_unless_present = "token")]
+    email: Option<String>,
+    /// Take a token that there is instead: `-` for the first line of standard input
+    #[arg(long, value_name = "-", value_parser = ["-"],
+          conflicts_with_all = ["email", "owner", "namespace", "days"])]
+    token: Option<String>,
+    #[command(flatten)]
+    rights: Rights,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || login(args))
+}
+
+fn login(args: &Args) -> Result<ExitCode, CommandError> {
+    let client = args.remote.trusted()?;
+    let address = client.address();
+    let (kept, who) = if let Some(email) = &args.email {
+        if !args.json {
+            output::note(&format!("logging in to {address}"));
+        }
+        let password = session::secret("password")?;
+        runtime::block_on(made(&client, email, &password, args))?
+    } else {
+        let token = session::token()?;
+        let who = runtime::block_on(proven(&client, token.clone()))?;
+        (Kept::new(&token).of(who.email.clone()), who)
+    };
+    let file = credentials::save(&address, &kept)?;
+    if args.json {
+        output::json(&json!({
+            "registry": address, "email": who.email, "scopes": who.scopes,
+            "namespaces": who.namespaces, "expires_at": kept.expires_at, "file": file,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let whose = who.email.as_deref().unwrap_or("somebody");
+    let end = kept.expires_at.as_deref().map(|end| format!(" until {end}")).unwrap_or_default();
+    output::text(&output::harmless(&format!(
+        "logged in to {address} as {whose}{end}\nthe token is kept in {}\n",
+        file.display()
+    )))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a token for this machine in place of the one that it had.
+async fn made(
+    client: &Client,
+    email: &str,
+    password: &str,
+    args: &Args,
+) -> Result<(Kept, WhoAmI), CommandError> {
+    let old = credentials::kept(&client.address())?.and_then(|kept| kept.id);
+    let wanted = args.rights.wanted(format!("savoir on {}", session::host()));
+    session::as_person(client, email, password, async |person: &Client| {
+        let (info, token) = person.create_token(&wanted).await?;
+        let who = match proven(client, token.clone()).await {
+            Ok(who) => who,
+            Err(error) => {
+                // Nobody knows it, so that nobody misses it.
+                let _ = person.delete_token(&info.id).await;
+                return Err(error);
+            }
+        };
+        if let Some(old) = old {
+            // It may have ended long ago.
+            let _ = person.delete_token(&old).await;
+        }
+        let email = who.email.clone().or_else(|| Some(email.to_owned()));
+        let kept = Kept::new(&token).of(email).known_as(info.id, info.expires_at);
+        Ok((kept, who))
+    })
+    .await
+}
+
+/// Whose a token is, as the registry sees it.
+async fn proven(client: &Client, token: Token) -> Result<WhoAmI, CommandError> {
+    Ok(client.as_holder_of(token)?.whoami().await?)
+}

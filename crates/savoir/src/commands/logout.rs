@@ -1,0 +1,132 @@
+//! `savoir logout`.
+
+use std::process::ExitCode;
+
+use savoir_package::registry::Client;
+use serde_json::json;
+
+use crate::{
+    credentials::{self, Kept, TOKEN},
+    error::CommandError,
+    output,
+    remote::Remote,
+    runtime, session,
+    shelf::told,
+};
+
+/// Log out of a registry: its token ends, and is forgotten here
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir logout
+  savoir logout --registry https://skills.example.com/registry
+  savoir logout --email ada@example.com  where only a person may end a token
+
+The token is forgotten here even if the server cannot be reached or does not let it end itself;
+you are told then how to end it there.
+
+Exit codes: 2 wrong usage, 3 others can read credentials.toml.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// End it as a person with this address; the password is asked for
+    #[arg(long, value_name = "EMAIL")]
+    email: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of the token at the server.
+enum Ended {
+    /// It is good for nothing now.
+    Yes,
+    /// It still is, for this reason.
+    No(String),
+    /// Nobody knows by which name the server knows it.
+    Unknown,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || logout(args))
+}
+
+fn logout(args: &Args) -> Result<ExitCode, CommandError> {
+    let client = args.remote.trusted()?;
+    let address = client.address();
+    let Some(kept) = credentials::kept(&address)? else {
+        still_known(&address)?;
+        return print(args, &address, None);
+    };
+    let password = match &args.email {
+        Some(email) => Some((email.as_str(), session::secret("password")?)),
+        None => None,
+    };
+    let ended = runtime::block_on(async { Ok(end(&client, &kept, password).await) })?;
+    credentials::forget(&address)?;
+    still_known(&address)?;
+    print(args, &address, Some((&kept, &ended)))
+}
+
+/// A program cannot change its environment for others.
+fn still_known(address: &str) -> Result<(), CommandError> {
+    if credentials::token(address)?.is_some() {
+        output::note(&format!("{TOKEN} still tells {address} who you are; unset it"));
+    }
+    Ok(())
+}
+
+async fn end(client: &Client, kept: &Kept, password: Option<(&str, String)>) -> Ended {
+    let Some(id) = kept.id.as_deref() else { return Ended::Unknown };
+    let done = match password {
+        Some((email, password)) => {
+            let work = async |person: &Client| Ok(person.delete_token(id).await?);
+            session::as_person(client, email, &password, work).await
+        }
+        None => with_itself(client, kept, id).await,
+    };
+    match done {
+        Ok(()) => Ended::Yes,
+        Err(error) => Ended::No(error.to_string()),
+    }
+}
+
+async fn with_itself(client: &Client, kept: &Kept, id: &str) -> Result<(), CommandError> {
+    Ok(client.as_holder_of(kept.token()?)?.delete_token(id).await?)
+}
+
+fn print(
+    args: &Args,
+    address: &str,
+    gone: Option<(&Kept, &Ended)>,
+) -> Result<ExitCode, CommandError> {
+    let (text, ended, why) = match gone {
+        None => (format!("you were not logged in to {address}\n"), None, None),
+        Some((_, Ended::Yes)) => {
+            (format!("logged out of {address}; the token has ended\n"), Some(true), None)
+        }
+        Some((_, Ended::Unknown)) => {
+            (format!("the token for {address} is forgotten here\n"), None, None)
+        }
+        Some((_, Ended::No(why))) => (
+            format!("the token for {address} is forgotten here, and has not ended there\n"),
+            Some(false),
+            Some(why),
+        ),
+    };
+    let id = gone.and_then(|(kept, _)| kept.id.as_deref());
+    if let (Some(why), Some(id), false) = (why, id, args.json) {
+        output::note(why);
+        output::note(&format!(
+            "end it as a person: savoir registry tokens revoke {id} --email EMAIL --registry {address}"
+        ));
+    }
+    if args.json {
+        output::json(&json!({
+            "registry": address, "forgotten": gone.is_some(), "ended": ended, "why": why, "id": id,
+        }))?;
+    } else {
+        output::text(&output::harmless(&text))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! `savoir registry`, one family of subcommands a file.
+
+mod common;
+mod keys;
+mod log;
+mod members;
+mod mirror;
+mod release;
+mod sign;
+mod tokens;
+
+use std::process::ExitCode;
+
+use crate::error::CommandError;
+
+/// Look after what you published, and copy registries
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir registry yank acme/pdf@1.2.0 --reason \"it leaks\"
+  savoir registry deprecate acme/pdf@1.2.0 \"use acme/paper\"
+  savoir registry members add acme grace@example.com --role owner
+  savoir registry keys list acme
+  savoir registry log acme
+  savoir registry mirror https://skills.example.com/registry ./mirror
+
+Log in first: savoir login.
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: a wrong
+password, files that are not what was promised, or a key that others can read.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Yank(release::Yank),
+    Unyank(release::Unyank),
+    Deprecate(release::Deprecate),
+    Rescan(release::Rescan),
+    Appeal(release::Appeal),
+    Sign(sign::Args),
+    Members(members::Args),
+    Keys(keys::Args),
+    Tokens(tokens::Args),
+    Log(log::Args),
+    Mirror(mirror::Args),
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::Yank(args) => args.run(),
+        Command::Unyank(args) => args.run(),
+        Command::Deprecate(args) => args.run(),
+        Command::Rescan(args) => args.run(),
+        Command::Appeal(args) => args.run(),
+        Command::Sign(args) => sign::run(args),
+        Command::Members(args) => members::run(args),
+        Command::Keys(args) => keys::run(args),
+        Command::Tokens(args) => tokens::run(args),
+        Command::Log(args) => log::run(args),
+        Command::Mirror(args) => mirror::run(args),
+    }
+}

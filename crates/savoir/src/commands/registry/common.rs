@@ -1,0 +1,106 @@
+//! What the subcommands share.
+
+use std::{process::ExitCode, str::FromStr};
+
+use savoir_package::registry::{Client, Name};
+use semver::Version;
+use serde_json::Value;
+
+use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+
+/// Which registry, and how it is told.
+#[derive(Debug, clap::Args)]
+pub(super) struct Common {
+    #[command(flatten)]
+    pub(super) remote: Remote,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Common {
+    /// Does something, and tells what came of it: as JSON, or as a text.
+    pub(super) fn tell(
+        &self,
+        work: impl FnOnce() -> Result<(Value, String), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        told(self.json, || {
+            let (value, text) = work()?;
+            if self.json {
+                output::json(&value)?;
+            } else {
+                output::text(&output::harmless(&text))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+
+    /// Asks the registry of a version something, and tells what came of it.
+    pub(super) fn with(
+        &self,
+        target: &Target,
+        work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        self.tell(|| {
+            let client = self.remote.client_of(&target.name)?;
+            runtime::block_on(work(&client))
+        })
+    }
+
+    /// The same where no skill is named.
+    pub(super) fn with_registry(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        self.tell(|| runtime::block_on(work(&self.remote.client()?)))
+    }
+
+    /// The same for a namespace, which belongs to one registry.
+    pub(super) fn with_namespace(
+        &self,
+        namespace: &str,
+        work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        self.tell(|| {
+            let name = Name::parse(namespace).map_err(|error| {
+                CommandError::input(format!("`{namespace}` is no namespace")).named(error.code())
+            })?;
+            runtime::block_on(work(&self.remote.client_of(&name)?))
+        })
+    }
+}
+
+/// One version of a published skill: `NAME@VERSION`.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) name: Name,
+    pub(super) version: Version,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, version) =
+            text.split_once('@').ok_or("write NAME@VERSION, such as acme/pdf@1.2.0")?;
+        Ok(Self {
+            name: Name::parse(name).map_err(|error| error.to_string())?,
+            version: Version::parse(version)
+                .map_err(|error| format!("`{version}` is no version such as 1.2.0: {error}"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_named_exactly() {
+        let target: Target = "acme/pdf@1.2.0-rc.1".parse().unwrap();
+        assert_eq!((target.name.last(), target.version.pre.as_str()), ("pdf", "rc.1"));
+        for bad in ["acme/pdf", "pdf@^1", "pdf@1.2", "../x@1.0.0", "@1.0.0", "a@b@1.0.0"] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+}

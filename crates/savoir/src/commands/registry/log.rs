@@ -1,0 +1,101 @@
+//! `savoir registry log`.
+
+use std::{borrow::Cow, process::ExitCode};
+
+use savoir_package::registry::{
+    Client,
+    wire::{LogEntry, LogQuery},
+};
+use serde_json::{Value, json};
+
+use super::common::Common;
+use crate::{error::CommandError, output};
+
+/// How many entries are asked for at once.
+const PER_PAGE: u32 = 100;
+
+/// Show what was done in a registry, and by whom
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Members see what was done in their namespace, who runs the registry sees everything.
+
+Examples:
+  savoir registry log acme
+  savoir registry log --limit 500 --json
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Args {
+    /// Only what was done in this namespace
+    #[arg(value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// At most so many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let work = async |client: &Client| {
+        let entries = entries(client, args).await?;
+        let rows: Vec<[Cow<'_, str>; 5]> = entries.iter().map(row).collect();
+        let text = match rows.as_slice() {
+            [] => "nothing was done\n".to_owned(),
+            rows => output::table(["WHEN", "WHO", "WHAT", "TO", "DETAILS"], rows),
+        };
+        Ok((json!({ "entries": entries }), text))
+    };
+    match &args.namespace {
+        Some(namespace) => args.common.with_namespace(namespace, work),
+        None => args.common.with_registry(work),
+    }
+}
+
+/// As many entries as were asked for, page by page.
+async fn entries(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
+    let limit = args.limit as usize;
+    let mut query = LogQuery {
+        namespace: args.namespace.clone(),
+        per_page: Some(args.limit.min(PER_PAGE)),
+        ..LogQuery::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = client.log(&query).await?;
+        let before = found.len();
+        found.extend(page.items);
+        found.truncate(limit);
+        // A page with nothing in it would go on for ever.
+        if found.len() == limit || page.next_cursor.is_none() || found.len() == before {
+            return Ok(found);
+        }
+        query.cursor = page.next_cursor;
+    }
+}
+
+fn row(entry: &LogEntry) -> [Cow<'_, str>; 5] {
+    let who = match &entry.actor {
+        Value::Null => "operator".to_owned(),
+        Value::String(email) => email.clone(),
+        other => format!("account {other}"),
+    };
+    let to = match (&entry.name, &entry.version, &entry.namespace) {
+        (Some(name), Some(version), _) => format!("{name}@{version}"),
+        (Some(name), None, _) => name.clone(),
+        (None, _, namespace) => namespace.clone().unwrap_or_default(),
+    };
+    let details = match &entry.details {
+        Value::Null => String::new(),
+        Value::Object(map) if map.is_empty() => String::new(),
+        other => other.to_string(),
+    };
+    let cell = |text: &str| Cow::Owned(output::cell(text).into_owned());
+    [
+        cell(entry.at.as_deref().unwrap_or_default()),
+        cell(&who),
+        cell(&entry.act),
+        cell(&to),
+        cell(&details),
+    ]
+}

@@ -1,0 +1,121 @@
+//! `savoir registry members`.
+
+use std::{borrow::Cow, process::ExitCode};
+
+use savoir_package::registry::wire::{Member, NewMember, TeamRole};
+use serde_json::json;
+
+use super::common::Common;
+use crate::{error::CommandError, output};
+
+/// Say who may publish in a namespace
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir registry members list acme
+  savoir registry members add acme grace@example.com --role owner
+  savoir registry members remove acme grace@example.com
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the members
+    List {
+        /// Which namespace
+        #[arg(value_name = "NAMESPACE")]
+        namespace: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make somebody a member, or give them another role
+    Add {
+        /// Which namespace
+        #[arg(value_name = "NAMESPACE")]
+        namespace: String,
+        /// The address of their account
+        #[arg(value_name = "EMAIL")]
+        email: String,
+        /// What they may do
+        #[arg(long, default_value = "publisher")]
+        role: RoleName,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Somebody is a member no more
+    Remove {
+        /// Which namespace
+        #[arg(value_name = "NAMESPACE")]
+        namespace: String,
+        /// The address of their account
+        #[arg(value_name = "EMAIL")]
+        email: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum RoleName {
+    /// Publish, yank and deprecate
+    Publisher,
+    /// Members and keys, too
+    Owner,
+}
+
+impl From<RoleName> for TeamRole {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Publisher => Self::Publisher,
+            RoleName::Owner => Self::Owner,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::List { namespace, common } => list(namespace, common),
+        Command::Add { namespace, email, role, common } => {
+            let role = TeamRole::from(*role);
+            common.with_namespace(namespace, async |client| {
+                let member = NewMember { email: email.clone(), role };
+                client.add_member(namespace, &member).await?;
+                let value = json!({ "namespace": namespace, "email": email, "role": role });
+                Ok((value, format!("{email} is a member of {namespace} now: {}\n", role.as_str())))
+            })
+        }
+        Command::Remove { namespace, email, common } => {
+            common.with_namespace(namespace, async |client| {
+                client.remove_member(namespace, email).await?;
+                let value = json!({ "namespace": namespace, "email": email, "removed": true });
+                Ok((value, format!("{email} is no member of {namespace} any more\n")))
+            })
+        }
+    }
+}
+
+fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
+    common.with_namespace(namespace, async |client| {
+        let members = client.members(namespace).await?;
+        let rows: Vec<[Cow<'_, str>; 3]> = members.iter().map(row).collect();
+        let text = match rows.as_slice() {
+            [] => format!("{namespace} has no members\n"),
+            rows => output::table(["MEMBER", "ROLE", "SINCE"], rows),
+        };
+        Ok((json!({ "namespace": namespace, "members": members }), text))
+    })
+}
+
+fn row(member: &Member) -> [Cow<'_, str>; 3] {
+    let who = match (&member.email, member.user_id) {
+        (Some(email), _) => output::cell(email),
+        (None, Some(id)) => format!("account {id}").into(),
+        (None, None) => "somebody".into(),
+    };
+    let since = output::cell(member.added_at.as_deref().unwrap_or_default());
+    [who, output::cell(&member.role), since]
+}

@@ -1,0 +1,82 @@
+//! `savoir registry mirror`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use savoir_package::registry::{
+    Name,
+    mirror::{Copied, What, mirror},
+};
+use serde_json::json;
+
+use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+
+/// Copy a registry into a folder that any web server can serve
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir registry mirror https://skills.example.com/registry ./mirror
+  savoir registry mirror https://skills.example.com/registry ./mirror --skill acme/pdf
+  savoir install acme/pdf --registry http://localhost:8000     where ./mirror is served
+
+An older copy is brought up to date, and one that was broken off goes on. Every archive is held to
+the index.
+
+Exit codes: 1 something could not be copied, 2 wrong usage, 3 others can read credentials.toml.")]
+pub(super) struct Args {
+    /// The registry: its address, or its name in [registries]
+    #[arg(value_name = "URL|NAME")]
+    registry: String,
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Only this skill, and all that it needs; may be repeated
+    #[arg(long, value_name = "NAME")]
+    skill: Vec<Name>,
+    /// Ask it without encryption, though it is not on this machine
+    #[arg(long)]
+    allow_http: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || {
+        let remote = Remote { registry: Some(args.registry.clone()), allow_http: args.allow_http };
+        let client = remote.client()?;
+        let what = match args.skill.as_slice() {
+            [] => What::Everything,
+            names => What::Skills(names.to_vec()),
+        };
+        let copied = runtime::block_on(async { Ok(mirror(&client, &args.folder, &what).await?) })?;
+        print(args, &copied)?;
+        Ok(ExitCode::from(u8::from(!copied.failed.is_empty())))
+    })
+}
+
+fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
+    let failed = copied.failed.iter();
+    if args.json {
+        let failed = failed.map(|failed| {
+            let version = failed.version.as_ref().map(ToString::to_string);
+            let (code, message) = (failed.error.code(), failed.error.to_string());
+            json!({ "name": failed.name, "version": version, "code": code, "message": message })
+        });
+        return output::json(&json!({
+            "folder": args.folder, "skills": copied.skills, "versions": copied.versions,
+            "fetched": copied.fetched, "bytes": copied.bytes, "failed": failed.collect::<Vec<_>>(),
+        }));
+    }
+    for failed in failed {
+        let version = failed.version.as_ref().map(|version| format!(" {version}"));
+        let version = version.unwrap_or_default();
+        output::note(&format!("`{}`{version} is left out: {}", failed.name, failed.error));
+    }
+    output::text(&output::harmless(&format!(
+        "{} has {}, {}; {} fetched\n",
+        args.folder.display(),
+        output::plural(copied.skills, "skill"),
+        output::plural(copied.versions, "version"),
+        output::plural(copied.fetched, "archive"),
+    )))
+}

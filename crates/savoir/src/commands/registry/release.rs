@@ -1,0 +1,170 @@
+//! `savoir registry yank`, `unyank`, `deprecate`, `rescan` and `appeal`.
+
+use std::process::ExitCode;
+
+use savoir_package::registry::wire;
+use serde_json::json;
+
+use super::common::{Common, Target};
+use crate::error::CommandError;
+
+/// Withdraw a version: who has it keeps it, and nobody else gets it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  savoir registry yank acme/pdf@1.2.0 --reason \"it leaks\"
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Yank {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    /// Why, for those who have it
+    #[arg(long, value_name = "WHY")]
+    reason: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Give a version back that was withdrawn
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  savoir registry unyank acme/pdf@1.2.0
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Unyank {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Tell everyone who installs a version to use something else
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir registry deprecate acme/pdf@1.2.0 \"use acme/paper\"
+  savoir registry deprecate acme/pdf@1.2.0 --undo
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Deprecate {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    /// What they are told
+    #[arg(value_name = "MESSAGE", required_unless_present = "undo", conflicts_with = "undo")]
+    message: Option<String>,
+    /// Take it back
+    #[arg(long)]
+    undo: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Have a version scanned once more
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  savoir registry rescan acme/pdf@1.2.0
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Rescan {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Ask a person to look at what the scan said of a version
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  savoir registry appeal acme/pdf@1.2.0 \"the key in the test is made up\"
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct Appeal {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    /// Why the verdict is wrong
+    #[arg(value_name = "MESSAGE")]
+    message: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Yank {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        yank(&self.common, &self.target, true, self.reason.clone())
+    }
+}
+
+impl Unyank {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        yank(&self.common, &self.target, false, None)
+    }
+}
+
+fn yank(
+    common: &Common,
+    target: &Target,
+    yanked: bool,
+    reason: Option<String>,
+) -> Result<ExitCode, CommandError> {
+    common.with(target, async |client| {
+        let Target { name, version } = target;
+        client.yank(name, version, &wire::Yank { yanked, reason }).await?;
+        let now = if yanked { "is withdrawn" } else { "can be had again" };
+        let value = json!({ "name": name, "version": version.to_string(), "yanked": yanked });
+        Ok((value, format!("`{name}` {version} {now}\n")))
+    })
+}
+
+impl Deprecate {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let Self { target: Target { name, version }, message, common, .. } = self;
+        common.with(&self.target, async |client| {
+            let deprecate = wire::Deprecate { message: message.clone() };
+            client.deprecate(name, version, &deprecate).await?;
+            let now =
+                if message.is_some() { "is deprecated" } else { "is not deprecated any more" };
+            let value =
+                json!({ "name": name, "version": version.to_string(), "deprecated": message });
+            Ok((value, format!("`{name}` {version} {now}\n")))
+        })
+    }
+}
+
+impl Rescan {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let Target { name, version } = &self.target;
+        self.common.with(&self.target, async |client| {
+            let judged = client.rescan(name, version).await?;
+            let text = match &judged.audit {
+                Some(audit) => {
+                    let found = crate::output::plural(audit.findings.len(), "finding");
+                    format!("`{name}` {version}: {}, {found}\n", audit.verdict)
+                }
+                None => format!("`{name}` {version} will be scanned\n"),
+            };
+            let value =
+                json!({ "name": name, "version": version.to_string(), "audit": judged.audit });
+            Ok((value, text))
+        })
+    }
+}
+
+impl Appeal {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let Target { name, version } = &self.target;
+        self.common.with(&self.target, async |client| {
+            let appeal = wire::Appeal { message: self.message.clone() };
+            client.appeal(name, version, &appeal).await?;
+            let value = json!({ "name": name, "version": version.to_string(), "appealed": true });
+            Ok((value, format!("somebody will look at `{name}` {version}\n")))
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! `savoir registry sign`.
+
+use std::process::ExitCode;
+
+use savoir_package::{
+    File, Tree,
+    registry::{Client, RegistryError, wire::IndexLine},
+    trust::{self, SigningKey, TrustStore},
+};
+use serde_json::json;
+
+use super::{
+    super::{publisher, sign::own_key},
+    common::{Common, Target},
+};
+use crate::{error::CommandError, output, trust::Keyring};
+
+/// Where a record lies in a skill.
+const RECORD: &str = "signature.json";
+
+/// Vouch for a version that is published, with a key of yours
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The archive is fetched and held to the index, its files are signed as `savoir sign` does it, and
+only the signature is sent. Look at what you vouch for first: savoir install NAME@VERSION, savoir
+scan.
+
+Examples:
+  savoir registry sign acme/pdf@1.2.0
+  savoir registry sign acme/pdf@1.2.0 --key auditor --publisher \"Example Audits\"
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage or no key, 3 the files are
+not what the index or their signature says, or others can read the key.")]
+pub(super) struct Args {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    /// A key of yours, as `savoir keys list` shows it [default: your only key]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Who you are, for those who read the signature [default: the name of the key]
+    #[arg(long, value_name = "NAME", value_parser = publisher)]
+    publisher: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    args.common.with(&args.target, async |client| {
+        let keyring = Keyring::of_user()?;
+        let (key_name, key) = own_key(&keyring, args.key.as_deref())?;
+        let publisher = args.publisher.clone().unwrap_or(key_name);
+        let line = line(client, &args.target).await?;
+        let tree = client.download(&line).await?;
+        let record = signed(&line, &tree, &publisher, &key, &keyring.trusted()?)?;
+        let judged = client.add_signature(&line.name, &line.version, &record).await?;
+        let (name, version, key_id) = (&line.name, &line.version, key.key_id());
+        let files = output::plural(tree.files().count(), "file");
+        let text = format!(
+            "signed         {name} {version}, {files}\nby             {publisher}, key {key_id}\n\
+             integrity      {}\ntier there     {}\n",
+            line.integrity, judged.security_tier
+        );
+        let value = json!({
+            "name": name, "version": version.to_string(), "key_id": key_id,
+            "publisher": publisher, "integrity": line.integrity, "tier": judged.security_tier,
+        });
+        Ok((value, text))
+    })
+}
+
+/// What the index says of a version.
+async fn line(client: &Client, target: &Target) -> Result<IndexLine, CommandError> {
+    let Target { name, version } = target;
+    let package = client.index(name).await?;
+    let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
+    let package = package.ok_or_else(unknown)?;
+    let line = package.iter().find(|line| line.version == *version);
+    let none = || RegistryError::NoFit {
+        name: name.clone(),
+        range: version.to_string(),
+        registry: client.address(),
+    };
+    Ok(line.ok_or_else(none)?.clone())
+}
+
+/// A record for these files, checked as others will check it.
+fn signed(
+    line: &IndexLine,
+    tree: &Tree,
+    publisher: &str,
+    key: &SigningKey,
+    store: &TrustStore,
+) -> Result<Vec<u8>, CommandError> {
+    let (name, version) = (line.name.last(), line.version.to_string());
+    let wrong = |error: &dyn std::fmt::Display| {
+        CommandError::refused(format!("`{}` {version}: {error}", line.name))
+            .named("signature")
+            .hint("nothing was signed; do not use these files, and tell who runs the registry")
+    };
+    // Nobody vouches for files whose own signature does not hold.
+    trust::verify(tree, name, &version, store).map_err(|error| wrong(&error))?;
+    let record = trust::sign(tree, name, &version, publisher, key);
+    let place = trust::file_name(tree).unwrap_or(RECORD);
+    let mut whole = Tree::default();
+    let others = tree.files().filter(|(path, _)| *path != place);
+    let others = others.map(|(path, file)| (path.to_owned(), file.clone()));
+    let own = File { bytes: record.clone(), executable: false };
+    for (path, file) in others.chain([(place.to_owned(), own)]) {
+        whole.add(path, file).map_err(|error| wrong(&error))?;
+    }
+    trust::verify(&whole, name, &version, store).map_err(|error| wrong(&error))?;
+    Ok(record)
+}

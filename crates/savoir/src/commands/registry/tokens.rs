@@ -1,0 +1,121 @@
+//! `savoir registry tokens`.
+
+use std::{borrow::Cow, process::ExitCode};
+
+use savoir_package::registry::{Client, wire::TokenInfo};
+use serde_json::{Value, json};
+
+use super::common::Common;
+use crate::{
+    error::CommandError,
+    output, runtime,
+    session::{self, Account, Rights},
+};
+
+/// Make tokens for programs, such as those that publish from a build
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only a person makes and ends tokens, so that a password is asked for.
+
+Examples:
+  savoir registry tokens list --email ada@example.com
+  savoir registry tokens create \"build\" --namespace acme --days 30 --email ada@example.com
+  savoir registry tokens revoke 6f1c… --email ada@example.com < password.txt
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List your tokens, without their texts
+    List {
+        #[command(flatten)]
+        account: Account,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make a token; its text is printed this once
+    Create {
+        /// What it is for
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        rights: Rights,
+        #[command(flatten)]
+        account: Account,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// End a token
+    Revoke {
+        /// Which token, as `list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        account: Account,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::List { account, common } => as_person(account, common, async |person| {
+            let tokens = person.tokens().await?;
+            let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
+            let text = match rows.as_slice() {
+                [] => "you have no tokens\n".to_owned(),
+                rows => output::table(["ID", "NAME", "UNTIL", "LAST USED", "SCOPES"], rows),
+            };
+            Ok((json!({ "tokens": tokens }), text))
+        }),
+        Command::Create { name, rights, account, common } => {
+            as_person(account, common, async |person| {
+                let (info, token) = person.create_token(&rights.wanted(name.clone())).await?;
+                let mut value = serde_json::to_value(&info).unwrap_or_default();
+                value["token"] = json!(token.secret());
+                if !common.json {
+                    let end = info.expires_at.as_deref().unwrap_or("it is revoked");
+                    output::note(&format!(
+                        "keep it to yourself: it is shown this once, is good until {end}, and ends \
+                         with: savoir registry tokens revoke {}",
+                        info.id
+                    ));
+                }
+                Ok((value, format!("{}\n", token.secret())))
+            })
+        }
+        Command::Revoke { id, account, common } => as_person(account, common, async |person| {
+            person.delete_token(id).await?;
+            Ok((json!({ "id": id, "revoked": true }), format!("{id} has ended\n")))
+        }),
+    }
+}
+
+fn as_person(
+    account: &Account,
+    common: &Common,
+    work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
+) -> Result<ExitCode, CommandError> {
+    common.tell(|| {
+        let client = common.remote.trusted()?;
+        let password = session::secret("password")?;
+        runtime::block_on(session::as_person(&client, &account.email, &password, work))
+    })
+}
+
+fn row(token: &TokenInfo) -> [Cow<'_, str>; 5] {
+    let cell = |text: &Option<String>, none: &'static str| {
+        output::cell(text.as_deref().unwrap_or(none)).into_owned().into()
+    };
+    [
+        output::cell(&token.id),
+        cell(&token.name, ""),
+        cell(&token.expires_at, "no end"),
+        cell(&token.last_used_at, "never"),
+        output::cell(&token.scopes.join(", ")).into_owned().into(),
+    ]
+}

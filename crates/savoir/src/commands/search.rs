@@ -1,0 +1,299 @@
+//! `savoir search`.
+
+use std::{borrow::Cow, process::ExitCode};
+
+use futures::future::join_all;
+use savoir_package::{
+    registry::{
+        Client, Listing, Network, Registries, RegistryError, Sort,
+        wire::{Found, Summary},
+    },
+    trust::Tier,
+};
+use serde_json::{Value, json};
+
+use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+
+/// Columns where there is no terminal.
+const WIDTH: usize = 100;
+/// Fewest columns of a description.
+const NARROW: usize = 20;
+/// Most columns of tags.
+const TAGS: usize = 24;
+
+/// Find skills in registries
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir search pdf forms
+  savoir search \"fill forms\" --tier community --limit 5
+  savoir search --tag pdf --author acme
+  savoir search                          what changed last
+  savoir search pdf --registry https://skills.example.com/registry --json
+
+All registries of savoir.toml and of your settings are asked, unless one is named. One that does
+not answer is passed over with a warning, as long as there are others. A copy of files cannot
+search.
+
+Exit codes: 0 also if nothing fits, 1 no registry answers, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Words, or \"a phrase\"; without any, what changed last
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    /// Only skills with this tag; may be repeated
+    #[arg(long, value_name = "WORD")]
+    tag: Vec<String>,
+    /// Only skills that the registry trusts so far
+    #[arg(long, value_name = "TIER")]
+    tier: Option<Tier>,
+    /// Only skills of this author
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+    #[command(flatten)]
+    remote: Remote,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A skill, and the registry that has it.
+struct Hit {
+    registry: String,
+    summary: Summary,
+}
+
+/// A registry that did not answer.
+struct Silent {
+    registry: String,
+    error: RegistryError,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || search(args))
+}
+
+fn search(args: &Args) -> Result<ExitCode, CommandError> {
+    let registries = args.remote.all(Network::Online)?;
+    // Who names a registry means that one.
+    let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };
+    let asked: Vec<(String, Client)> = registries
+        .titled()
+        .take(most)
+        .map(|(name, client)| {
+            (name.map_or_else(|| client.address(), str::to_owned), client.clone())
+        })
+        .collect();
+    if asked.is_empty() {
+        args.remote.client()?;
+    }
+    let answers = runtime::block_on(async {
+        let answers = asked.iter().map(|(_, client)| ask(args, client));
+        Ok(join_all(answers).await)
+    })?;
+    let (mut hits, mut silent) = (Vec::new(), Vec::new());
+    for ((title, client), answer) in asked.iter().zip(answers) {
+        match answer {
+            Ok(found) => hits.extend(
+                own(&registries, client, found)
+                    .map(|summary| Hit { registry: title.clone(), summary }),
+            ),
+            Err(error) => silent.push(Silent { registry: title.clone(), error }),
+        }
+    }
+    if silent.len() == asked.len() {
+        return Err(nobody(silent));
+    }
+    hits.truncate(args.limit as usize);
+    print(args, &hits, &silent, asked.len())
+}
+
+async fn ask(args: &Args, client: &Client) -> Result<Found, RegistryError> {
+    let words = args.words();
+    if args.query.is_empty() && args.tag.len() < 2 {
+        let listing = Listing {
+            per_page: Some(args.limit),
+            tag: args.tag.first().cloned(),
+            tier: args.tier,
+            author: args.author.clone(),
+            sort: Some(Sort::Recent),
+            ..Listing::default()
+        };
+        let mut items = client.list(&listing).await?.items;
+        // Registries that know no order give the order of names.
+        items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+        return Ok(Found { query: words, items, total: None });
+    }
+    client.search_for(&words, Some(args.limit)).await
+}
+
+impl Args {
+    /// What was asked, as registries read it.
+    fn words(&self) -> String {
+        let mut words = self.query.clone();
+        let mut filter = |key: &str, value: &str| {
+            let value = value.replace('"', " ");
+            let blank = value.contains(char::is_whitespace);
+            words.push(if blank { format!("{key}:\"{value}\"") } else { format!("{key}:{value}") });
+        };
+        for tag in &self.tag {
+            filter("tag", tag);
+        }
+        if let Some(author) = &self.author {
+            filter("author", author);
+        }
+        if let Some(tier) = self.tier {
+            filter("tier", tier.as_str());
+        }
+        words.join(" ")
+    }
+}
+
+/// What a registry found, without what belongs to another one: that is never taken from here.
+fn own<'a>(
+    registries: &'a Registries,
+    client: &'a Client,
+    found: Found,
+) -> impl Iterator<Item = Summary> + 'a {
+    found.items.into_iter().filter(|summary| {
+        let owner = registries.owner_of(&summary.name);
+        owner.is_none_or(|owner| owner.address() == client.address())
+    })
+}
+
+fn nobody(mut silent: Vec<Silent>) -> CommandError {
+    if silent.len() == 1 {
+        return silent.remove(0).error.into();
+    }
+    let failed = CommandError::findings("no registry answers").named("no_answer");
+    silent
+        .iter()
+        .fold(failed, |failed, one| failed.hint(format!("{}: {}", one.registry, one.error)))
+}
+
+fn print(
+    args: &Args,
+    hits: &[Hit],
+    silent: &[Silent],
+    asked: usize,
+) -> Result<ExitCode, CommandError> {
+    if args.json {
+        let problems = silent.iter().map(|one| {
+            let (code, message) = (one.error.code(), one.error.to_string());
+            json!({ "registry": one.registry, "code": code, "message": message })
+        });
+        output::json(&json!({
+            "query": args.words(),
+            "items": hits.iter().map(as_json).collect::<Vec<_>>(),
+            "problems": problems.collect::<Vec<_>>(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for one in silent {
+        output::note(&format!("{} is passed over: {}", one.registry, one.error));
+    }
+    if hits.is_empty() {
+        output::text("no skill fits\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wide = output::width().unwrap_or(WIDTH);
+    output::text(&if asked > 1 { with_registries(hits, wide) } else { alone(hits, wide) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(hit: &Hit) -> Value {
+    let mut value = serde_json::to_value(&hit.summary).unwrap_or_default();
+    value["registry"] = json!(hit.registry);
+    value
+}
+
+type Row<'a> = [Cow<'a, str>; 5];
+
+fn row(hit: &Hit) -> Row<'_> {
+    let summary = &hit.summary;
+    let description = summary.description.as_deref().unwrap_or_default();
+    // One line, however it was written.
+    let description: Vec<&str> = description.split_whitespace().collect();
+    [
+        summary.name.to_string().into(),
+        output::cell(summary.latest_version.as_deref().unwrap_or("-")),
+        summary.security_tier.as_str().into(),
+        output::cell(&description.join(" ")).into_owned().into(),
+        cut(&output::cell(&summary.tags.join(", ")), TAGS).into_owned().into(),
+    ]
+}
+
+fn alone(hits: &[Hit], wide: usize) -> String {
+    let mut rows: Vec<Row<'_>> = hits.iter().map(row).collect();
+    let room = room(wide, &rows, 0);
+    for row in &mut rows {
+        row[3] = cut(&row[3], room).into_owned().into();
+    }
+    output::table(["NAME", "VERSION", "TIER", "DESCRIPTION", "TAGS"], &rows)
+}
+
+fn with_registries(hits: &[Hit], wide: usize) -> String {
+    let rows: Vec<Row<'_>> = hits.iter().map(row).collect();
+    let registry = hits.iter().map(|hit| hit.registry.chars().count()).max().unwrap_or(0).max(8);
+    let room = room(wide, &rows, registry + 2);
+    let rows: Vec<[Cow<'_, str>; 6]> = rows
+        .into_iter()
+        .zip(hits)
+        .map(|([name, version, tier, description, tags], hit)| {
+            let description = cut(&description, room).into_owned().into();
+            [name, version, tier, output::cell(&hit.registry), description, tags]
+        })
+        .collect();
+    output::table(["NAME", "VERSION", "TIER", "REGISTRY", "DESCRIPTION", "TAGS"], &rows)
+}
+
+/// How many columns are left for descriptions.
+fn room(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
+    let head = ["NAME", "VERSION", "TIER", "", "TAGS"];
+    let widest = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].chars().count());
+        cells.max().unwrap_or(0).max(head[at].len())
+    };
+    let others: usize = [0, 1, 2, 4].into_iter().map(|at| widest(at) + 2).sum();
+    wide.saturating_sub(others + more).max(NARROW)
+}
+
+/// A text of at most so many columns.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.char_indices().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    Cow::Owned(format!("{}…", kept.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_words_of_the_question() {
+        let args = Args {
+            query: vec!["fill".into(), "forms".into()],
+            tag: vec!["pdf".into(), "two words".into()],
+            tier: Some(Tier::Verified),
+            author: Some("Ada \"L\"".into()),
+            limit: 5,
+            remote: Remote::default(),
+            json: false,
+        };
+        let expected = "fill forms tag:pdf tag:\"two words\" author:\"Ada  L \" tier:verified";
+        assert_eq!(args.words(), expected);
+    }
+
+    #[test]
+    fn texts_are_cut_where_they_are_too_long() {
+        assert_eq!(cut("short", 5), "short");
+        assert_eq!(cut("a longer text", 9), "a longer…");
+        assert_eq!(cut("äöüäöü", 4), "äöü…");
+        assert_eq!(cut("abc", 0), "…");
+    }
+}

@@ -1,0 +1,159 @@
+//! Which registries are asked, in which order, and as whom.
+
+use std::{fs, io, sync::Arc};
+
+use savoir_engine::Home;
+use savoir_package::{
+    manifest::{self, Manifest},
+    registry::{Client, Entry, Name, Network, Plain, Registries, RegistryError, Settings},
+    source::{Progress, Watcher},
+};
+
+use crate::{
+    config::{self, PROJECT_FILE},
+    credentials::{self, REGISTRY, TOKEN},
+    error::CommandError,
+    installed, output,
+};
+
+/// The registry that is meant.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Remote {
+    /// A registry: its address, or its name in [registries] [default: `SAVOIR_REGISTRY`, those of
+    /// savoir.toml, then of your settings]
+    #[arg(long, value_name = "URL|NAME")]
+    pub(crate) registry: Option<String>,
+    /// Ask it without encryption, though it is not on this machine: who is on the way can read and
+    /// change everything
+    #[arg(long)]
+    pub(crate) allow_http: bool,
+}
+
+impl Remote {
+    /// The registries in the order in which they are asked: the one that was typed, that of the
+    /// environment, those of the project, and those of the person.
+    pub(crate) fn registries(
+        &self,
+        of_project: &[manifest::Registry],
+        settings: Settings,
+    ) -> Result<Registries, CommandError> {
+        self.among(of_project.iter().map(Entry::from).collect(), settings)
+    }
+
+    fn among(
+        &self,
+        project: Vec<Entry>,
+        mut settings: Settings,
+    ) -> Result<Registries, CommandError> {
+        let mut set = project;
+        set.extend(of_user()?.iter().map(Entry::from));
+        let typed = self.registry.as_deref().map(|text| address(text, &set)).transpose()?;
+        let mut entries = Vec::new();
+        if let Some(typed) = &typed {
+            let plain = if self.allow_http { Plain::Anyone } else { Plain::ThisMachine };
+            entries.push(Entry { plain, ..Entry::at(typed) });
+        } else if self.allow_http {
+            settings.plain = Plain::Anyone;
+        }
+        entries.extend(credentials::variable(REGISTRY).map(|url| Entry::at(&url)));
+        entries.extend(set);
+        let mut registries = Registries::new(settings, entries)?;
+        for (address, kept) in credentials::all()? {
+            registries.log_in(&address, kept.token()?)?;
+        }
+        match credentials::of_environment(typed.as_deref())? {
+            Some((address, token)) => registries.log_in(&address, token)?,
+            None if credentials::variable(TOKEN).is_some() => output::note(&format!(
+                "{TOKEN} goes to nobody: say in {REGISTRY} which registry it is for"
+            )),
+            None => {}
+        }
+        Ok(registries)
+    }
+
+    /// All registries, for commands that have no shelf.
+    pub(crate) fn all(&self, network: Network) -> Result<Registries, CommandError> {
+        let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
+        settings.watcher = Some(watcher());
+        settings.network = network;
+        self.registries(&of_project()?, settings)
+    }
+
+    /// The registry that is meant where no skill is named.
+    pub(crate) fn client(&self) -> Result<Client, CommandError> {
+        let registries = self.all(Network::Online)?;
+        registries.clients().next().cloned().ok_or_else(none)
+    }
+
+    /// The registry that a skill belongs to, unless another was typed.
+    pub(crate) fn client_of(&self, name: &Name) -> Result<Client, CommandError> {
+        if self.registry.is_some() {
+            return self.client();
+        }
+        Ok(self.all(Network::Online)?.client_of(name)?.clone())
+    }
+
+    /// The registry that a person trusts with a password. A project cannot name it: whoever wrote
+    /// the project would get the password.
+    pub(crate) fn trusted(&self) -> Result<Client, CommandError> {
+        let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
+        settings.watcher = Some(watcher());
+        // A name that was typed may be one of the project: the person chose it.
+        let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
+        let registries = self.registries(&project, settings)?;
+        registries.clients().next().cloned().ok_or_else(|| {
+            none().hint("that of a project gets no password unless you name it: --registry URL")
+        })
+    }
+}
+
+fn none() -> CommandError {
+    CommandError::input("no registry is set").named("no_registry").hint(
+        "name one with --registry URL, or write [registries] with default = \"https://…\" into \
+         config.toml of your settings",
+    )
+}
+
+/// The address of a registry that was typed.
+fn address(text: &str, set: &[Entry]) -> Result<String, CommandError> {
+    if text.contains("://") {
+        return Ok(text.to_owned());
+    }
+    if let Some(entry) = set.iter().find(|entry| entry.name.as_deref() == Some(text)) {
+        return Ok(entry.address.clone());
+    }
+    let known = set.iter().filter_map(|entry| entry.name.clone()).collect();
+    Err(RegistryError::NoSuchRegistry { name: text.to_owned(), known }.into())
+}
+
+/// Tells what is left out, and nothing else.
+fn watcher() -> Watcher {
+    Arc::new(|event| {
+        if let Progress::Skipped { name, why } = event {
+            output::note(&format!("`{name}` is left out: {why}"));
+        }
+    })
+}
+
+/// The registries of the project around this folder.
+fn of_project() -> Result<Vec<manifest::Registry>, CommandError> {
+    let Ok(home) = installed::home() else { return Ok(Vec::new()) };
+    let Some(project) = installed::project_around(&home) else { return Ok(Vec::new()) };
+    let manifest = Manifest::read(&project.join(PROJECT_FILE)).map_err(CommandError::input)?;
+    Ok(manifest.map(|manifest| manifest.registries).unwrap_or_default())
+}
+
+/// The registries of the person's own settings.
+fn of_user() -> Result<Vec<manifest::Registry>, CommandError> {
+    let Some(path) = config::user_folder().map(|folder| folder.join("config.toml")) else {
+        return Ok(Vec::new());
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let file = path.display().to_string();
+            manifest::registries(&file, &text).map_err(CommandError::input)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(CommandError::input(format!("{}: {error}", path.display()))),
+    }
+}
