@@ -31,6 +31,16 @@ impl ShapeError {
     ) -> Self {
         Self { kind, loc, msg: msg.into(), input: echo(input) }
     }
+
+    /// The difference in words, with the field that it is about.
+    pub(crate) fn sentence(&self) -> String {
+        let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+        let place: Vec<String> = self.loc.iter().skip(1).map(part).collect();
+        if place.is_empty() {
+            return format!("the body: {}", self.msg);
+        }
+        format!("`{}`: {}", place.join("."), self.msg)
+    }
 }
 
 /// Members whose values are not sent back.
@@ -358,6 +368,8 @@ mod tests {
                  "input": {"name": "", "note": 5}},
             ])
         );
+        let errors = read::<Sample>(json!({"name": "a"})).unwrap_err();
+        assert_eq!(errors[0].sentence(), "`on`: Field required");
         let good = read::<Sample>(json!({"name": "a", "note": null, "on": true, "x": 1}));
         assert_eq!(good, Ok(Sample { name: "a".into(), note: None, on: true }));
         assert_eq!(read::<Sample>(json!([])).unwrap_err()[0].kind, "model_attributes_type");

@@ -17,4 +17,5 @@ pub(crate) mod search;
 pub(crate) use answer::{Answer, Caching, has_already, part};
 pub(crate) use desk::{Desk, LEASE};
 pub(crate) use follower::{EXCERPT, follow};
+pub(crate) use gate::Pass;
 pub(crate) use memory::Remembered;

@@ -250,7 +250,7 @@ impl TrustStore {
     }
 }
 
-#[cfg(test)]
+/// Keys that are believed without being in a file.
 impl FromIterator<TrustedKey> for TrustStore {
     fn from_iter<T: IntoIterator<Item = TrustedKey>>(keys: T) -> Self {
         Self { keys: keys.into_iter().collect(), revoked: Vec::new() }

@@ -16,12 +16,7 @@ use std::{
 use savoir_package::{File, Tree, archive};
 use savoir_skill::digest::sha256_hex;
 
-use crate::{
-    cluster::register,
-    house::House,
-    outside::Ground,
-    support::Sandbox,
-};
+use crate::{cluster::register, house::House, outside::Ground, support::Sandbox};
 
 const OFF: [&str; 2] = ["--rate-limit", "off"];
 const SKILLS: &str = "/registry/api/v1/skills";
@@ -258,9 +253,8 @@ fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
     Some(House::start_with(sandbox, &options, |command| {
         let program = command.get_program().to_owned();
         let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        let script = format!(
-            "mount -t tmpfs -o size={megabytes}m,mode=700 none {folder} && exec \"$@\""
-        );
+        let script =
+            format!("mount -t tmpfs -o size={megabytes}m,mode=700 none {folder} && exec \"$@\"");
         let mut alone = Command::new("unshare");
         alone.args(["-rm", "sh", "-c", &script, "sh"]).arg(program).args(words);
         for (name, value) in command.get_envs() {
@@ -278,10 +272,8 @@ fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
 
 /// A skill that cannot be compressed.
 fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
-    let mut tree = archive::unpack(&skill(name, "1.0.0"))
-        .and_then(archive::one_skill)
-        .expect("a skill")
-        .1;
+    let mut tree =
+        archive::unpack(&skill(name, "1.0.0")).and_then(archive::one_skill).expect("a skill").1;
     let mut noise = Vec::new();
     let mut seed = sha256_hex(name.as_bytes());
     while noise.len() < kilobytes * 1024 {

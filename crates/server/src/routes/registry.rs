@@ -2,15 +2,23 @@
 //!
 //! - `index` and `artefacts` are what resolvers and installers ask, `skills` and `search` what people
 //!   look at, `texts` what other tools read.
+//! - `publish` takes what `form` reads, with the report that `audit` reads; `review` scans again.
+//! - `change` is what becomes of a version, `people` and `keys` are who may do that, `account` tells
+//!   who one is, and `log` what was done. `told` reads what they say and answers them.
 //! - `asked` tells who asks and what, `refused` what they are told if they may not, `shown` is what
 //!   goes over the line, `docs` describes it.
 
+mod account;
 mod artefacts;
 mod asked;
 mod audit;
+mod change;
 mod docs;
 mod form;
 mod index;
+mod keys;
+mod log;
+mod people;
 mod publish;
 mod refused;
 mod review;
@@ -18,6 +26,7 @@ mod search;
 mod shown;
 mod skills;
 mod texts;
+mod told;
 
 use std::future::Future;
 
@@ -29,7 +38,6 @@ use axum::{
 };
 use savoir_store::{Kind, registry::PackageName};
 use semver::Version;
-use serde::de::DeserializeOwned;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::{
@@ -38,7 +46,6 @@ use self::{
 };
 use crate::{
     app::App,
-    body,
     config::Readers,
     registry::{Answer, LEASE, Remembered},
 };
@@ -46,6 +53,9 @@ use crate::{
 pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;
 pub(super) use self::texts::well_known;
+
+/// Where the registry is on the server.
+const PLACE: &str = "/registry";
 
 /// Everything below `/registry`.
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -57,8 +67,13 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(texts::router())
         .merge(publish::router())
         .merge(review::router())
+        .merge(change::router())
+        .merge(people::router())
+        .merge(keys::router())
+        .merge(account::router())
+        .merge(log::router())
         .fallback(nothing);
-    OpenApiRouter::new().nest("/registry", routes)
+    OpenApiRouter::new().nest(PLACE, routes)
 }
 
 async fn nothing() -> Refused {
@@ -74,7 +89,7 @@ pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
 
 /// Where the registry is.
 fn base(app: &App) -> String {
-    format!("{}/registry", app.config.public_url)
+    format!("{}{PLACE}", app.config.public_url)
 }
 
 /// Answers what is remembered, before anything else looks at the request.
@@ -110,30 +125,15 @@ async fn recalled(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     Some(response)
 }
 
-/// Ends a change: from now on everybody sees it, whichever process they ask.
-async fn settled(app: &App) -> Given<()> {
-    app.desk.changed(registry(app)).await?;
-    if app.database.kind() == Kind::Postgres {
+/// Returns when no process answers any more with what was before a change of ours.
+async fn settled(app: &App) {
+    let learned = app.desk.changed(registry(app)).await;
+    if let Err(error) = &learned {
+        tracing::warn!(%error, "a change is not known here yet");
+    }
+    if learned.is_err() || app.database.kind() == Kind::Postgres {
         tokio::time::sleep(LEASE).await;
     }
-    Ok(())
-}
-
-/// Bytes of a body that is JSON.
-const LARGEST_JSON: usize = 64 * 1024;
-
-/// A body that is JSON.
-async fn json_body<T: DeserializeOwned>(request: Request) -> Given<T> {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        let message = "send application/json";
-        return Err(Refused::new(status, "unsupported_media_type", message));
-    }
-    let bytes = body::bytes(request, LARGEST_JSON).await?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Refused::invalid(format!("the body cannot be read: {error}")))
 }
 
 /// Makes an answer about a package, and remembers it for its path.
@@ -147,9 +147,11 @@ async fn remembered(
     let seq = app.desk.freshen(registry(app)).await?;
     let answer = make.await?;
     if uri.query().is_none() {
+        // Routes see the rest of the path; whoever recalls sees all of it.
+        let path = format!("{PLACE}{}", uri.path());
         let (package, download) = (package.clone(), download.cloned());
         let remembered = Remembered { answer: answer.clone(), package, download, seq };
-        app.desk.remember(uri.path(), remembered);
+        app.desk.remember(&path, remembered);
     }
     Ok(answer)
 }

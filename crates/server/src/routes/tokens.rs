@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::{Json as Answer, extract::State, http::StatusCode};
-use savoir_store::{ApiToken, NewToken, Time};
+use savoir_store::{ApiToken, NewToken, Time, registry::Grant};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
-    openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type},
+    openapi::RefOr,
+    openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -16,13 +17,16 @@ use crate::{
     access::Scope,
     accounts::random_secret,
     app::App,
-    asked::{API_TOKEN_PREFIX, Asked, Json, digest},
+    asked::{API_TOKEN_PREFIX, Asked, Caller, Json, digest},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     keys::Claims,
     limits::MAX_TOKENS,
     params::Path,
 };
+
+/// Rights that one token can be given.
+pub(super) const MOST_SCOPES: usize = 50;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(delete))
@@ -34,9 +38,9 @@ struct WantedToken {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// What it may do; everything but administration if nothing is said.
+    /// What it may do; everything but administration and the registry if nothing is said.
     #[schema(schema_with = scopes_schema, required = false)]
-    scopes: Vec<Scope>,
+    scopes: Vec<String>,
     /// Without end if nothing is said.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 366)]
     expires_in_days: Option<u64>,
@@ -53,39 +57,75 @@ impl Shape for WantedToken {
     }
 }
 
+/// Scopes of the registry, as a pattern.
+const GRANTS: &str =
+    "^registry:(read|publish|yank|owner)(:([a-z0-9-]+|_/[a-z0-9-]+|anon/[a-z0-9-]+))?$";
+
 fn scopes_schema() -> Schema {
     let names = Scope::GRANTABLE.iter().map(|scope| scope.as_str());
-    let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build();
+    let fixed = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+    let granted = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(GRANTS))
+        .description(Some("A right in the registry, everywhere or in one place."));
+    let name = RefOr::T(Schema::from(AnyOfBuilder::new().item(fixed).item(granted)));
+    let about =
+        "What it may do; everything but administration and the registry if nothing is said.";
     ArrayBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
-        .description(Some("What it may do; everything but administration if nothing is said."))
+        .description(Some(about))
         .items(name)
         .min_items(Some(1))
+        .max_items(Some(MOST_SCOPES))
         .build()
         .into()
 }
 
-fn scopes(members: &mut Members) -> Vec<Scope> {
-    let grantable = Scope::GRANTABLE.iter().copied();
+fn scopes(members: &mut Members) -> Vec<String> {
+    let grantable = || Scope::GRANTABLE.iter().copied();
     let Some(wanted) = members.optional_texts("scopes") else {
-        return grantable.filter(|scope| *scope != Scope::Admin).collect();
+        let usual = grantable().filter(|scope| *scope != Scope::Admin);
+        return usual.map(|scope| scope.as_str().to_owned()).collect();
     };
     if members.value("scopes").and_then(|value| value.as_array()).is_some_and(Vec::is_empty) {
         let message = "List should have at least 1 item after validation, not 0";
         let place = members.place("scopes");
         members.reject(ShapeError::new("too_short", place, message, serde_json::json!([])));
     }
+    let mut grants: Vec<String> = Vec::new();
     for (at, text) in wanted.iter().enumerate() {
-        if !grantable.clone().any(|scope| scope.as_str() == text) {
-            let mut place = members.place("scopes");
-            place.push(at.into());
-            let names: Vec<String> =
-                grantable.clone().map(|scope| format!("'{}'", scope.as_str())).collect();
-            let message = format!("Input should be one of {}", names.join(", "));
-            members.reject(ShapeError::new("enum", place, message, text.as_str().into()));
+        if grantable().any(|scope| scope.as_str() == text) {
+            continue;
+        }
+        match text.parse::<Grant>() {
+            Ok(grant) => {
+                let grant = grant.to_string();
+                if !grants.contains(&grant) && grants.len() < MOST_SCOPES {
+                    grants.push(grant);
+                }
+            }
+            Err(_) => members.reject(unknown(members.place("scopes"), at, text)),
         }
     }
-    grantable.filter(|scope| scope.is_in(&wanted)).collect()
+    if wanted.len() > MOST_SCOPES {
+        let message = format!("List should have at most {MOST_SCOPES} items after validation");
+        let (place, count) = (members.place("scopes"), wanted.len());
+        members.reject(ShapeError::new("too_long", place, message, count.into()));
+    }
+    let named = grantable().filter(|scope| scope.is_in(&wanted));
+    named.map(|scope| scope.as_str().to_owned()).chain(grants).collect()
+}
+
+fn unknown(mut place: Vec<serde_json::Value>, at: usize, text: &str) -> ShapeError {
+    place.push(at.into());
+    let names = Scope::GRANTABLE.iter().map(|scope| format!("'{}'", scope.as_str()));
+    let names: Vec<String> = names.collect();
+    let names = names.join(", ");
+    let message = format!(
+        "Input should be one of {names}, or a right in the registry such as 'registry:publish' or \
+         'registry:publish:acme'"
+    );
+    ShapeError::new("enum", place, message, text.into())
 }
 
 /// A token with its secret.
@@ -146,7 +186,8 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<TokenLis
 ///
 /// Its secret is shown this once. Rights: `skills:read`, `skills:write`, `skills:run`, `chat`,
 /// `knowledge:read`, `knowledge:write`, `workflows:read`, `workflows:write`, `workflows:run`, and,
-/// of administrators, `admin`.
+/// of administrators, `admin`; in the registry `registry:read`, `registry:publish`, `registry:yank`
+/// and `registry:owner`, also for one place alone, such as `registry:publish:acme`.
 #[utoipa::path(
     post, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
     request_body = WantedToken,
@@ -160,31 +201,52 @@ async fn create(
     asked: Asked<Json<WantedToken>>,
 ) -> ApiResult<(StatusCode, Answer<MadeToken>)> {
     let Asked { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } = asked;
-    if scopes.contains(&Scope::Admin) {
+    if scopes.iter().any(|scope| scope == Scope::Admin.as_str()) {
         caller.must_be_admin()?;
     }
+    let NewlyMade { kept, secret } =
+        make(&app, &caller, Wanted { name, scopes, expires_in_days }).await?;
+    let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
+    let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
+    Ok((StatusCode::CREATED, Answer(made)))
+}
+
+/// A token that a person may make, whatever it is for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) scopes: Vec<String>,
+    pub(super) expires_in_days: Option<u64>,
+}
+
+/// A token and the secret that is shown once.
+#[derive(Debug)]
+pub(super) struct NewlyMade {
+    pub(super) kept: ApiToken,
+    pub(super) secret: String,
+}
+
+/// Makes a token of a person.
+pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResult<NewlyMade> {
     let accounts = app.database.accounts();
     if accounts.tokens(caller.user.id).await?.len() >= MAX_TOKENS {
         let text = format!("At most {MAX_TOKENS} tokens. Delete one that is not used any more.");
         return Err(ApiError::bad_request(text));
     }
     let secret = format!("{API_TOKEN_PREFIX}{}", random_secret()?);
-    let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+    let end = |days| Time::now().plus(Duration::from_hours(24 * days));
     let kept = accounts
         .add_token(NewToken {
             user_id: caller.user.id,
-            name: &name,
-            scopes: &scopes,
+            name: &wanted.name,
+            scopes: &wanted.scopes,
             digest: &digest(&secret),
-            expires_at: expires_in_days
-                .map(|days| Time::now().plus(Duration::from_hours(24 * days))),
+            expires_at: wanted.expires_in_days.map(end),
             since: caller.claims.as_ref().map_or_else(Time::now, Claims::issued_at),
         })
         .await?;
     let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
-    let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
-    let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
-    Ok((StatusCode::CREATED, Answer(made)))
+    Ok(NewlyMade { kept, secret })
 }
 
 /// End a token for a program.

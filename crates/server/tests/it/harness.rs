@@ -7,9 +7,10 @@ use reqwest::{
     header::{HeaderMap, HeaderName},
 };
 use savoir_model::{LanguageModel, Models};
-use savoir_server::{App, Config, serve};
+use savoir_server::{App, Config, RateLimits, serve};
 use savoir_store::{Database, Storage};
 use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
@@ -33,6 +34,34 @@ pub(crate) struct TestServer {
     http: reqwest::Client,
     stop: oneshot::Sender<()>,
     folder: Arc<TempDir>,
+    /// Where the database is, if it is not in the folder.
+    url: Option<String>,
+}
+
+/// Gives a server on each kind of database, and removes what it left.
+pub(crate) async fn for_each_server(change: impl Fn(&mut Config), test: impl AsyncFn(&TestServer)) {
+    let without_limits = |config: &mut Config| {
+        config.limits = RateLimits { runs: 0, routes: 0, all: 0 };
+        change(config);
+    };
+    test(&TestServer::with(without_limits).await).await;
+    let variable = "SAVOIR_TEST_POSTGRES";
+    let Some(server) = std::env::var(variable).ok().filter(|value| !value.is_empty()) else {
+        eprintln!("=== SKIPPED: PostgreSQL, since {variable} is not set ===");
+        return;
+    };
+    let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+    execute(&server, &format!("CREATE DATABASE {name}")).await;
+    let (head, _) = server.rsplit_once('/').unwrap();
+    test(&TestServer::at(format!("{head}/{name}"), without_limits).await).await;
+    execute(&server, &format!("DROP DATABASE {name} WITH (FORCE)")).await;
+}
+
+async fn execute(server: &str, statement: &str) {
+    let mut connection = sqlx::PgConnection::connect(server).await.unwrap();
+    let statement = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()));
+    statement.execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
 }
 
 impl TestServer {
@@ -61,7 +90,16 @@ impl TestServer {
         let mut config = Config { admin_email: Some(ADMIN.to_owned()), ..Config::default() };
         change(&mut config);
         let storage = Storage::folder(&folder.path().join("files")).unwrap();
-        Self::on(config, storage, models, folder).await
+        Self::on(config, storage, models, folder, None).await
+    }
+
+    /// A server whose database is elsewhere.
+    async fn at(url: String, change: impl FnOnce(&mut Config)) -> Self {
+        let folder = Arc::new(TempDir::new().unwrap());
+        let mut config = Config { admin_email: Some(ADMIN.to_owned()), ..Config::default() };
+        change(&mut config);
+        let storage = Storage::folder(&folder.path().join("files")).unwrap();
+        Self::on(config, storage, Models::default(), folder, Some(url)).await
     }
 
     /// Another process with the same database and files.
@@ -71,14 +109,24 @@ impl TestServer {
 
     /// Another process with the same database and files, and other models.
     pub(crate) async fn beside_with(&self, models: Models) -> Self {
-        Self::on(self.config.clone(), self.storage.clone(), models, self.folder.clone()).await
+        let (config, storage) = (self.config.clone(), self.storage.clone());
+        Self::on(config, storage, models, self.folder.clone(), self.url.clone()).await
     }
 
-    async fn on(config: Config, storage: Storage, models: Models, folder: Arc<TempDir>) -> Self {
+    async fn on(
+        config: Config,
+        storage: Storage,
+        models: Models,
+        folder: Arc<TempDir>,
+        url: Option<String>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let config = Config { public_url: format!("http://{address}"), ..config };
-        let database = Database::open_folder(folder.path()).await.unwrap();
+        let database = match &url {
+            None => Database::open_folder(folder.path()).await.unwrap(),
+            Some(url) => Database::open(url).await.unwrap(),
+        };
         let app = App::new(config.clone(), database.clone(), storage.clone(), models.clone());
         let app = app.await.unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -86,12 +134,17 @@ impl TestServer {
             let _ = stopped.await;
         }));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { config, storage, models, address, app, database, http, stop, folder }
+        Self { config, storage, models, address, app, database, http, stop, folder, url }
     }
 
     /// Tells the server to stop.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(());
+    }
+
+    /// Where files of the server lie.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.folder.path().join("files")
     }
 
     /// The file of a skill.

@@ -121,7 +121,7 @@ impl Actor {
     }
 
     /// Whether they may do everything.
-    pub(super) fn is_admin(&self) -> bool {
+    pub fn is_admin(&self) -> bool {
         self.admin
     }
 

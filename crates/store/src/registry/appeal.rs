@@ -62,12 +62,7 @@ impl Registry<'_> {
 
     /// Lets bytes be published although a scan says that they should not be. For administrators, who
     /// have looked at them.
-    pub async fn clear(
-        &self,
-        actor: &Actor,
-        sha256: &str,
-        why: &str,
-    ) -> Result<(), RegistryError> {
+    pub async fn clear(&self, actor: &Actor, sha256: &str, why: &str) -> Result<(), RegistryError> {
         actor.must_be_admin()?;
         check(Some(why))?;
         must_be_digest(sha256)?;

@@ -20,6 +20,8 @@ use crate::{
 };
 
 const LONGEST: usize = 16 * 1024;
+/// The record of a signature names every file of a skill.
+const LARGEST_RECORD: usize = 512 * 1024;
 
 /// A key that is to be registered. Whoever hands it over has checked that it is one.
 #[derive(Clone, Debug)]
@@ -97,8 +99,8 @@ pub(super) async fn put_signature(
     state: SignatureState,
     now: Time,
 ) -> Result<(), RegistryError> {
-    if new.record.len() > LONGEST || new.key_id.len() > 256 {
-        let message = format!("it is longer than {LONGEST} bytes");
+    if new.record.len() > LARGEST_RECORD || new.key_id.len() > 256 {
+        let message = format!("it is longer than {LARGEST_RECORD} bytes");
         return Err(RegistryError::Invalid { what: "the signature", message });
     }
     sql("INSERT INTO signatures

@@ -15,6 +15,10 @@ const ANONYMOUS: &str = "anon";
 const TAKEN: [&str; 8] =
     ["api", "download", "index", "registry", "search", "skills", "versions", "well-known"];
 
+/// Names that addresses need behind the name of a package without a namespace:
+/// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`.
+const TAILS: [&str; 5] = ["deprecate", "download", "keys", "members", "transfer"];
+
 const NEEDED: &str = "the registry needs this name itself; choose another";
 
 /// Where packages lie whose names must differ.
@@ -92,8 +96,7 @@ impl PackageName {
             name: name.to_owned(),
             message: problem.to_string(),
         })?;
-        // `skills/acme/download` gives the bytes of `acme`.
-        if name == "download" && !namespace.is_default() {
+        if TAILS.contains(&name) && !namespace.is_default() {
             return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self { namespace, name: name.to_owned() })
@@ -265,6 +268,8 @@ mod tests {
             "1a",
             "a\0",
             "acme/download",
+            "acme/members",
+            "anon/keys",
         ] {
             assert!(text.parse::<PackageName>().is_err(), "{text:?}");
         }

@@ -73,7 +73,7 @@ async fn by_digest(
         return parcel.send(app, &method, &headers).await;
     }
     let answer = remembered(&app, &uri, &found.package, Some(&found.version), async {
-        Ok(parcel.whole(&app).await?)
+        parcel.whole(&app).await
     });
     let response = answer.await?.respond(&method, &headers);
     if response.status() == StatusCode::OK && counts {
@@ -159,9 +159,10 @@ impl Parcel<'_> {
         };
         let all = range == (0..self.size);
         let status = if all { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
-        let body = match *method == Method::HEAD {
-            true => Body::empty(),
-            false => Body::from_stream(pieces(app, self.sha256.to_owned(), range.clone(), all)),
+        let body = if *method == Method::HEAD {
+            Body::empty()
+        } else {
+            Body::from_stream(pieces(app, self.sha256.to_owned(), range.clone(), all))
         };
         let mut response = self.response(status, &tag, body);
         let length = (range.end - range.start).to_string();

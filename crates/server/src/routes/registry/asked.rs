@@ -2,7 +2,7 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, Uri, request::Parts},
+    http::{HeaderMap, Uri, header, request::Parts},
 };
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::{
@@ -50,6 +50,21 @@ impl FromRequestParts<App> for Acting {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
         Self::find(app, &parts.headers, parts.extensions.get()).await
+    }
+}
+
+/// Whoever reads, if they say who they are.
+#[derive(Debug)]
+pub(super) struct Perhaps(pub(super) Option<Acting>);
+
+impl FromRequestParts<App> for Perhaps {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
+        if !parts.headers.contains_key(header::AUTHORIZATION) {
+            return Ok(Self(None));
+        }
+        Acting::from_request_parts(parts, app).await.map(|acting| Self(Some(acting)))
     }
 }
 

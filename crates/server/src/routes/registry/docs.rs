@@ -75,7 +75,7 @@ refusals! {
     TooSlow "408" : "The body did not arrive in time."
     Conflict "409" : "It is there already; what was published never changes."
     TooLarge "413" : "It is too large."
-    WrongType "415" : "The body is of another type."
+    Unsupported "415" : "The body is of another type."
     TooMany "429" : "Too many requests; `Retry-After` says how long to wait."
     Unavailable "503" : "The database or the storage does not answer. Nothing was changed."
 }

@@ -64,7 +64,7 @@ async fn config(
 
 /// List the versions of a skill for a resolver, one on a line.
 #[utoipa::path(
-    get, path = "/index/v1/{prefix}/{name}", tag = "registry",
+    get, path = "/index/v1/{prefix}/{name}", tag = "registry", operation_id = "index",
     params(
         ("prefix" = String, Path, description = "The first two letters of the name"),
         ("name" = String, Path, description = "The name"),
@@ -84,6 +84,7 @@ async fn flat(
 /// List the versions of a skill of a namespace for a resolver, one on a line.
 #[utoipa::path(
     get, path = "/index/v1/{prefix}/{namespace}/{name}", tag = "registry",
+    operation_id = "index_in",
     params(
         ("prefix" = String, Path, description = "The first two letters of the name"),
         ("namespace" = String, Path, description = "The namespace"),

@@ -32,7 +32,10 @@ use super::{
     settled, shown,
     texts::PLAIN,
 };
-use crate::{app::App, registry::EXCERPT};
+use crate::{
+    app::App,
+    registry::{EXCERPT, Pass},
+};
 
 /// Characters of a skill's text that are searched.
 const SEARCHED: usize = 4000;
@@ -61,7 +64,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     ),
     responses(
         (status = 201, body = wire::Published), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::TooSlow, docs::Conflict, docs::TooLarge, docs::WrongType,
+        docs::Forbidden, docs::TooSlow, docs::Conflict, docs::TooLarge, docs::Unsupported,
         docs::TooMany, docs::Unavailable
     )
 )]
@@ -70,10 +73,7 @@ async fn publish(
     acting: Acting,
     request: Request,
 ) -> Given<(StatusCode, Answer<wire::Published>)> {
-    let _pass = app.desk.gate.enter(acting.caller.user.id).ok_or_else(|| {
-        let message = "too much is being published at once; wait until your other uploads are done";
-        Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
-    })?;
+    let _pass = enter(&app, &acting)?;
     let form = Form::read(request).await?;
     let parcel = Parcel::read(form).await?;
     let version = match &parcel.submission.version {
@@ -83,8 +83,16 @@ async fn publish(
     registry(&app).may_publish(&acting.actor, &parcel.package, &version).await?;
     let scan = parcel.vetted(&app, &version).await?;
     let published = parcel.keep(&app, &acting.actor, version, scan).await?;
-    settled(&app).await?;
+    settled(&app).await;
     Ok((StatusCode::CREATED, Answer(published)))
+}
+
+/// A place for an upload, or for a scan.
+pub(super) fn enter(app: &App, acting: &Acting) -> Given<Pass> {
+    app.desk.gate.enter(acting.caller.user.id).ok_or_else(|| {
+        let message = "too much is being published or scanned at once; wait until yours is done";
+        Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
+    })
 }
 
 /// The number after the highest one of prose.

@@ -44,7 +44,8 @@ pub(super) struct Refused {
     code: Cow<'static, str>,
     message: String,
     reason: Option<&'static str>,
-    findings: Option<Value>,
+    /// Few have some, and all are handed on.
+    findings: Option<Box<Value>>,
 }
 
 pub(super) type Given<T> = Result<T, Refused>;
@@ -78,7 +79,7 @@ impl Refused {
 
     #[must_use]
     pub(super) fn with_findings(self, findings: Value) -> Self {
-        Self { findings: Some(findings), ..self }
+        Self { findings: Some(Box::new(findings)), ..self }
     }
 
     /// A failure of ours: the cause goes to the log.
@@ -146,7 +147,7 @@ impl IntoResponse for Refused {
             error["reason"] = reason.into();
         }
         if let Some(findings) = self.findings {
-            error["findings"] = findings;
+            error["findings"] = *findings;
         }
         let mut response = (self.status, Json(json!({"error": error}))).into_response();
         let headers = response.headers_mut();

@@ -1,36 +1,40 @@
 //! Scanning again, and what becomes of those who do not agree.
 
-use axum::{
-    Json as Answer,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{archive, registry::wire};
-use savoir_store::registry::{
-    Actor, PackageName, PackageVersion, RegistryError, ScanResult, ScanVerdict,
+use savoir_store::{
+    Time,
+    registry::{Actor, PackageVersion, RegistryError, ScanResult, ScanVerdict},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, Query, package, registry, version},
-    docs, json_body,
-    publish::result,
+    asked::{Acting, At, registry},
+    docs,
+    publish::{enter, result},
     refused::{Given, Refused},
     settled, shown,
+    told::{Below, Body, OneVersion, told},
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    body::{Members, Shape, Text},
+};
+
+/// Characters of a message or a reason.
+const LONGEST: usize = 4096;
+const VERDICTS: [ScanVerdict; 3] = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
 
 pub(super) fn router() -> OpenApiRouter<App> {
+    let of_version = || {
+        OpenApiRouter::new().routes(routes!(rescan)).routes(routes!(appeal)).routes(routes!(judge))
+    };
     OpenApiRouter::new()
-        .routes(routes!(rescan))
-        .routes(routes!(rescan_in))
-        .routes(routes!(appeal))
-        .routes(routes!(appeal_in))
-        .routes(routes!(judge))
-        .routes(routes!(judge_in))
+        .merge(Below::FLAT.put(of_version()))
+        .merge(Below::IN_NAMESPACE.put(of_version()))
         .routes(routes!(clear, unclear))
 }
 
@@ -46,7 +50,7 @@ struct Scanned {
 }
 
 /// Why a scan is wrong.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[schema(as = RegistryAppeal)]
 struct Appeal {
     /// What an administrator should know.
@@ -56,33 +60,56 @@ struct Appeal {
     sha256: Option<String>,
 }
 
+impl Shape for Appeal {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            message: members.text("message", Text::between(1, LONGEST)),
+            sha256: members.optional_text("sha256", Text::between(64, 64)),
+        }
+    }
+}
+
 /// What an administrator thinks of a version.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[schema(as = RegistryJudgement)]
 struct Judgement {
     /// allow, review or block
-    verdict: String,
+    #[schema(value_type = String, pattern = "^(allow|review|block)$")]
+    verdict: ScanVerdict,
     /// Why.
     #[schema(min_length = 1, max_length = 4096)]
     reason: String,
 }
 
+impl Shape for Judgement {
+    fn read(members: &mut Members) -> Self {
+        let named = |text: &str| VERDICTS.into_iter().find(|verdict| verdict.as_str() == text);
+        let verdict =
+            members.pattern("verdict", "^(allow|review|block)$", |text| named(text).is_some());
+        Self {
+            verdict: named(&verdict).unwrap_or(ScanVerdict::Block),
+            reason: members.text("reason", Text::between(1, LONGEST)),
+        }
+    }
+}
+
 /// Why an archive may be published.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[schema(as = RegistryClearance)]
 struct Clearance {
     #[schema(min_length = 1, max_length = 4096)]
     reason: String,
 }
 
+impl Shape for Clearance {
+    fn read(members: &mut Members) -> Self {
+        Self { reason: members.text("reason", Text::between(1, LONGEST)) }
+    }
+}
+
 /// Scan a version again, with the rules of today.
 #[utoipa::path(
-    post, path = "/api/v1/skills/{name}/{version}/rescan", tag = "registry",
-    security(("bearer" = [])),
-    params(
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
+    post, path = "/rescan", tag = "registry", security(("bearer" = [])),
     responses(
         (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
         docs::Missing, docs::TooMany, docs::Unavailable
@@ -91,53 +118,18 @@ struct Clearance {
 async fn rescan(
     State(app): State<App>,
     acting: Acting,
-    At((name, number)): At<(String, String)>,
-) -> Given<Answer<Scanned>> {
-    scan_again(&app, &acting, &package(None, &name)?, &number).await
-}
-
-/// Scan a version of a skill of a namespace again, with the rules of today.
-#[utoipa::path(
-    post, path = "/api/v1/skills/{namespace}/{name}/{version}/rescan", tag = "registry",
-    security(("bearer" = [])),
-    params(
-        ("namespace" = String, Path, description = "The namespace"),
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
-    responses(
-        (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
-    )
-)]
-async fn rescan_in(
-    State(app): State<App>,
-    acting: Acting,
-    At((namespace, name, number)): At<(String, String, String)>,
-) -> Given<Answer<Scanned>> {
-    scan_again(&app, &acting, &package(Some(&namespace), &name)?, &number).await
-}
-
-async fn scan_again(
-    app: &App,
-    acting: &Acting,
-    package: &PackageName,
-    number: &str,
-) -> Given<Answer<Scanned>> {
-    registry(app).may_speak_for(&acting.actor, package).await?;
-    let _pass = app.desk.gate.enter(acting.caller.user.id).ok_or_else(|| {
-        let message = "too much is being scanned at once; wait until your others are done";
-        Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
-    })?;
-    let known = registry(app).version(package, &version(number)?).await?;
-    let scan = scan(app, &known).await?;
-    let scanned = keep(app, &Actor::operator(), &known, scan).await?;
-    settled(app).await?;
-    Ok(Answer(scanned))
+    OneVersion { package, version }: OneVersion,
+) -> Given<Response> {
+    registry(&app).may_speak_for(&acting.actor, &package).await?;
+    let _pass = enter(&app, &acting)?;
+    let known = registry(&app).version(&package, &version).await?;
+    let scan = scan(&app, &known).await?;
+    let scanned = keep(&app, &Actor::operator(), &known, scan).await?;
+    Ok(told(StatusCode::OK, &scanned))
 }
 
 /// Scans a version that was published.
-pub(super) async fn scan(app: &App, known: &PackageVersion) -> Given<ScanResult> {
+async fn scan(app: &App, known: &PackageVersion) -> Given<ScanResult> {
     let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
     let tree =
@@ -155,148 +147,59 @@ async fn keep(
     scan: ScanResult,
 ) -> Given<Scanned> {
     let tier = registry(app).set_scan(actor, &known.package, &known.version, &scan).await?;
+    settled(app).await;
     Ok(Scanned {
         name: known.package.to_string(),
         version: known.version.to_string(),
         security_tier: tier.as_str().to_owned(),
-        audit: shown::audit(&scan, savoir_store::Time::now()),
+        audit: shown::audit(&scan, Time::now()),
     })
 }
 
 /// Tell the administrators why a scan is wrong: of this version, or of an archive that was refused.
 #[utoipa::path(
-    post, path = "/api/v1/skills/{name}/{version}/appeal", tag = "registry",
-    security(("bearer" = [])), request_body = Appeal,
-    params(
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
+    post, path = "/appeal", tag = "registry", security(("bearer" = [])), request_body = Appeal,
     responses(
         (status = 202, description = "It is noted"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooLarge, docs::WrongType, docs::TooMany,
+        docs::Forbidden, docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany,
         docs::Unavailable
     )
 )]
 async fn appeal(
     State(app): State<App>,
     acting: Acting,
-    At((name, number)): At<(String, String)>,
-    request: Request,
+    OneVersion { package, version }: OneVersion,
+    Body(Appeal { message, sha256 }): Body<Appeal>,
 ) -> Given<StatusCode> {
-    speak(&app, &acting, &package(None, &name)?, &number, json_body(request).await?).await
-}
-
-/// Tell the administrators why a scan is wrong, of a skill of a namespace.
-#[utoipa::path(
-    post, path = "/api/v1/skills/{namespace}/{name}/{version}/appeal", tag = "registry",
-    security(("bearer" = [])), request_body = Appeal,
-    params(
-        ("namespace" = String, Path, description = "The namespace"),
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
-    responses(
-        (status = 202, description = "It is noted"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooLarge, docs::WrongType, docs::TooMany,
-        docs::Unavailable
-    )
-)]
-async fn appeal_in(
-    State(app): State<App>,
-    acting: Acting,
-    At((namespace, name, number)): At<(String, String, String)>,
-    request: Request,
-) -> Given<StatusCode> {
-    let package = package(Some(&namespace), &name)?;
-    speak(&app, &acting, &package, &number, json_body(request).await?).await
-}
-
-async fn speak(
-    app: &App,
-    acting: &Acting,
-    package: &PackageName,
-    number: &str,
-    appeal: Appeal,
-) -> Given<StatusCode> {
-    if appeal.message.trim().is_empty() {
-        return Err(Refused::invalid("`message` says why the scan is wrong"));
-    }
-    let number = version(number)?;
-    let sha256 = match appeal.sha256 {
+    let sha256 = match sha256 {
         Some(sha256) => sha256,
-        None => registry(app).version(package, &number).await?.sha256,
+        None => registry(&app).version(&package, &version).await?.sha256,
     };
-    registry(app).appeal(&acting.actor, package, &number, &sha256, &appeal.message).await?;
+    registry(&app).appeal(&acting.actor, &package, &version, &sha256, &message).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
 /// Decide what becomes of a version. For administrators.
 #[utoipa::path(
-    put, path = "/api/v1/skills/{name}/{version}/verdict", tag = "registry",
-    security(("bearer" = [])), request_body = Judgement,
-    params(
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
+    put, path = "/verdict", tag = "registry", security(("bearer" = [])), request_body = Judgement,
     responses(
         (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::WrongType, docs::TooMany, docs::Unavailable
+        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
     )
 )]
 async fn judge(
     State(app): State<App>,
     acting: Acting,
-    At((name, number)): At<(String, String)>,
-    request: Request,
-) -> Given<Answer<Scanned>> {
-    decide(&app, &acting, &package(None, &name)?, &number, json_body(request).await?).await
-}
-
-/// Decide what becomes of a version of a skill of a namespace. For administrators.
-#[utoipa::path(
-    put, path = "/api/v1/skills/{namespace}/{name}/{version}/verdict", tag = "registry",
-    security(("bearer" = [])), request_body = Judgement,
-    params(
-        ("namespace" = String, Path, description = "The namespace"),
-        ("name" = String, Path, description = "Its name"),
-        ("version" = String, Path, description = "The version"),
-    ),
-    responses(
-        (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::WrongType, docs::TooMany, docs::Unavailable
-    )
-)]
-async fn judge_in(
-    State(app): State<App>,
-    acting: Acting,
-    At((namespace, name, number)): At<(String, String, String)>,
-    request: Request,
-) -> Given<Answer<Scanned>> {
-    let package = package(Some(&namespace), &name)?;
-    decide(&app, &acting, &package, &number, json_body(request).await?).await
-}
-
-async fn decide(
-    app: &App,
-    acting: &Acting,
-    package: &PackageName,
-    number: &str,
-    judgement: Judgement,
-) -> Given<Answer<Scanned>> {
-    let all = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
-    let verdict = all.into_iter().find(|verdict| verdict.as_str() == judgement.verdict);
-    let verdict = verdict.ok_or_else(|| Refused::invalid("`verdict` is allow, review or block"))?;
-    if judgement.reason.trim().is_empty() || judgement.reason.len() > 4096 {
-        return Err(Refused::invalid("`reason` has 1 to 4096 bytes"));
-    }
-    let known = registry(app).version(package, &version(number)?).await?;
+    OneVersion { package, version }: OneVersion,
+    Body(Judgement { verdict, reason }): Body<Judgement>,
+) -> Given<Response> {
+    let known = registry(&app).version(&package, &version).await?;
     // What was found stays, beside what a person makes of it.
     let found = known.scan.as_ref().map(|(scan, _)| scan.report.clone());
     let mut report = found.filter(serde_json::Value::is_object).unwrap_or_else(|| json!({}));
-    report["judged"] = json!({"verdict": verdict.as_str(), "reason": judgement.reason});
-    let scanned = keep(app, &acting.actor, &known, ScanResult { verdict, report }).await?;
-    settled(app).await?;
-    Ok(Answer(scanned))
+    report["judged"] = json!({"verdict": verdict.as_str(), "reason": reason});
+    let scanned = keep(&app, &acting.actor, &known, ScanResult { verdict, report }).await?;
+    Ok(told(StatusCode::OK, &scanned))
 }
 
 /// Let an archive be published although a scan says that it should not be. For administrators.
@@ -306,19 +209,15 @@ async fn decide(
     params(("sha256" = String, Path, description = "The digest of the archive")),
     responses(
         (status = 204, description = "It may be published"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::TooLarge, docs::WrongType, docs::TooMany, docs::Unavailable
+        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
     )
 )]
 async fn clear(
     State(app): State<App>,
     acting: Acting,
     At(sha256): At<String>,
-    request: Request,
+    Body(Clearance { reason }): Body<Clearance>,
 ) -> Given<StatusCode> {
-    let Clearance { reason } = json_body(request).await?;
-    if reason.trim().is_empty() {
-        return Err(Refused::invalid("`reason` says why it may be published"));
-    }
     registry(&app).clear(&acting.actor, &sha256, &reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -328,15 +227,14 @@ async fn clear(
     delete, path = "/api/v1/clearances/{sha256}", tag = "registry", security(("bearer" = [])),
     params(("sha256" = String, Path, description = "The digest of the archive")),
     responses(
-        (status = 204, description = "It may not be published any more"), docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+        (status = 204, description = "It may not be published any more"), docs::Invalid,
+        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
     )
 )]
 async fn unclear(
     State(app): State<App>,
     acting: Acting,
     At(sha256): At<String>,
-    _: Query,
 ) -> Given<StatusCode> {
     if registry(&app).unclear(&acting.actor, &sha256).await? {
         return Ok(StatusCode::NO_CONTENT);

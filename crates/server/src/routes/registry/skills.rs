@@ -63,8 +63,8 @@ impl Wanted {
             None => query.time("updated")?,
         };
         let order = match (query.text("sort"), since) {
-            (None, None) | (Some("name"), None) => Order::Name,
-            (None, since) | (Some("updated"), since) => Order::Updated { since },
+            (None | Some("name"), None) => Order::Name,
+            (None | Some("updated"), since) => Order::Updated { since },
             (Some("recent"), since) => Order::Recent { since },
             (Some(_), _) => {
                 return Err(Refused::invalid("`sort` is name, updated or recent"));

@@ -49,7 +49,7 @@ pub(in crate::routes) fn well_known() -> Router<App> {
 
 /// Show the SKILL.md of a version.
 #[utoipa::path(
-    get, path = "/{name}/{version}/SKILL.md", tag = "registry",
+    get, path = "/{name}/{version}/SKILL.md", tag = "registry", operation_id = "text",
     params(
         ("name" = String, Path, description = "The skill"),
         ("version" = String, Path, description = "The version"),
@@ -69,6 +69,7 @@ async fn flat(
 /// Show the SKILL.md of a version of a skill of a namespace. Prose without one is in `anon`.
 #[utoipa::path(
     get, path = "/{namespace}/{name}/{version}/SKILL.md", tag = "registry",
+    operation_id = "text_in",
     params(
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "The skill"),
@@ -144,7 +145,8 @@ async fn plain(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<
         let lost = || Refused::failed(&format!("the artefact of {name} {number} is lost"));
         let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
         let packed = tokio::task::spawn_blocking(move || {
-            archive::unpack(&bytes).and_then(|tree| archive::pack_plain(&tree))
+            let (_, skill) = archive::one_skill(archive::unpack(&bytes)?)?;
+            archive::pack_plain(&skill)
         });
         let packed = packed.await.map_err(|error| Refused::failed(&error))?;
         let packed = packed.map_err(|error| Refused::failed(&error))?;

@@ -1,0 +1,291 @@
+//! Who asks, and the tokens of their programs.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use savoir_package::registry::wire;
+use savoir_store::{
+    ApiToken,
+    registry::{Grant, Holding, Right},
+};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, At, registry},
+    docs,
+    refused::{Given, Refused},
+    told::{Body, told},
+};
+use crate::{
+    app::App,
+    body::{Members, Shape, ShapeError, Text},
+    routes::tokens::{self, MOST_SCOPES, NewlyMade, Wanted},
+};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(whoami)).routes(routes!(list, create)).routes(routes!(end))
+}
+
+/// A right without the word that it is one of the registry.
+fn short(right: Right) -> &'static str {
+    right.as_str().strip_prefix("registry:").unwrap_or(right.as_str())
+}
+
+/// Reads `publish`, `registry:publish` or `registry:publish:acme`, for a place if one is given.
+fn grant(text: &str, place: Option<&Holding>) -> Option<Grant> {
+    let long = Right::ALL.into_iter().find(|right| short(*right) == text);
+    let grant = match long {
+        Some(right) => Grant { right, place: None },
+        None => text.parse().ok()?,
+    };
+    match (grant.place, place) {
+        (None, place) => Some(Grant { right: grant.right, place: place.cloned() }),
+        (own, None) => Some(Grant { right: grant.right, place: own }),
+        (Some(own), Some(place)) if own == *place => {
+            Some(Grant { right: grant.right, place: Some(own) })
+        }
+        _ => None,
+    }
+}
+
+/// A token that is wanted for a program that publishes, or reads a private registry.
+#[derive(Debug, ToSchema)]
+struct WantedRegistryToken {
+    /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// `read`, `publish`, `yank`, `owner`; also as `registry:publish` or `registry:publish:acme`.
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 50)]
+    scopes: Vec<Grant>,
+    /// The only namespace in which it is good, or the only skill as `_/name`; everywhere if nothing
+    /// is said.
+    #[schema(value_type = Option<String>)]
+    #[expect(dead_code, reason = "it is in the scopes, and described for the OpenAPI document")]
+    namespace: Option<Holding>,
+    /// Without end if nothing is said.
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 366)]
+    expires_in_days: Option<u64>,
+}
+
+impl Shape for WantedRegistryToken {
+    fn read(members: &mut Members) -> Self {
+        let name = members.text("name", Text::between(1, 100));
+        let place = members.optional_text("namespace", Text::between(1, 200));
+        let place = place.and_then(|text| match text.parse::<Holding>() {
+            Ok(place) => Some(place),
+            Err(error) => {
+                let at = members.place("namespace");
+                let value = Value::from(text);
+                members.reject(ShapeError::new("value_error", at, error.to_string(), value));
+                None
+            }
+        });
+        let scopes = scopes(members, place.as_ref());
+        let days = members.optional_integer("expires_in_days", 1, 366);
+        let expires_in_days = days.and_then(|days| u64::try_from(days).ok());
+        Self { name, scopes, namespace: place, expires_in_days }
+    }
+}
+
+fn scopes(members: &mut Members, place: Option<&Holding>) -> Vec<Grant> {
+    let wanted = members.optional_texts("scopes").unwrap_or_default();
+    let given = members.value("scopes").and_then(Value::as_array).map_or(0, Vec::len);
+    if !(1..=MOST_SCOPES).contains(&given) {
+        let (at, message) = (members.place("scopes"), format!("name 1 to {MOST_SCOPES} scopes"));
+        members.reject(ShapeError::new("too_long", at, message, Value::Null));
+        return Vec::new();
+    }
+    let mut grants = Vec::new();
+    for (n, text) in wanted.iter().enumerate() {
+        match grant(text, place) {
+            Some(grant) if grants.contains(&grant) => {}
+            Some(grant) => grants.push(grant),
+            None => {
+                let mut at = members.place("scopes");
+                at.push(n.into());
+                let message = "read, publish, yank or owner; also as registry:publish:acme, if no \
+                    other namespace is named";
+                members.reject(ShapeError::new("enum", at, message, text.as_str().into()));
+            }
+        }
+    }
+    grants
+}
+
+/// A token without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+struct RegistryToken {
+    id: String,
+    name: String,
+    /// What it is good for: `publish` if it is so in one place or everywhere, else
+    /// `registry:publish:acme`; rights beyond the registry as they are.
+    scopes: Vec<String>,
+    /// The only place in which it is good.
+    namespace: Option<String>,
+    created_at: String,
+    expires_at: Option<String>,
+    /// To the minute.
+    last_used_at: Option<String>,
+}
+
+impl From<ApiToken> for RegistryToken {
+    fn from(token: ApiToken) -> Self {
+        let grants: Vec<Grant> = grants(&token);
+        let place = grants.first().and_then(|grant| grant.place.clone());
+        let one =
+            grants.len() == token.scopes.len() && grants.iter().all(|grant| grant.place == place);
+        let scopes = if one {
+            grants.iter().map(|grant| short(grant.right).to_owned()).collect()
+        } else {
+            token.scopes
+        };
+        Self {
+            id: token.id,
+            name: token.name,
+            scopes,
+            namespace: place.filter(|_| one).map(|place| place.to_string()),
+            created_at: token.created_at.to_string(),
+            expires_at: token.expires_at.map(|time| time.to_string()),
+            last_used_at: token.last_used_at.map(|time| time.to_string()),
+        }
+    }
+}
+
+fn grants(token: &ApiToken) -> Vec<Grant> {
+    token.scopes.iter().filter_map(|scope| scope.parse().ok()).collect()
+}
+
+/// A token with its secret.
+#[derive(Debug, Serialize, ToSchema)]
+struct MadeRegistryToken {
+    #[serde(flatten)]
+    known: RegistryToken,
+    /// For `Authorization: Bearer …`. It is shown this once.
+    token: String,
+}
+
+/// Tokens, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+struct RegistryTokenList {
+    items: Vec<RegistryToken>,
+}
+
+/// Tell who asks, what their token is good for, and where they may publish.
+#[utoipa::path(
+    get, path = "/api/v1/whoami", tag = "registry", security(("bearer" = [])),
+    responses(
+        (status = 200, body = wire::WhoAmI), docs::Unauthorized, docs::Forbidden, docs::TooMany,
+        docs::Unavailable
+    )
+)]
+async fn whoami(State(app): State<App>, Acting { caller, actor }: Acting) -> Given<Response> {
+    let memberships = registry(&app).memberships(caller.user.id).await?;
+    let role = if actor.is_admin() { "admin" } else { "user" };
+    let scopes = match &caller.token {
+        None => Right::ALL.into_iter().map(|right| short(right).to_owned()).collect(),
+        Some(token) => grants(token)
+            .into_iter()
+            .map(|grant| match grant.place {
+                None => short(grant.right).to_owned(),
+                Some(place) => format!("{}:{place}", short(grant.right)),
+            })
+            .collect(),
+    };
+    let who = wire::WhoAmI {
+        email: Some(caller.user.email),
+        role: Some(role.to_owned()),
+        scopes,
+        namespaces: memberships.into_iter().map(|member| member.holding.to_string()).collect(),
+    };
+    Ok(told(StatusCode::OK, &who))
+}
+
+fn must_be_person(acting: &Acting) -> Given<()> {
+    match acting.caller.token {
+        None => Ok(()),
+        Some(_) => Err(Refused::forbidden("only a person who logged in can do this")),
+    }
+}
+
+/// List one's tokens that are good for the registry, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/tokens", tag = "registry", operation_id = "tokens",
+    security(("bearer" = [])),
+    responses(
+        (status = 200, body = RegistryTokenList), docs::Unauthorized, docs::Forbidden,
+        docs::TooMany, docs::Unavailable
+    )
+)]
+async fn list(State(app): State<App>, acting: Acting) -> Given<Response> {
+    must_be_person(&acting)?;
+    let all = app.database.accounts().tokens(acting.caller.user.id).await?;
+    let ours = all.into_iter().filter(|token| !grants(token).is_empty());
+    Ok(told(StatusCode::OK, &RegistryTokenList { items: ours.map(Into::into).collect() }))
+}
+
+/// Make a token for a program. Its secret is shown this once.
+#[utoipa::path(
+    post, path = "/api/v1/tokens", tag = "registry", operation_id = "make_token",
+    security(("bearer" = [])), request_body = WantedRegistryToken,
+    responses(
+        (status = 201, body = MadeRegistryToken), docs::Invalid, docs::Unauthorized,
+        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    acting: Acting,
+    Body(wanted): Body<WantedRegistryToken>,
+) -> Given<Response> {
+    must_be_person(&acting)?;
+    let wanted = Wanted {
+        name: wanted.name,
+        scopes: wanted.scopes.iter().map(ToString::to_string).collect(),
+        expires_in_days: wanted.expires_in_days,
+    };
+    let NewlyMade { kept, secret } = tokens::make(&app, &acting.caller, wanted).await?;
+    let made = MadeRegistryToken { known: kept.into(), token: secret };
+    Ok(told(StatusCode::CREATED, &made))
+}
+
+/// End a token.
+#[utoipa::path(
+    delete, path = "/api/v1/tokens/{id}", tag = "registry", operation_id = "end_token",
+    security(("bearer" = [])),
+    params(("id" = String, Path, description = "The token, by its id")),
+    responses(
+        (status = 204, description = "It has ended"), docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn end(State(app): State<App>, acting: Acting, At(id): At<String>) -> Given<StatusCode> {
+    must_be_person(&acting)?;
+    if app.database.accounts().remove_token(acting.caller.user.id, &id).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Refused::not_found("you have no such token; list yours to see their ids"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_in_short_and_in_full() {
+        let acme: Holding = "acme".parse().unwrap();
+        for (text, place, full) in [
+            ("publish", None, Some("registry:publish")),
+            ("publish", Some(&acme), Some("registry:publish:acme")),
+            ("registry:owner", Some(&acme), Some("registry:owner:acme")),
+            ("registry:yank:_/tool", None, Some("registry:yank:_/tool")),
+            ("registry:yank:acme", Some(&acme), Some("registry:yank:acme")),
+            ("registry:yank:other", Some(&acme), None),
+            ("admin", None, None),
+            ("publish:acme", None, None),
+        ] {
+            let grant = grant(text, place).map(|grant| grant.to_string());
+            assert_eq!(grant.as_deref(), full, "{text}");
+        }
+    }
+}

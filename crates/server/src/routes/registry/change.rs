@@ -1,0 +1,386 @@
+//! What becomes of a version after it was published: it is yanked, deprecated, withdrawn or signed.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use savoir_package::{
+    File, Tree, archive,
+    registry::wire,
+    trust::{self, PublicKey, SignatureKind, TrustStore, TrustedKey},
+};
+use savoir_store::registry::{
+    Holding, NewSignature, PackageName, PackageVersion, RegistryError, RegistryKey, Right,
+    Signature, Signer,
+};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, Reading, registry},
+    docs, people,
+    refused::{Given, Refused},
+    settled,
+    told::{Below, Body, OneOrAll, OneVersion, told},
+};
+use crate::{
+    app::App,
+    body::{Members, Shape, ShapeError, Text},
+};
+
+/// Bytes of a signature with the word whose it is: it names every file.
+const LARGEST_SIGNATURE: usize = 600 * 1024;
+/// Characters of a message or a reason.
+const LONGEST_MESSAGE: usize = 4096;
+/// Files that sign what a record signs, and are not signed by it.
+const SIGNATURES: [&str; 3] = ["signature.json", "SIGNATURE.json", "signature.asc"];
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    let of_version = || {
+        OpenApiRouter::new()
+            .routes(routes!(yank))
+            .routes(routes!(deprecate))
+            .routes(routes!(withdraw))
+            .routes(routes!(signatures, countersign))
+    };
+    let all = Below {
+        prefix: "/api/v1/skills/{name}",
+        suffix: "_all",
+        parameters: &[("name", "The skill")],
+    };
+    OpenApiRouter::new()
+        .merge(Below::FLAT.put(of_version()))
+        .merge(Below::IN_NAMESPACE.put(of_version()))
+        .merge(all.put(OpenApiRouter::new().routes(routes!(deprecate))))
+}
+
+impl Shape for wire::Yank {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            yanked: members.boolean("yanked"),
+            reason: members.optional_text("reason", Text::between(0, LONGEST_MESSAGE)),
+        }
+    }
+}
+
+impl Shape for wire::Deprecate {
+    fn read(members: &mut Members) -> Self {
+        // Nothing is said on purpose, never by leaving it out.
+        members.any("message");
+        Self { message: members.optional_text("message", Text::between(1, LONGEST_MESSAGE)) }
+    }
+}
+
+/// Why a version is taken away.
+#[derive(Debug, ToSchema)]
+struct Withdraw {
+    /// What everybody is told who asks for it.
+    #[schema(min_length = 1, max_length = 4096)]
+    why: String,
+}
+
+impl Shape for Withdraw {
+    fn read(members: &mut Members) -> Self {
+        Self { why: members.text("why", Text::between(1, LONGEST_MESSAGE)) }
+    }
+}
+
+/// A signature for a version that was published.
+#[derive(Debug, ToSchema)]
+struct Countersign {
+    /// For whom the key signs: `publisher` or `auditor`.
+    #[schema(value_type = String)]
+    signer: Signer,
+    /// The record, as it would be in `signature.json`.
+    #[schema(value_type = Object)]
+    record: Value,
+}
+
+impl Shape for Countersign {
+    fn read(members: &mut Members) -> Self {
+        let known = [Signer::Publisher, Signer::Auditor];
+        let named = |text: &str| known.into_iter().find(|signer| signer.as_str() == text);
+        let signer =
+            members.pattern("signer", "^(publisher|auditor)$", |text| named(text).is_some());
+        let record = members.any("record");
+        if !record.is_object() && members.value("record").is_some() {
+            let (place, message) = (members.place("record"), "Input should be an object");
+            members.reject(ShapeError::new("dict_type", place, message, Value::Null));
+        }
+        Self { signer: named(&signer).unwrap_or(Signer::Publisher), record }
+    }
+}
+
+/// Whether a version is only for those who have it already.
+#[derive(Debug, Serialize, ToSchema)]
+struct YankState {
+    name: String,
+    version: String,
+    yanked: bool,
+}
+
+/// What users of a version, or of all versions, are told.
+#[derive(Debug, Serialize, ToSchema)]
+struct Deprecated {
+    name: String,
+    /// None means all of them.
+    version: Option<String>,
+    message: Option<String>,
+}
+
+/// A version that was taken away.
+#[derive(Debug, Serialize, ToSchema)]
+struct GoneVersion {
+    name: String,
+    version: String,
+    withdrawn: bool,
+}
+
+/// A version that was signed.
+#[derive(Debug, Serialize, ToSchema)]
+struct Signed {
+    name: String,
+    version: String,
+    /// `publisher` or `auditor`.
+    signer: &'static str,
+    key_id: String,
+    /// How far the registry trusts it now.
+    security_tier: &'static str,
+}
+
+/// The signatures of a version, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+struct SignatureList {
+    items: Vec<ListedSignature>,
+}
+
+/// A signature of a version.
+#[derive(Debug, Serialize, ToSchema)]
+struct ListedSignature {
+    /// `publisher` or `auditor`.
+    signer: &'static str,
+    key_id: String,
+    /// `active`; or `unknown` or `revoked`, which vouch for nothing.
+    state: &'static str,
+    /// The record, as it would be in `signature.json`.
+    #[schema(value_type = Object)]
+    record: Value,
+    added_at: String,
+}
+
+impl From<Signature> for ListedSignature {
+    fn from(signature: Signature) -> Self {
+        Self {
+            signer: signature.signer.as_str(),
+            key_id: signature.key_id,
+            state: signature.state.as_str(),
+            record: serde_json::from_str(&signature.record).unwrap_or_default(),
+            added_at: signature.added_at.to_string(),
+        }
+    }
+}
+
+/// Leave a version only to those who have it already, or give it to everybody again.
+#[utoipa::path(
+    post, path = "/yank", tag = "registry", security(("bearer" = [])), request_body = wire::Yank,
+    responses(
+        (status = 200, body = YankState), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn yank(
+    State(app): State<App>,
+    Acting { actor, .. }: Acting,
+    OneVersion { package, version }: OneVersion,
+    Body(wire::Yank { yanked, reason }): Body<wire::Yank>,
+) -> Given<Response> {
+    if yanked {
+        registry(&app).yank(&actor, &package, &version, reason.as_deref()).await?;
+    } else {
+        registry(&app).unyank(&actor, &package, &version).await?;
+    }
+    settled(&app).await;
+    let (name, version) = (package.to_string(), version.to_string());
+    Ok(told(StatusCode::OK, &YankState { name, version, yanked }))
+}
+
+/// Tell users of a version what they should know, or take that back.
+///
+/// `/{name}/{version}/deprecate` is for a version; `/{namespace}/{name}/deprecate` and
+/// `/{name}/deprecate` are for all versions.
+#[utoipa::path(
+    post, path = "/deprecate", tag = "registry", security(("bearer" = [])),
+    request_body = wire::Deprecate,
+    responses(
+        (status = 200, body = Deprecated), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn deprecate(
+    State(app): State<App>,
+    Acting { actor, .. }: Acting,
+    OneOrAll { package, version }: OneOrAll,
+    Body(wire::Deprecate { message }): Body<wire::Deprecate>,
+) -> Given<Response> {
+    registry(&app).deprecate(&actor, &package, version.as_ref(), message.as_deref()).await?;
+    settled(&app).await;
+    let (name, version) = (package.to_string(), version.map(|version| version.to_string()));
+    Ok(told(StatusCode::OK, &Deprecated { name, version, message }))
+}
+
+/// Take a version away for good. For administrators; others yank.
+///
+/// Its number stays taken. Its bytes are removed later.
+#[utoipa::path(
+    post, path = "/withdraw", tag = "registry", security(("bearer" = [])), request_body = Withdraw,
+    responses(
+        (status = 200, body = GoneVersion), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn withdraw(
+    State(app): State<App>,
+    Acting { actor, .. }: Acting,
+    OneVersion { package, version }: OneVersion,
+    Body(Withdraw { why }): Body<Withdraw>,
+) -> Given<Response> {
+    registry(&app).withdraw(&actor, &package, &version, &why).await?;
+    settled(&app).await;
+    let (name, version) = (package.to_string(), version.to_string());
+    Ok(told(StatusCode::OK, &GoneVersion { name, version, withdrawn: true }))
+}
+
+/// List the signatures of a version, oldest first.
+#[utoipa::path(
+    get, path = "/signatures", tag = "registry",
+    responses(
+        (status = 200, body = SignatureList), docs::Invalid, docs::Unauthorized, docs::Missing,
+        docs::Unavailable
+    )
+)]
+async fn signatures(
+    State(app): State<App>,
+    _: Reading,
+    OneVersion { package, version }: OneVersion,
+) -> Given<Response> {
+    // Tells a version that is not there, or was withdrawn, from one that nobody signed.
+    registry(&app).version(&package, &version).await?;
+    let items = registry(&app).signatures(&package, &version).await?;
+    let items = items.into_iter().map(Into::into).collect();
+    Ok(told(StatusCode::OK, &SignatureList { items }))
+}
+
+/// Add a signature to a version that was published.
+///
+/// It must sign the files that were published, with a key that is registered for its publishers or
+/// for the auditors of the registry. The answer tells how far the version is trusted now.
+#[utoipa::path(
+    post, path = "/signatures", tag = "registry", security(("bearer" = [])),
+    request_body = Countersign,
+    responses(
+        (status = 201, body = Signed), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Unavailable
+    )
+)]
+async fn countersign(
+    State(app): State<App>,
+    acting: Acting,
+    OneVersion { package, version }: OneVersion,
+    Body(Countersign { signer, record }): Body<Countersign, LARGEST_SIGNATURE>,
+) -> Given<Response> {
+    acting.actor.must_have(Right::Publish, Some(&package.holding()))?;
+    let known = registry(&app).version(&package, &version).await?;
+    let keys = keys_of(&app, &acting, &package, signer).await?;
+    let key_id = check(&app, &known, &record, keys).await?;
+    let new = NewSignature { signer, key_id: key_id.clone(), record: record.to_string() };
+    let tier = registry(&app).add_signature(&acting.actor, &package, &version, &new).await?;
+    settled(&app).await;
+    let signed = Signed {
+        name: package.to_string(),
+        version: known.version.to_string(),
+        signer: signer.as_str(),
+        key_id,
+        security_tier: tier.as_str(),
+    };
+    Ok(told(StatusCode::CREATED, &signed))
+}
+
+/// The keys that may have signed. Those who cannot use any are refused before an archive is read.
+async fn keys_of(
+    app: &App,
+    acting: &Acting,
+    package: &PackageName,
+    signer: Signer,
+) -> Given<(Holding, Vec<RegistryKey>)> {
+    let holding = match signer {
+        Signer::Publisher => {
+            people::must_be_member(app, acting, &package.holding()).await?;
+            package.holding()
+        }
+        Signer::Auditor => Holding::auditors(),
+    };
+    let keys = registry(app).keys(&holding).await?;
+    let own = |key: &RegistryKey| key.account == Some(acting.caller.user.id);
+    if signer == Signer::Auditor && !acting.actor.is_admin() && !keys.iter().any(own) {
+        return Err(RegistryError::NotAdmin.into());
+    }
+    Ok((holding, keys))
+}
+
+/// Holds a record against the files that were published, and tells which key signed them.
+async fn check(
+    app: &App,
+    known: &PackageVersion,
+    record: &Value,
+    (holding, keys): (Holding, Vec<RegistryKey>),
+) -> Given<String> {
+    let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
+    let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
+    let (name, version) = (known.package.name().to_owned(), known.version.to_string());
+    let store: TrustStore =
+        keys.iter().filter(|key| key.revoked.is_none()).filter_map(trusted).collect();
+    let record = record.to_string();
+    let checked = tokio::task::spawn_blocking(move || {
+        let tree = published(&bytes, record).map_err(|error| Refused::failed(&error))?;
+        trust::verify(&tree, &name, &version, &store).map_err(|error| wrong(&error.to_string()))
+    });
+    let attestation = checked.await.map_err(|error| Refused::failed(&error))??;
+    // Those of other kinds may come from the archive, and say nothing about this record.
+    let kinds = [SignatureKind::Ed25519, SignatureKind::SshSig];
+    let signers = || attestation.signatures.iter().filter(|signer| kinds.contains(&signer.kind));
+    if let Some(signer) = signers().find(|signer| signer.role.is_some()) {
+        return Ok(signer.key_id.clone());
+    }
+    let revoked = |key: &&RegistryKey| signers().any(|signer| signer.key_id == key.key_id);
+    if let Some(key) = keys.iter().find(revoked) {
+        return Err(RegistryError::KeyRevoked { holding, key_id: key.key_id.clone() }.into());
+    }
+    let message =
+        format!("no key that signed this is registered for `{holding}`; register it first");
+    Err(Refused::new(StatusCode::FORBIDDEN, "unknown_key", message))
+}
+
+fn trusted(key: &RegistryKey) -> Option<TrustedKey> {
+    Some(TrustedKey {
+        key: PublicKey::parse(&key.public_key).ok()?,
+        publisher: key.holding.to_string(),
+        role: trust::Role::Publisher,
+        namespaces: None,
+    })
+}
+
+fn wrong(why: &str) -> Refused {
+    let message = format!("this signature does not hold: {why}; sign what was published, again");
+    Refused::new(StatusCode::BAD_REQUEST, "invalid_signature", message)
+}
+
+/// The files that were published, with a record in place of the signatures that they came with.
+fn published(bytes: &[u8], record: String) -> Result<Tree, archive::ArchiveError> {
+    let (_, skill) = archive::one_skill(archive::unpack(bytes)?)?;
+    let mut tree = Tree::default();
+    for (path, file) in skill.into_files().filter(|(path, _)| !SIGNATURES.contains(&&**path)) {
+        tree.add(path, file)?;
+    }
+    tree.add(SIGNATURES[0].to_owned(), File { bytes: record.into_bytes(), executable: false })?;
+    Ok(tree)
+}

@@ -1,0 +1,233 @@
+//! The keys with which teams and auditors vouch for versions.
+
+use std::collections::HashMap;
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use savoir_package::trust::{KeyKind, PublicKey};
+use savoir_store::registry::{Holding, NewKey, RegistryError, RegistryKey, Right};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, At, Perhaps, Query, Reading, registry},
+    docs,
+    people::{LONGEST_EMAIL, account, emails, must_own},
+    refused::{Given, Refused},
+    settled,
+    told::{Below, Body, Owned, told},
+};
+use crate::{
+    app::App,
+    body::{Members, Shape, Text},
+};
+
+/// Characters of what owners call a key.
+const LONGEST_LABEL: usize = 100;
+/// Characters of a public key as text.
+const LONGEST_KEY: usize = 4096;
+/// Characters of the reason for which a key is revoked.
+const LONGEST_REASON: usize = 1000;
+/// Keys that a team may have, with those that were revoked.
+const MOST_KEYS: usize = 100;
+
+/// The keys of a team, below its address.
+pub(super) fn of_team() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
+}
+
+/// The keys of the auditors of the registry.
+pub(super) fn router() -> OpenApiRouter<App> {
+    let auditors = Below { prefix: "/api/v1/auditors", suffix: "_of_auditors", parameters: &[] };
+    auditors.put(of_team())
+}
+
+/// A key that is to be registered.
+#[derive(Debug, ToSchema)]
+struct WantedKey {
+    /// Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`.
+    #[schema(min_length = 1, max_length = 4096)]
+    public_key: String,
+    /// What its owners call it.
+    #[schema(max_length = 100)]
+    label: Option<String>,
+    /// The address of the auditor who uses it; only for auditors.
+    email: Option<String>,
+}
+
+impl Shape for WantedKey {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            public_key: members.text("public_key", Text::between(1, LONGEST_KEY)),
+            label: members.optional_text("label", Text::between(0, LONGEST_LABEL)),
+            email: members.optional_text("email", Text::between(1, LONGEST_EMAIL)),
+        }
+    }
+}
+
+/// Keys, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+struct KeyList {
+    items: Vec<ListedKey>,
+}
+
+/// A key that is or was registered.
+#[derive(Debug, Serialize, ToSchema)]
+struct ListedKey {
+    key_id: String,
+    public_key: String,
+    label: String,
+    added_at: String,
+    /// Since then it vouches for nothing.
+    revoked_at: Option<String>,
+    /// Why it was revoked.
+    reason: Option<String>,
+    /// The auditor who uses it, for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+}
+
+impl ListedKey {
+    fn new(key: RegistryKey, email: Option<String>) -> Self {
+        let (revoked_at, reason) = key.revoked.unzip();
+        Self {
+            key_id: key.key_id,
+            public_key: key.public_key,
+            label: key.label,
+            added_at: key.added_at.to_string(),
+            revoked_at: revoked_at.map(|time| time.to_string()),
+            reason: reason.filter(|reason| !reason.is_empty()),
+            email,
+        }
+    }
+}
+
+/// A key that was revoked.
+#[derive(Debug, Serialize, ToSchema)]
+struct RevokedKey {
+    key_id: String,
+    /// How many versions it vouched for, and does no more.
+    lowered: u64,
+}
+
+/// List keys, also those that were revoked.
+#[utoipa::path(
+    get, path = "/keys", tag = "registry",
+    responses(
+        (status = 200, body = KeyList), docs::Invalid, docs::Unauthorized, docs::Unavailable
+    )
+)]
+async fn list(
+    State(app): State<App>,
+    _: Reading,
+    Perhaps(acting): Perhaps,
+    Owned(holding): Owned,
+) -> Given<Response> {
+    let keys = registry(&app).keys(&holding).await?;
+    let sees = acting.is_some_and(|acting| acting.actor.is_admin());
+    let accounts = keys.iter().filter_map(|key| key.account).filter(|_| sees);
+    let emails = emails(&app, accounts.collect()).await?;
+    let listed = |key: RegistryKey| {
+        let email = key.account.and_then(|account| emails.get(&account).cloned());
+        ListedKey::new(key, email)
+    };
+    let items = keys.into_iter().map(listed).collect();
+    Ok(told(StatusCode::OK, &KeyList { items }))
+}
+
+/// Register a key. For owners; keys of auditors for administrators.
+///
+/// Its identifier is computed here. A key that was revoked cannot be registered again.
+#[utoipa::path(
+    post, path = "/keys", tag = "registry", security(("bearer" = [])), request_body = WantedKey,
+    responses(
+        (status = 201, body = ListedKey), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Unavailable
+    )
+)]
+async fn add(
+    State(app): State<App>,
+    acting: Acting,
+    Owned(holding): Owned,
+    Body(WantedKey { public_key, label, email }): Body<WantedKey>,
+) -> Given<Response> {
+    must_change(&app, &acting, &holding).await?;
+    let (key_id, public_key) = readable(&public_key)?;
+    let account = match email {
+        None => None,
+        Some(_) if holding != Holding::auditors() => {
+            return Err(Refused::invalid("`email` is for keys of auditors; leave it out"));
+        }
+        Some(email) => Some(account(&app, &email).await?),
+    };
+    if registry(&app).keys(&holding).await?.len() >= MOST_KEYS {
+        let message = format!("`{holding}` has {MOST_KEYS} keys; no more can be registered");
+        return Err(Refused::new(StatusCode::CONFLICT, "too_many_keys", message));
+    }
+    let new = NewKey {
+        holding: &holding,
+        key_id: &key_id,
+        public_key: &public_key,
+        label: label.as_deref().unwrap_or_default(),
+        account: account.as_ref().map(|account| account.id),
+    };
+    registry(&app).add_key(&acting.actor, new).await?;
+    settled(&app).await;
+    let keys = registry(&app).keys(&holding).await?;
+    let lost = || Refused::failed(&format!("the key {key_id} is gone again"));
+    let kept = keys.into_iter().find(|key| key.key_id == key_id).ok_or_else(lost)?;
+    Ok(told(StatusCode::CREATED, &ListedKey::new(kept, account.map(|account| account.email))))
+}
+
+/// Revoke a key for good. Versions that it vouched for are trusted less at once.
+#[utoipa::path(
+    delete, path = "/keys/{key_id}", tag = "registry", security(("bearer" = [])),
+    params(
+        ("key_id" = String, Path, description = "The key"),
+        ("reason" = Option<String>, Query, description = "Why; everybody can read it"),
+    ),
+    responses(
+        (status = 200, body = RevokedKey), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn revoke(
+    State(app): State<App>,
+    acting: Acting,
+    Owned(holding): Owned,
+    At(mut parts): At<HashMap<String, String>>,
+    query: Query,
+) -> Given<Response> {
+    must_change(&app, &acting, &holding).await?;
+    let key_id = parts.remove("key_id").unwrap_or_default();
+    let reason = query.text("reason").unwrap_or_default();
+    if reason.chars().count() > LONGEST_REASON {
+        let message = format!("`reason` has more than {LONGEST_REASON} characters");
+        return Err(Refused::invalid(message));
+    }
+    let lowered = registry(&app).revoke_key(&acting.actor, &holding, &key_id, reason).await?;
+    settled(&app).await;
+    Ok(told(StatusCode::OK, &RevokedKey { key_id, lowered }))
+}
+
+async fn must_change(app: &App, acting: &Acting, holding: &Holding) -> Given<()> {
+    if *holding != Holding::auditors() {
+        return must_own(app, acting, holding).await.map(drop);
+    }
+    if !acting.actor.is_admin() {
+        return Err(RegistryError::NotAdmin.into());
+    }
+    Ok(acting.actor.must_have(Right::Own, Some(holding))?)
+}
+
+/// A key that signs records, with its identifier and the text that is kept.
+fn readable(text: &str) -> Given<(String, String)> {
+    let wrong = |why: &dyn std::fmt::Display| Refused::invalid(format!("`public_key`: {why}"));
+    let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;
+    match key.kind() {
+        KeyKind::Ed25519 => Ok((key.key_id(), key.to_text())),
+        KeyKind::Ssh => Ok((key.key_id(), text.trim().to_owned())),
+        _ => Err(wrong(&"register an Ed25519 key or a key of OpenSSH; others sign no records")),
+    }
+}

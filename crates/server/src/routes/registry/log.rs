@@ -1,0 +1,129 @@
+//! What was done in the registry, and by whom.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use savoir_store::registry::{AuditEntry, AuditFilter, Holding, PackageName, Right};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, Query, registry},
+    docs,
+    people::{emails, must_be_member},
+    refused::{Given, Refused},
+    told::told,
+};
+use crate::app::App;
+
+/// Entries of a page unless somebody says otherwise.
+const PAGE: u64 = 50;
+/// The most of one page.
+const LARGEST_PAGE: u64 = 100;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(log))
+}
+
+/// What was done, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+struct AuditLog {
+    items: Vec<LogEntry>,
+    /// Where older ones begin; nothing at the end.
+    next_cursor: Option<String>,
+}
+
+/// Something that was done.
+#[derive(Debug, Serialize, ToSchema)]
+struct LogEntry {
+    /// Its number. There are no gaps.
+    seq: u64,
+    /// What it was.
+    act: &'static str,
+    at: String,
+    /// Who did it; none if the account is gone, or if it was the operator.
+    account: Option<String>,
+    /// With which token.
+    token: Option<String>,
+    package: Option<String>,
+    version: Option<String>,
+    /// The namespace that it concerns, or the skill that has a team of its own.
+    namespace: Option<String>,
+    #[schema(value_type = Object)]
+    details: Value,
+}
+
+/// List what was done, newest first.
+///
+/// Administrators see everything. Members of a team see what concerns it, and name it with `package`
+/// or `namespace`.
+#[utoipa::path(
+    get, path = "/api/v1/audit-log", tag = "registry", security(("bearer" = [])),
+    params(
+        ("cursor" = Option<String>, Query, description = "Where the last page ended"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 100,
+         description = "Entries of a page; 50 if nothing is said"),
+        ("package" = Option<String>, Query, description = "What was done to a skill"),
+        ("namespace" = Option<String>, Query,
+         description = "What was done to a namespace, or to a skill and its team as _/name"),
+        ("account" = Option<String>, Query, description = "What somebody did, by their address"),
+    ),
+    responses(
+        (status = 200, body = AuditLog), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Response> {
+    let package: Option<PackageName> = query.text("package").map(str::parse).transpose()?;
+    let holding: Option<Holding> = query.text("namespace").map(str::parse).transpose()?;
+    must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
+    let before = query.number("cursor", i64::MAX as u64)?;
+    let limit = query.number("limit", LARGEST_PAGE)?.unwrap_or(PAGE);
+    let account = match query.text("account") {
+        None => None,
+        // Nobody learns here which addresses have accounts: no account has done nothing.
+        Some(email) => Some(app.database.accounts().by_email(email).await?.map_or(0, |it| it.0.id)),
+    };
+    let filter = AuditFilter { package, holding, account };
+    let found = registry(&app).audit(&filter, before, limit).await?;
+    let last = found.last().filter(|_| found.len() as u64 == limit).map(|entry| entry.change.seq);
+    let accounts = found.iter().filter_map(|entry| entry.account).collect();
+    let emails = emails(&app, accounts).await?;
+    let shown = |entry: AuditEntry| LogEntry {
+        seq: entry.change.seq,
+        act: entry.change.act.as_str(),
+        at: entry.done_at.to_string(),
+        account: entry.account.and_then(|account| emails.get(&account).cloned()),
+        token: entry.token,
+        package: entry.change.package.map(|package| package.to_string()),
+        version: entry.change.version.map(|version| version.to_string()),
+        namespace: entry.holding.map(|holding| holding.to_string()),
+        details: entry.details,
+    };
+    let items = found.into_iter().map(shown).collect();
+    let next_cursor = last.filter(|seq| *seq > 1).map(|seq| seq.to_string());
+    Ok(told(StatusCode::OK, &AuditLog { items, next_cursor }))
+}
+
+/// Whether somebody may see what they ask for.
+async fn must_see(
+    app: &App,
+    acting: &Acting,
+    package: Option<&PackageName>,
+    holding: Option<&Holding>,
+) -> Given<()> {
+    let places: Vec<Holding> =
+        package.map(PackageName::holding).into_iter().chain(holding.cloned()).collect();
+    if places.is_empty() {
+        if !acting.actor.is_admin() {
+            let message = "name a `package` or a `namespace` of yours; only administrators see all";
+            return Err(Refused::forbidden(message));
+        }
+        acting.actor.must_have(Right::Own, None)?;
+    }
+    for place in &places {
+        acting.actor.must_have(Right::Own, Some(place))?;
+        must_be_member(app, acting, place).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,441 @@
+//! Who owns what, who may publish there, and with which keys they sign.
+//!
+//! A namespace has a team; so has each skill that lies in none. Addresses of people are for members
+//! of the team and for administrators: nobody else learns from here who has an account.
+
+use std::collections::HashMap;
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use savoir_store::{
+    User,
+    registry::{Holding, Member, Namespace, RegistryError, Right, TeamRole},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    asked::{Acting, At, Perhaps, Reading, registry},
+    docs, keys,
+    refused::{Given, Refused},
+    settled,
+    told::{Below, Body, Owned, told},
+};
+use crate::{
+    app::App,
+    body::{Members, Shape, Text},
+};
+
+/// Characters of an address of a person.
+pub(super) const LONGEST_EMAIL: usize = 255;
+
+/// Where teams are.
+const PLACES: [Below; 3] = [
+    Below {
+        prefix: "/api/v1/namespaces/{namespace}",
+        suffix: "_of_namespace",
+        parameters: &[("namespace", "The namespace")],
+    },
+    Below {
+        prefix: "/api/v1/skills/{name}",
+        suffix: "_of_skill",
+        parameters: &[("name", "The skill, which has a team of its own")],
+    },
+    Below {
+        prefix: "/api/v1/skills/{namespace}/{name}",
+        suffix: "_of_skill_in",
+        parameters: &[
+            ("namespace", "The namespace"),
+            ("name", "The skill; in a namespace that is somebody's, the team is that of it"),
+        ],
+    },
+];
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    let all = OpenApiRouter::new().routes(routes!(create)).routes(routes!(
+        prefix,
+        grant_prefix,
+        revoke_prefix
+    ));
+    PLACES.into_iter().fold(all, |all, place| {
+        let team = OpenApiRouter::new()
+            .routes(routes!(members, set_member))
+            .routes(routes!(remove_member))
+            .routes(routes!(transfer))
+            .merge(keys::of_team());
+        all.merge(place.put(team))
+    })
+}
+
+/// A member who is wanted.
+#[derive(Debug, ToSchema)]
+struct WantedMember {
+    /// The address of their account.
+    #[schema(min_length = 1, max_length = 255)]
+    email: String,
+    /// `owner` or `publisher`.
+    #[schema(value_type = String)]
+    role: TeamRole,
+}
+
+impl Shape for WantedMember {
+    fn read(members: &mut Members) -> Self {
+        let email = members.text("email", Text::between(1, LONGEST_EMAIL));
+        let known = |text: &str| TeamRole::parse(text).is_some();
+        let role = members.pattern("role", "^(owner|publisher)$", known);
+        Self { email, role: TeamRole::parse(&role).unwrap_or(TeamRole::Publisher) }
+    }
+}
+
+/// To whom a namespace or a skill is given.
+#[derive(Debug, ToSchema)]
+struct Transfer {
+    /// The address of the new owner.
+    #[schema(min_length = 1, max_length = 255)]
+    to: String,
+    /// The address of the owner who gives it away; oneself if nothing is said.
+    from: Option<String>,
+}
+
+impl Shape for Transfer {
+    fn read(members: &mut Members) -> Self {
+        let rule = Text::between(1, LONGEST_EMAIL);
+        Self { to: members.text("to", rule), from: members.optional_text("from", rule) }
+    }
+}
+
+/// The members of a team.
+#[derive(Debug, Serialize, ToSchema)]
+struct MemberList {
+    items: Vec<ListedMember>,
+}
+
+/// A member of a team.
+#[derive(Debug, Serialize, ToSchema)]
+struct ListedMember {
+    /// Their account.
+    id: i64,
+    /// Its address, for members and administrators; none if the account is gone.
+    email: Option<String>,
+    /// `owner` or `publisher`.
+    role: &'static str,
+    added_at: String,
+}
+
+/// What a member may do now.
+#[derive(Debug, Serialize, ToSchema)]
+struct SetMember {
+    namespace: String,
+    id: i64,
+    email: String,
+    role: &'static str,
+}
+
+/// A namespace that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+struct CreatedNamespace {
+    namespace: String,
+}
+
+/// A namespace or a skill that has another owner.
+#[derive(Debug, Serialize, ToSchema)]
+struct Transferred {
+    namespace: String,
+    owner: String,
+}
+
+/// A reserved beginning of names, and who may use it.
+#[derive(Debug, Serialize, ToSchema)]
+struct PrefixGrant {
+    prefix: String,
+    email: String,
+}
+
+/// Whether somebody is in a team, or an administrator.
+pub(super) async fn must_be_member(app: &App, acting: &Acting, holding: &Holding) -> Given<()> {
+    must_be(app, acting, holding, TeamRole::Publisher).await.map(drop)
+}
+
+/// Whether somebody may change a team. Whoever may not learns nothing about accounts.
+pub(super) async fn must_own(app: &App, acting: &Acting, holding: &Holding) -> Given<Vec<Member>> {
+    acting.actor.must_have(Right::Own, Some(holding))?;
+    must_be(app, acting, holding, TeamRole::Owner).await
+}
+
+async fn must_be(
+    app: &App,
+    acting: &Acting,
+    holding: &Holding,
+    least: TeamRole,
+) -> Given<Vec<Member>> {
+    let members = registry(app).members(holding).await?;
+    if acting.actor.is_admin() {
+        return Ok(members);
+    }
+    let holding = holding.clone();
+    match members.iter().find(|member| member.user_id == acting.caller.user.id) {
+        Some(member) if member.role >= least => Ok(members),
+        Some(_) => Err(RegistryError::NotOwner { holding }.into()),
+        None if members.is_empty() => {
+            let what = format!("namespace or package `{holding}`");
+            Err(RegistryError::NotFound { what }.into())
+        }
+        None => Err(RegistryError::NotMember { holding }.into()),
+    }
+}
+
+/// The account of an address. Only those may ask who may know.
+pub(super) async fn account(app: &App, email: &str) -> Given<User> {
+    let missing = || {
+        let message = "there is no account with this address; ask the person to make one first";
+        Refused::not_found(message)
+    };
+    let found = app.database.accounts().by_email(email).await?;
+    found.map(|(user, _)| user).ok_or_else(missing)
+}
+
+/// The addresses of accounts, one question for each.
+pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> Given<HashMap<i64, String>> {
+    let mut found = HashMap::new();
+    for id in accounts {
+        if !found.contains_key(&id)
+            && let Some(user) = app.database.accounts().by_id(id).await?
+        {
+            found.insert(id, user.email);
+        }
+    }
+    Ok(found)
+}
+
+/// Take a namespace that is free. Whoever publishes into one takes it likewise.
+#[utoipa::path(
+    post, path = "/api/v1/namespaces/{namespace}", tag = "registry", security(("bearer" = [])),
+    params(("namespace" = String, Path, description = "The namespace")),
+    responses(
+        (status = 201, body = CreatedNamespace), docs::Invalid, docs::Unauthorized,
+        docs::Forbidden, docs::Conflict, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    Acting { actor, .. }: Acting,
+    At(namespace): At<String>,
+) -> Given<Response> {
+    let namespace = Namespace::parse(&namespace)?;
+    registry(&app).create_namespace(&actor, &namespace).await?;
+    settled(&app).await;
+    let namespace = namespace.to_string();
+    Ok(told(StatusCode::CREATED, &CreatedNamespace { namespace }))
+}
+
+/// List the members of a team. Their addresses are shown to members and administrators.
+#[utoipa::path(
+    get, path = "/members", tag = "registry",
+    responses(
+        (status = 200, body = MemberList), docs::Invalid, docs::Unauthorized, docs::Missing,
+        docs::Unavailable
+    )
+)]
+async fn members(
+    State(app): State<App>,
+    _: Reading,
+    Perhaps(acting): Perhaps,
+    Owned(holding): Owned,
+) -> Given<Response> {
+    let members = registry(&app).members(&holding).await?;
+    if members.is_empty() {
+        let what = format!("namespace or package `{holding}`");
+        return Err(RegistryError::NotFound { what }.into());
+    }
+    let sees = acting.is_some_and(|acting| {
+        let own = members.iter().any(|member| member.user_id == acting.caller.user.id);
+        (own || acting.actor.is_admin())
+            && acting.actor.must_have(Right::Own, Some(&holding)).is_ok()
+    });
+    let ids = members.iter().map(|member| member.user_id).filter(|_| sees);
+    let mut emails = emails(&app, ids.collect()).await?;
+    let listed = |member: Member| ListedMember {
+        id: member.user_id,
+        email: emails.remove(&member.user_id),
+        role: member.role.as_str(),
+        added_at: member.added_at.to_string(),
+    };
+    let items = members.into_iter().map(listed).collect();
+    Ok(told(StatusCode::OK, &MemberList { items }))
+}
+
+/// Add a member to a team, or change what one may do. For owners.
+#[utoipa::path(
+    post, path = "/members", tag = "registry", security(("bearer" = [])),
+    request_body = WantedMember,
+    responses(
+        (status = 200, body = SetMember), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Unavailable
+    )
+)]
+async fn set_member(
+    State(app): State<App>,
+    acting: Acting,
+    Owned(holding): Owned,
+    Body(WantedMember { email, role }): Body<WantedMember>,
+) -> Given<Response> {
+    must_own(&app, &acting, &holding).await?;
+    let user = account(&app, &email).await?;
+    registry(&app).set_member(&acting.actor, &holding, user.id, role).await?;
+    settled(&app).await;
+    let (id, email, role) = (user.id, user.email, role.as_str());
+    let namespace = holding.to_string();
+    Ok(told(StatusCode::OK, &SetMember { namespace, id, email, role }))
+}
+
+/// Remove a member from a team. For owners; everybody may leave.
+#[utoipa::path(
+    delete, path = "/members/{who}", tag = "registry", security(("bearer" = [])),
+    params(("who" = String, Path, description = "Their account: its address, or its id")),
+    responses(
+        (status = 204, description = "They are no member any more"), docs::Invalid,
+        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::Conflict, docs::TooMany,
+        docs::Unavailable
+    )
+)]
+async fn remove_member(
+    State(app): State<App>,
+    acting: Acting,
+    Owned(holding): Owned,
+    At(parts): At<HashMap<String, String>>,
+) -> Given<StatusCode> {
+    let who = parts.get("who").map(String::as_str).unwrap_or_default();
+    let own = &acting.caller.user;
+    let id = if who.eq_ignore_ascii_case(&own.email) || who == own.id.to_string() {
+        own.id
+    } else {
+        must_own(&app, &acting, &holding).await?;
+        match who.parse() {
+            Ok(id) => id,
+            Err(_) => account(&app, who).await?.id,
+        }
+    };
+    registry(&app).remove_member(&acting.actor, &holding, id).await?;
+    settled(&app).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give a namespace or a skill to another account, which becomes an owner in one's place.
+#[utoipa::path(
+    post, path = "/transfer", tag = "registry", security(("bearer" = [])), request_body = Transfer,
+    responses(
+        (status = 200, body = Transferred), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn transfer(
+    State(app): State<App>,
+    acting: Acting,
+    Owned(holding): Owned,
+    Body(Transfer { to, from }): Body<Transfer>,
+) -> Given<Response> {
+    let members = must_own(&app, &acting, &holding).await?;
+    let from = match from {
+        Some(from) => account(&app, &from).await?.id,
+        None => giver(&acting, &members)?,
+    };
+    let to = account(&app, &to).await?;
+    registry(&app).transfer(&acting.actor, &holding, from, to.id).await?;
+    settled(&app).await;
+    let (namespace, owner) = (holding.to_string(), to.email);
+    Ok(told(StatusCode::OK, &Transferred { namespace, owner }))
+}
+
+/// Who gives it away if nobody is named: oneself, or, for an administrator, the only owner.
+fn giver(acting: &Acting, members: &[Member]) -> Given<i64> {
+    let owners = || members.iter().filter(|member| member.role == TeamRole::Owner);
+    let mut ids = owners().map(|owner| owner.user_id);
+    let own = acting.caller.user.id;
+    if ids.clone().any(|id| id == own) {
+        return Ok(own);
+    }
+    match (ids.next(), ids.next()) {
+        (Some(only), None) => Ok(only),
+        _ => Err(Refused::invalid("say which owner gives it away, with `from`")),
+    }
+}
+
+async fn grantee(app: &App, acting: &Acting, email: &str) -> Given<User> {
+    if !acting.actor.is_admin() {
+        return Err(RegistryError::NotAdmin.into());
+    }
+    acting.actor.must_have(Right::Own, None)?;
+    account(app, email).await
+}
+
+/// Tell whether an account may use names that begin in a reserved way. For administrators.
+#[utoipa::path(
+    get, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
+    params(
+        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
+        ("email" = String, Path, description = "The address of the account"),
+    ),
+    responses(
+        (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn prefix(
+    State(app): State<App>,
+    acting: Acting,
+    At((prefix, email)): At<(String, String)>,
+) -> Given<Response> {
+    let user = grantee(&app, &acting, &email).await?;
+    if !registry(&app).prefixes(user.id).await?.contains(&prefix) {
+        let message = "this account may not use names that begin so; allow it with PUT";
+        return Err(Refused::not_found(message));
+    }
+    Ok(told(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
+}
+
+/// Let an account use names that begin in a reserved way. For administrators.
+#[utoipa::path(
+    put, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
+    params(
+        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
+        ("email" = String, Path, description = "The address of the account"),
+    ),
+    responses(
+        (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn grant_prefix(
+    State(app): State<App>,
+    acting: Acting,
+    At((prefix, email)): At<(String, String)>,
+) -> Given<Response> {
+    let user = grantee(&app, &acting, &email).await?;
+    registry(&app).grant_prefix(&acting.actor, user.id, &prefix).await?;
+    settled(&app).await;
+    Ok(told(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
+}
+
+/// Do not let an account use such names any more. What was published stays. For administrators.
+#[utoipa::path(
+    delete, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
+    params(
+        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
+        ("email" = String, Path, description = "The address of the account"),
+    ),
+    responses(
+        (status = 204, description = "They may not any more"), docs::Invalid, docs::Unauthorized,
+        docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+    )
+)]
+async fn revoke_prefix(
+    State(app): State<App>,
+    acting: Acting,
+    At((prefix, email)): At<(String, String)>,
+) -> Given<StatusCode> {
+    let user = grantee(&app, &acting, &email).await?;
+    registry(&app).revoke_prefix(&acting.actor, user.id, &prefix).await?;
+    settled(&app).await;
+    Ok(StatusCode::NO_CONTENT)
+}

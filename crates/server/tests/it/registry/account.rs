@@ -1,0 +1,153 @@
+//! Who one is, and tokens of programs.
+
+use serde_json::json;
+
+use super::{API, program, publish};
+use crate::harness::{ADMIN, for_each_server};
+
+#[tokio::test]
+async fn who_one_is() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, admin) =
+                (server.register("ada@example.org").await, server.register(ADMIN).await);
+            let route = format!("{API}/whoami");
+            server.stranger().get(&route).await.refused(401, "unauthorized");
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            publish(server, &ada, "flat", "1.0.0").await;
+            let all = json!(["read", "publish", "yank", "owner"]);
+            ada.get(&route).await.is(
+                200,
+                &json!({"email": "ada@example.org", "role": "user", "scopes": all,
+                "namespaces": ["_/flat", "acme"]}),
+            );
+            let robot = json!({"scopes": ["publish", "registry:yank"], "namespace": "acme"});
+            let robot = program(server, &ada, &robot).await;
+            let who = robot.get(&route).await.ok(200);
+            assert_eq!(who["scopes"], json!(["publish:acme", "yank:acme"]));
+            let robot = program(server, &admin, &json!({"scopes": ["read"]})).await;
+            let who = robot.get(&route).await.ok(200);
+            assert_eq!((&who["role"], &who["scopes"]), (&json!("user"), &json!(["read"])));
+            assert_eq!(admin.get(&route).await.ok(200)["role"], "admin");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_is_made_used_and_ended() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, bob) = (
+                server.register("ada@example.org").await,
+                server.register("bob@example.org").await,
+            );
+            let route = format!("{API}/tokens");
+            let body = json!({"name": "ci", "scopes": ["publish", "publish", "read"],
+            "namespace": "acme", "expires_in_days": 30});
+            let reply = ada.post(&route, &body).await;
+            let made = reply.ok(201);
+            assert_eq!(reply.header("cache-control"), "no-store");
+            assert_eq!(
+                (&made["name"], &made["scopes"], &made["namespace"]),
+                (&json!("ci"), &json!(["publish", "read"]), &json!("acme"))
+            );
+            let secret = made["token"].as_str().unwrap();
+            assert!(secret.starts_with("sav_") && made["expires_at"].is_string());
+            let list = ada.get(&route).await;
+            assert!(!list.text.contains(secret));
+            assert_eq!(list.ok(200)["items"][0]["id"], made["id"]);
+            let robot = server.client(secret);
+            assert_eq!(robot.get(&format!("{API}/whoami")).await.status, 200);
+            // A program is no person.
+            robot.get(&route).await.refused(403, "forbidden_scope");
+            robot.post(&route, &body).await.refused(403, "forbidden_scope");
+            let one = format!("{route}/{}", made["id"].as_str().unwrap());
+            robot.delete(&one).await.refused(403, "forbidden_scope");
+            bob.delete(&one).await.refused(404, "not_found");
+            ada.delete(&one).await.ok(204);
+            robot.get(&format!("{API}/whoami")).await.refused(401, "unauthorized");
+            assert_eq!(ada.get(&route).await.ok(200), json!({"items": []}));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_server_makes_them_too() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            let body = json!({"name": "ci", "scopes":
+            ["registry:yank:acme", "registry:yank:acme", "chat", "registry:read"]});
+            let made = ada.post("/api/v1/auth/tokens", &body).await.ok(201);
+            assert_eq!(made["scopes"], json!(["chat", "registry:yank:acme", "registry:read"]));
+            let robot = server.client(made["token"].as_str().unwrap());
+            let yank = format!("{API}/skills/acme/tool/1.0.0/yank");
+            robot.post(&yank, &json!({"yanked": true})).await.ok(200);
+            // Rights of several kinds are shown as they are.
+            let list = ada.get(&format!("{API}/tokens")).await.ok(200);
+            assert_eq!(list["items"][0]["scopes"], made["scopes"]);
+            assert!(list["items"][0]["namespace"].is_null());
+            for scope in
+                ["registry:", "registry:publisher", "registry:publish:A B", "registry:read:_"]
+            {
+                let body = json!({"name": "x", "scopes": [scope]});
+                let reply = ada.post("/api/v1/auth/tokens", &body).await;
+                assert_eq!(reply.status, 422, "{scope}");
+            }
+            let many: Vec<String> = (0..51).map(|n| format!("registry:read:n{n}")).collect();
+            let reply =
+                ada.post("/api/v1/auth/tokens", &json!({"name": "x", "scopes": many})).await;
+            assert_eq!(reply.status, 422, "{}", reply.text);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_refused() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            let route = format!("{API}/tokens");
+            for (body, field) in [
+                (json!({"scopes": ["read"]}), "`name`"),
+                (json!({"name": "", "scopes": ["read"]}), "`name`"),
+                (json!({"name": "x"}), "`scopes`"),
+                (json!({"name": "x", "scopes": []}), "`scopes`"),
+                (json!({"name": "x", "scopes": null}), "`scopes`"),
+                (json!({"name": "x", "scopes": ["read", "admin"]}), "`scopes.1`"),
+                (json!({"name": "x", "scopes": ["skills:read"]}), "`scopes.0`"),
+                (
+                    json!({"name": "x", "scopes": ["registry:yank:other"], "namespace": "acme"}),
+                    "`scopes.0`",
+                ),
+                (json!({"name": "x", "scopes": ["read"], "namespace": "_"}), "`namespace`"),
+                (
+                    json!({"name": "x", "scopes": ["read"], "expires_in_days": 0}),
+                    "`expires_in_days`",
+                ),
+                (
+                    json!({"name": "x", "scopes": ["read"], "expires_in_days": 367}),
+                    "`expires_in_days`",
+                ),
+            ] {
+                let message = ada.post(&route, &body).await.refused(400, "invalid_request");
+                assert!(message.contains(field), "{body}: {message}");
+            }
+            assert_eq!(ada.get(&route).await.ok(200), json!({"items": []}));
+            for _ in 0..100 {
+                ada.post(&route, &json!({"name": "x", "scopes": ["read"]})).await.ok(201);
+            }
+            let reply = ada.post(&route, &json!({"name": "x", "scopes": ["read"]})).await;
+            assert!(reply.refused(400, "invalid_request").contains("At most 100 tokens"));
+        },
+    )
+    .await;
+}

@@ -1,0 +1,223 @@
+//! What becomes of versions.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{API, draft, index, is_yanked, program, publish};
+use crate::harness::{ADMIN, Reply, for_each_server};
+
+#[tokio::test]
+async fn a_version_is_yanked_and_given_back() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            publish(server, &ada, "tool", "1.0.0").await;
+            publish(server, &ada, "acme/tool", "2.0.0").await;
+            for (package, path) in [("tool", "tool/1.0.0"), ("acme/tool", "acme/tool/2.0.0")] {
+                // It is remembered before, and must not be answered after.
+                assert!(!is_yanked(server, package).await);
+                assert!(!is_yanked(server, package).await);
+                let route = format!("{API}/skills/{path}/yank");
+                let body = json!({"yanked": true, "reason": "it breaks"});
+                let version = path.rsplit('/').next().unwrap();
+                let yanked = ada.post(&route, &body).await;
+                yanked.is(200, &json!({"name": package, "version": version, "yanked": true}));
+                assert_eq!(yanked.header("cache-control"), "no-store");
+                assert!(is_yanked(server, package).await);
+                let detail =
+                    server.stranger().get(&format!("{API}/skills/{package}")).await.ok(200);
+                assert_eq!(detail["versions"][0]["yanked"], true);
+                assert_eq!(ada.post(&route, &body).await.status, 200, "it is so already");
+                ada.post(&route, &json!({"yanked": false})).await.ok(200);
+                assert!(!is_yanked(server, package).await);
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn users_are_told_something() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            for package in ["tool", "acme/tool"] {
+                publish(server, &ada, package, "1.0.0").await;
+                publish(server, &ada, package, "1.1.0").await;
+                let path = format!("{API}/skills/{package}/1.0.0/deprecate");
+                let told = ada.post(&path, &json!({"message": "use 1.1"})).await;
+                told.is(200, &json!({"name": package, "version": "1.0.0", "message": "use 1.1"}));
+                let said = async || {
+                    let mut lines = index(server, package).await;
+                    lines.sort_by_key(|line| line["version"].to_string());
+                    lines.into_iter().map(|line| line["deprecated"].clone()).collect::<Vec<_>>()
+                };
+                assert_eq!(said().await, [json!("use 1.1"), json!(null)]);
+                ada.post(&path, &json!({"message": null})).await.ok(200);
+                assert_eq!(said().await, [json!(null), json!(null)]);
+
+                let all = format!("{API}/skills/{package}/deprecate");
+                let told = ada.post(&all, &json!({"message": "use other"})).await;
+                told.is(200, &json!({"name": package, "version": null, "message": "use other"}));
+                assert_eq!(said().await, [json!("use other"), json!("use other")]);
+                let message = ada.post(&all, &json!({})).await.refused(400, "invalid_request");
+                assert!(message.contains("`message`"), "{message}");
+            }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn administrators_withdraw() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            let admin = server.register(ADMIN).await;
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            publish(server, &ada, "acme/tool", "1.1.0").await;
+            let route = format!("{API}/skills/acme/tool/1.1.0/withdraw");
+            let body = json!({"why": "it steals"});
+            ada.post(&route, &body).await.refused(403, "forbidden_scope");
+            // The token of an administrator is that of anybody, unless it says otherwise.
+            let robot = program(server, &admin, &json!({"scopes": ["yank"]})).await;
+            robot.post(&route, &body).await.refused(403, "forbidden_scope");
+            let told = admin.post(&route, &body).await;
+            told.is(200, &json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true}));
+            let gone = server.stranger().get(&format!("{API}/skills/acme/tool/1.1.0")).await;
+            assert!(gone.refused(404, "not_found").contains("it steals"));
+            assert_eq!(index(server, "acme/tool").await.len(), 1);
+            admin.post(&route, &body).await.refused(404, "not_found");
+            admin.post(&route, &json!({"why": ""})).await.refused(400, "invalid_request");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn who_may_not() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, bob) = (
+                server.register("ada@example.org").await,
+                server.register("bob@example.org").await,
+            );
+            let admin = server.register(ADMIN).await;
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            publish(server, &ada, "tool", "1.0.0").await;
+            let yank = format!("{API}/skills/acme/tool/1.0.0/yank");
+            let flat = format!("{API}/skills/tool/1.0.0/yank");
+            let body = json!({"yanked": true});
+            server.stranger().post(&yank, &body).await.refused(401, "unauthorized");
+            server.client("sav_wrong").post(&yank, &body).await.refused(401, "unauthorized");
+            bob.post(&yank, &body).await.refused(403, "forbidden_scope");
+            for (scopes, namespace, may) in [
+                ("publish", None, false),
+                ("owner", None, false),
+                ("read", None, false),
+                ("yank", Some("other"), false),
+                ("yank", Some("_/tool"), false),
+                ("yank", Some("acme"), true),
+                ("yank", None, true),
+            ] {
+                let token = json!({"scopes": [scopes], "namespace": namespace});
+                let reply = program(server, &ada, &token).await.post(&yank, &body).await;
+                if may {
+                    reply.ok(200);
+                } else {
+                    let message = reply.refused(403, "forbidden_scope");
+                    assert!(message.contains("registry:yank:acme"), "{message}");
+                }
+            }
+            let token = json!({"scopes": ["yank"], "namespace": "_/tool"});
+            program(server, &ada, &token).await.post(&flat, &body).await.ok(200);
+            // A token of somebody else has the scope, and still not the membership.
+            let robot = program(server, &bob, &json!({"scopes": ["yank"]})).await;
+            robot.post(&yank, &body).await.refused(403, "forbidden_scope");
+
+            let token = program(server, &ada, &json!({"scopes": ["yank"]})).await;
+            let disable = format!("/api/v1/admin/users/{}/disable", ada.id());
+            admin.call(&disable).await.ok(200);
+            for client in [&ada, &token] {
+                let reply = client.post(&yank, &json!({"yanked": false})).await;
+                assert!(reply.refused(403, "forbidden_scope").contains("disabled"));
+            }
+            assert!(is_yanked(server, "acme/tool").await);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_request() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            publish(server, &ada, "tool", "1.0.0").await;
+            let route = format!("{API}/skills/tool/1.0.0/yank");
+            for (body, field) in [
+                ("{}", "`yanked`"),
+                (r#"{"yanked":"yes"}"#, "`yanked`"),
+                (r#"{"yanked":true,"reason":5}"#, "`reason`"),
+                ("[]", "the body"),
+                ("", "JSON"),
+                ("{", "JSON"),
+            ] {
+                let request = ada.request(Method::POST, &route).body(body);
+                let reply = Reply::of(request.header("content-type", "application/json")).await;
+                let message = reply.refused(400, "invalid_request");
+                assert!(message.contains(field), "{body}: {message}");
+            }
+            for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
+                let request = ada.request(Method::POST, &route).body(r#"{"yanked":true}"#);
+                let request =
+                    if kind.is_empty() { request } else { request.header("content-type", kind) };
+                Reply::of(request).await.refused(415, "unsupported_media_type");
+            }
+            let large = json!({"yanked": true, "reason": "x".repeat(70_000)});
+            ada.post(&route, &large).await.refused(413, "body_too_large");
+            let long = json!({"yanked": true, "reason": "x".repeat(5000)});
+            ada.post(&route, &long).await.refused(400, "invalid_request");
+            for (path, status, code) in [
+                ("tool/9.9.9/yank", 404, "not_found"),
+                ("none/1.0.0/yank", 404, "not_found"),
+                ("tool/one/yank", 400, "invalid_request"),
+                ("tool/%FF/yank", 400, "invalid_request"),
+                ("UPPER/1.0.0/yank", 400, "invalid_request"),
+            ] {
+                let reply =
+                    ada.post(&format!("{API}/skills/{path}"), &json!({"yanked": true})).await;
+                reply.refused(status, code);
+            }
+            ada.get(&route).await.refused(405, "method_not_allowed");
+            ada.post("/registry/none", &json!({})).await.refused(404, "not_found");
+            assert!(!is_yanked(server, "tool").await, "nothing was changed");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn names_that_addresses_need() {
+    for name in ["acme/members", "acme/keys", "acme/deprecate", "acme/transfer", "acme/download"] {
+        assert!(name.parse::<savoir_store::registry::PackageName>().is_err(), "{name}");
+    }
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            // Without a namespace they are names like others.
+            draft("keys", "1.0.0").publish(server, &ada).await;
+            let detail = server.stranger().get(&format!("{API}/skills/keys")).await.ok(200);
+            assert_eq!(detail["name"], "keys");
+            let keys = server.stranger().get(&format!("{API}/skills/keys/keys")).await.ok(200);
+            assert_eq!(keys, json!({"items": []}));
+        },
+    )
+    .await;
+}

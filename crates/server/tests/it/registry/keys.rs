@@ -1,0 +1,249 @@
+//! Keys and signatures: who vouches for what.
+
+use savoir_package::trust::SigningKey;
+use serde_json::{Value, json};
+
+use super::{API, Draft, draft, index, program, publish, tree};
+use crate::harness::{ADMIN, Client, TestServer, for_each_server};
+
+fn key() -> SigningKey {
+    SigningKey::generate().unwrap()
+}
+
+fn wanted(key: &SigningKey) -> Value {
+    json!({"public_key": key.public_key().to_text(), "label": "laptop"})
+}
+
+async fn tier(server: &TestServer, package: &str) -> Value {
+    index(server, package).await[0]["tier"].clone()
+}
+
+fn signatures(draft: &Draft) -> String {
+    format!("{API}/skills/{}/{}/signatures", draft.package, draft.version)
+}
+
+#[tokio::test]
+async fn keys_are_registered_and_everybody_sees_them() {
+    for_each_server(|_| {}, async |server| {
+        let ada = server.register("ada@example.org").await;
+        publish(server, &ada, "acme/tool", "1.0.0").await;
+        publish(server, &ada, "flat", "1.0.0").await;
+        publish(server, &ada, "anon/note", "1.0.0").await;
+        for place in ["namespaces/acme", "skills/flat", "skills/anon/note"] {
+            let (one, route) = (key(), format!("{API}/{place}/keys"));
+            let made = ada.post(&route, &wanted(&one)).await.ok(201);
+            let expected = json!({"key_id": one.key_id(), "public_key": one.public_key().to_text(),
+                "label": "laptop", "added_at": made["added_at"], "revoked_at": null,
+                "reason": null});
+            assert_eq!(made, expected);
+            let list = server.stranger().get(&route).await;
+            list.is(200, &json!({"items": [expected]}));
+            ada.post(&route, &wanted(&one)).await.refused(409, "exists");
+            let revoke = format!("{route}/{}?reason=lost", one.key_id());
+            ada.delete(&revoke).await.is(200, &json!({"key_id": one.key_id(), "lowered": 0}));
+            let list = server.stranger().get(&route).await.ok(200);
+            assert_eq!(list["items"][0]["reason"], "lost");
+            assert!(list["items"][0]["revoked_at"].is_string());
+            ada.post(&route, &wanted(&one)).await.refused(409, "key_revoked");
+            ada.delete(&format!("{route}/none")).await.refused(404, "not_found");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_key_and_who_may_not() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, bob) = (
+                server.register("ada@example.org").await,
+                server.register("bob@example.org").await,
+            );
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            let route = format!("{API}/namespaces/acme/keys");
+            for text in ["", "AAAA", "no base64!", "-----BEGIN PRIVATE KEY-----\nAAAA\n"] {
+                let reply = ada.post(&route, &json!({"public_key": text})).await;
+                let message = reply.refused(400, "invalid_request");
+                assert!(message.contains("`public_key`"), "{message}");
+            }
+            let mut body = wanted(&key());
+            bob.post(&route, &body).await.refused(403, "forbidden_scope");
+            let robot = program(server, &ada, &json!({"scopes": ["publish", "yank"]})).await;
+            robot.post(&route, &body).await.refused(403, "forbidden_scope");
+            robot.delete(&format!("{route}/x")).await.refused(403, "forbidden_scope");
+            body["email"] = "bob@example.org".into();
+            ada.post(&route, &body).await.refused(400, "invalid_request");
+            ada.post(&format!("{API}/auditors/keys"), &body).await.refused(403, "forbidden_scope");
+            ada.delete(&format!("{API}/auditors/keys/x")).await.refused(403, "forbidden_scope");
+            let free = format!("{API}/namespaces/free/keys");
+            ada.post(&free, &wanted(&key())).await.refused(404, "not_found");
+            let shared = format!("{API}/namespaces/anon/keys");
+            ada.post(&shared, &wanted(&key())).await.refused(400, "invalid_request");
+        },
+    )
+    .await;
+}
+
+/// A version that its publisher signed, with all who have to do with it.
+struct Scene {
+    ada: Client,
+    auditor: Client,
+    admin: Client,
+    publishers: SigningKey,
+    auditors: SigningKey,
+    draft: Draft,
+}
+
+async fn scene(server: &TestServer) -> Scene {
+    let (ada, auditor) =
+        (server.register("ada@example.org").await, server.register("eve@example.org").await);
+    let admin = server.register(ADMIN).await;
+    let (publishers, auditors) = (key(), key());
+    ada.call(&format!("{API}/namespaces/acme")).await.ok(201);
+    ada.post(&format!("{API}/namespaces/acme/keys"), &wanted(&publishers)).await.ok(201);
+    let mut body = wanted(&auditors);
+    body["email"] = "eve@example.org".into();
+    let made = admin.post(&format!("{API}/auditors/keys"), &body).await.ok(201);
+    assert_eq!(made["email"], "eve@example.org");
+    draft("acme/tool", "1.0.0").signed(&publishers).publish(server, &ada).await;
+    assert_eq!(tier(server, "acme/tool").await, "community");
+    let draft = draft("acme/tool", "1.0.0");
+    Scene { ada, auditor, admin, publishers, auditors, draft }
+}
+
+#[tokio::test]
+async fn an_auditor_makes_it_verified_and_a_revoked_key_takes_that_back() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let scene = scene(server).await;
+            let route = signatures(&scene.draft);
+            let body = json!({"signer": "auditor", "record": scene.draft.record(&scene.auditors)});
+            scene.ada.post(&route, &body).await.refused(403, "forbidden_scope");
+            let signed = scene.auditor.post(&route, &body).await;
+            signed.is(
+                201,
+                &json!({"name": "acme/tool", "version": "1.0.0", "signer": "auditor",
+                "key_id": scene.auditors.key_id(), "security_tier": "verified"}),
+            );
+            assert_eq!(tier(server, "acme/tool").await, "verified");
+            let list = server.stranger().get(&route).await.ok(200);
+            let states: Vec<_> = list["items"].as_array().unwrap().iter().collect();
+            assert_eq!(states.len(), 2);
+            assert!(states.iter().all(|one| one["state"] == "active"), "{list}");
+            assert!(states.iter().any(|one| one["record"] == body["record"]), "{list}");
+            // Auditors are not told to everybody.
+            let keys = server.stranger().get(&format!("{API}/auditors/keys")).await;
+            assert!(!keys.text.contains("eve@") && keys.text.contains(&scene.auditors.key_id()));
+            let keys = scene.admin.get(&format!("{API}/auditors/keys")).await;
+            assert!(keys.text.contains("eve@example.org"));
+
+            let path =
+                format!("{API}/namespaces/acme/keys/{}?reason=stolen", scene.publishers.key_id());
+            let revoked = scene.ada.delete(&path).await;
+            revoked.is(200, &json!({"key_id": scene.publishers.key_id(), "lowered": 1}));
+            assert_eq!(tier(server, "acme/tool").await, "experimental", "at once");
+            let detail =
+                server.stranger().get(&format!("{API}/skills/acme/tool/1.0.0")).await.ok(200);
+            assert_eq!(detail["security_tier"], "experimental");
+            let mut body = body.clone();
+            body["signer"] = "publisher".into();
+            body["record"] = scene.draft.record(&scene.publishers);
+            scene.ada.post(&route, &body).await.refused(409, "key_revoked");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn forged_signatures() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let scene = scene(server).await;
+            let route = signatures(&scene.draft);
+            let good = scene.draft.record(&scene.auditors);
+            let other = |change: fn(&mut Draft)| {
+                let mut other = draft("acme/tool", "1.0.0");
+                change(&mut other);
+                other.record(&scene.auditors)
+            };
+            let mut unsigned = good.clone();
+            unsigned["signature"] = scene.draft.record(&key())["signature"].clone();
+            // It names a key that is registered, and was made with another.
+            let mut borrowed = scene.draft.record(&key());
+            borrowed["key_id"] = good["key_id"].clone();
+            let mut other_key = scene.draft.record(&key());
+            other_key["key_id"] = good["key_id"].clone();
+            other_key["public_key"] = good["public_key"].clone();
+            for (what, record) in [
+                ("another signature", unsigned),
+                ("another key", borrowed),
+                ("the key of others", other_key),
+                ("other files", other(|it| it.tree = tree(&[("SKILL.md", b"changed")]))),
+                ("another version", other(|it| it.version = "1.0.1".parse().unwrap())),
+                ("another skill", other(|it| it.package = "acme/other".parse().unwrap())),
+                ("nothing", json!({})),
+            ] {
+                let body = json!({"signer": "auditor", "record": record});
+                let reply = scene.auditor.post(&route, &body).await;
+                assert_eq!(reply.status, 400, "{what}: {}", reply.text);
+                reply.refused(400, "invalid_signature");
+            }
+            // It holds, and its key is not registered, or registered for others.
+            for (signer, key, who) in [
+                ("auditor", &key(), &scene.auditor),
+                ("auditor", &scene.publishers, &scene.auditor),
+                ("publisher", &scene.auditors, &scene.ada),
+            ] {
+                let body = json!({"signer": signer, "record": scene.draft.record(key)});
+                who.post(&route, &body).await.refused(403, "unknown_key");
+            }
+            for body in [
+                json!({"signer": "owner", "record": good}),
+                json!({"signer": "auditor"}),
+                json!({"signer": "auditor", "record": "text"}),
+            ] {
+                scene.auditor.post(&route, &body).await.refused(400, "invalid_request");
+            }
+            let body = json!({"signer": "auditor", "record": good});
+            let robot = program(server, &scene.auditor, &json!({"scopes": ["read", "yank"]})).await;
+            robot.post(&route, &body).await.refused(403, "forbidden_scope");
+            let missing = format!("{API}/skills/acme/tool/9.0.0/signatures");
+            scene.auditor.post(&missing, &body).await.refused(404, "not_found");
+            server.stranger().get(&missing).await.refused(404, "not_found");
+            assert_eq!(tier(server, "acme/tool").await, "community", "nothing changed");
+            assert_eq!(
+                server.stranger().get(&route).await.ok(200)["items"].as_array().unwrap().len(),
+                1
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_publisher_signs_later() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            let bob = server.register("bob@example.org").await;
+            let (draft, key) = (draft("flat", "1.0.0"), key());
+            let (record, route) = (draft.record(&key), signatures(&draft));
+            draft.publish(server, &ada).await;
+            assert_eq!(tier(server, "flat").await, "experimental");
+            let body = json!({"signer": "publisher", "record": record});
+            ada.post(&route, &body).await.refused(403, "unknown_key");
+            ada.post(&format!("{API}/skills/flat/keys"), &wanted(&key)).await.ok(201);
+            bob.post(&route, &body).await.refused(403, "forbidden_scope");
+            let token = json!({"scopes": ["publish"], "namespace": "_/flat"});
+            let robot = program(server, &ada, &token).await;
+            let signed = robot.post(&route, &body).await.ok(201);
+            assert_eq!(signed["security_tier"], "community");
+            assert_eq!(tier(server, "flat").await, "community");
+        },
+    )
+    .await;
+}
