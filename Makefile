@@ -7,7 +7,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: test setup lint unit docs generated bench soak fuzz clean
+.PHONY: test setup lint unit docs generated bench bench-registry-scale soak fuzz clean
 
 test: setup lint unit docs
 	@echo "all checks passed"
@@ -49,6 +49,16 @@ bench:
 	$(TARGET)/dist/bench-server 1000 1000
 	$(TARGET)/dist/bench-resolve 1000 50
 	$(TARGET)/dist/bench-shelf 1000,10000 5
+	$(TARGET)/dist/bench-registry 10 3
+
+# A registry with very many skills on a PostgreSQL of its own: it takes about half an hour and some
+# gigabytes.
+ROWS ?= 100000,1000000
+
+bench-registry-scale:
+	$(CARGO) build --profile dist --locked --package savoir --package savoir-benches
+	scripts/services.sh sh -c \
+		'SAVOIR_BENCH_POSTGRES="$$SAVOIR_TEST_POSTGRES" $(TARGET)/dist/bench-registry-scale $(ROWS)'
 
 # Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
 soak: fuzz

@@ -78,8 +78,8 @@ impl Metrics {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All figures.
-    pub(crate) fn text(&self) -> String {
+    /// All figures. `search` is how many skills the search index has, and the last change that it knows.
+    pub(crate) fn text(&self, search: Option<(u64, u64)>) -> String {
         let mut text = String::new();
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         head(&mut text, "savoir_http_requests_total", "counter", "Requests that were answered.");
@@ -103,6 +103,13 @@ impl Metrics {
         let name = "savoir_registry_remembered_total";
         head(&mut text, name, "counter", "Requests that the registry answered from memory.");
         let _ = writeln!(text, "{name} {}", self.remembered.load(Ordering::Relaxed));
+        let (skills, change) = search.unwrap_or_default();
+        let name = "savoir_registry_search_skills";
+        head(&mut text, name, "gauge", "Skills that the search index of this process has.");
+        let _ = writeln!(text, "{name} {skills}");
+        let name = "savoir_registry_search_change";
+        head(&mut text, name, "gauge", "The last change that the search index knows.");
+        let _ = writeln!(text, "{name} {change}");
         head(&mut text, "savoir_streams", "gauge", "Streams that are open.");
         let _ = writeln!(text, "savoir_streams {}", self.streams.load(Ordering::Relaxed));
         head(&mut text, "savoir_events_total", "counter", "Events that were sent.");

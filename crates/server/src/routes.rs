@@ -16,7 +16,7 @@ mod skills;
 mod tokens;
 mod workflows;
 
-pub(crate) use registry::scan_backlog;
+pub(crate) use registry::{recall_now, scan_backlog};
 pub use setup::setup_link;
 
 use axum::{

@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo};
+use futures::future::{Either, ready};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -22,7 +23,7 @@ use crate::{
     impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
     registry,
-    routes::{router, scan_backlog},
+    routes::{recall_now, router, scan_backlog},
 };
 
 /// How long answers that are no streams may take after streams were told to end.
@@ -51,7 +52,7 @@ pub async fn serve(
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
-    let accepting = tokio::spawn(accept(listener, router(app.clone()), stopping));
+    let accepting = tokio::spawn(accept(listener, app.clone(), stopping));
     let connections = accepting.await.map_err(io::Error::other)?;
     tokio::select! {
         () = connections.shutdown() => {}
@@ -83,11 +84,8 @@ async fn overdue(app: &App) {
 }
 
 /// Takes connections until it is told to stop.
-async fn accept(
-    listener: TcpListener,
-    router: Router,
-    stopping: CancellationToken,
-) -> GracefulShutdown {
+async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) -> GracefulShutdown {
+    let router = router(app.clone());
     let connections = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -102,7 +100,8 @@ async fn accept(
         };
         match taken {
             Ok((place, (stream, peer))) => {
-                let connection = connections.watch(connection(router.clone(), stream, peer));
+                let connection = connection(app.clone(), router.clone(), stream, peer);
+                let connection = connections.watch(connection);
                 tokio::spawn(async move {
                     // A connection that breaks off is the client's business.
                     let _ = connection.await;
@@ -120,6 +119,7 @@ async fn accept(
 /// Answers the requests of one connection. Whoever sends a request a byte at a time, or does not take
 /// what is sent, does not hold it for ever.
 fn connection(
+    app: App,
     router: Router,
     stream: TcpStream,
     peer: SocketAddr,
@@ -129,9 +129,13 @@ fn connection(
         tracing::debug!(%error, "small packets may be delayed");
     }
     let service = service_fn(move |request: Request<Incoming>| {
+        // What is asked for most takes no way through all routes.
+        if let Some(response) = recall_now(&app, &request) {
+            return Either::Left(ready(Ok(response)));
+        }
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().call(request)
+        Either::Right(router.clone().call(request))
     });
     let stream = TokioIo::new(Impatient::new(stream, Duration::from_secs(STALL_SECONDS)));
     http1::Builder::new()

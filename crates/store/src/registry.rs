@@ -39,7 +39,7 @@ mod record;
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 
 pub use actor::{Actor, Grant, Right};
-pub use downloads::DownloadCounter;
+pub use downloads::{DownloadCounter, Tally};
 pub use error::RegistryError;
 pub use export::Export;
 pub use facts::{

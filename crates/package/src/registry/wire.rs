@@ -22,7 +22,7 @@ pub use line::IndexLine;
 pub(super) use line::{Lines, Reading};
 pub use team::{
     Appeal, Judged, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken, Member, Members, NewKey,
-    NewMember, OldMember, RevokedKey, TeamRole, TokenInfo, Tokens, WantedToken,
+    NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo, Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.

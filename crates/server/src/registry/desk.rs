@@ -68,7 +68,8 @@ impl Desk {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX).max(1)
     }
 
-    fn is_fresh(&self) -> bool {
+    /// Whether what is remembered is new enough to be given out.
+    pub(crate) fn is_fresh(&self) -> bool {
         let asked = self.asked.load(Ordering::Acquire);
         asked != 0 && self.now().saturating_sub(asked) < LEASE.as_micros() as u64
     }

@@ -163,29 +163,32 @@ impl Follower<'_> {
 
     /// Reads everything. What changes meanwhile is among the changes after `head`.
     async fn build(&mut self, head: u64) -> Result<(), FollowError> {
-        let (sender, mut receiver) = mpsc::channel::<Vec<Entry>>(2);
+        let (sender, mut receiver) = mpsc::channel::<Vec<Document>>(2);
         let (index, applied) = (Arc::clone(&self.index), self.applied);
+        let entry = if index.len() == 0 { Entry::New } else { Entry::Put };
         let writing = tokio::task::spawn_blocking(move || {
-            let entries = std::iter::from_fn(|| receiver.blocking_recv()).flatten();
+            let documents = std::iter::from_fn(|| receiver.blocking_recv()).flatten();
             // It counts as built only when all was read.
-            index.apply(entries, applied)
+            index.apply(documents.map(entry), applied)
         });
         let read = self.send_all(sender).await;
         writing.await??;
         read?;
+        let index = Arc::clone(&self.index);
+        tokio::task::spawn_blocking(move || index.tidy_up()).await??;
         self.apply(Vec::new(), head).await?;
         tracing::info!(skills = self.index.len(), "the search index is built");
         Ok(())
     }
 
-    async fn send_all(&self, sender: mpsc::Sender<Vec<Entry>>) -> Result<(), StoreError> {
+    async fn send_all(&self, sender: mpsc::Sender<Vec<Document>>) -> Result<(), StoreError> {
         let mut after: Option<PackageName> = None;
         loop {
             let page = self.registry.all_findable(after.as_ref(), AT_ONCE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.summary.package.clone());
-            let entries = page.into_iter().map(document).map(Entry::Put).collect();
-            if sender.send(entries).await.is_err() {
+            let documents = page.into_iter().map(document).collect();
+            if sender.send(documents).await.is_err() {
                 // The writer tells why.
                 return Ok(());
             }

@@ -9,8 +9,7 @@ use std::{
 };
 
 use lru::LruCache;
-use savoir_store::registry::PackageName;
-use semver::Version;
+use savoir_store::registry::{PackageName, Tally};
 
 use super::Answer;
 
@@ -27,8 +26,8 @@ pub(crate) struct Remembered {
     pub(crate) answer: Answer,
     /// What it is about.
     pub(crate) package: PackageName,
-    /// The download that giving it out is.
-    pub(crate) download: Option<Version>,
+    /// Counts the downloads that giving it out is.
+    pub(crate) download: Option<Tally>,
     /// The change of the registry at which it was true.
     pub(crate) seq: u64,
 }

@@ -6,11 +6,12 @@
 //! lost, damaged or of another kind, the number is 0 and everything is to be fed again.
 //!
 //! - `words` splits text, `fields` is what is kept of a skill, `queue` is how it gets there, `folder` is
-//!   where that is.
+//!   where that is, `merge` keeps it tidy.
 //! - `query` reads what someone typed, `stages` asks the index, `rank` takes the best.
 
 mod fields;
 mod folder;
+mod merge;
 mod query;
 mod queue;
 mod rank;
@@ -23,15 +24,15 @@ use std::{
     collections::HashSet,
     fmt, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use savoir_skill::permission::Tier;
-use tantivy::{
-    Index, IndexReader, IndexWriter, TantivyError,
-    indexer::{IndexWriterOptions, LogMergePolicy},
-};
+use tantivy::{Index, IndexReader, IndexWriter, TantivyError, indexer::IndexWriterOptions};
 
 use self::{
     fields::Fields,
@@ -44,10 +45,6 @@ use self::{
 
 /// Memory for documents that are not written yet; it is there only while documents are applied.
 const WRITER_MEMORY: usize = 20_000_000;
-/// Segments with more skills are left as they are, so that no merge takes long.
-const MOST_TO_MERGE: usize = 100_000;
-/// The part of a segment that may be deleted before it is written anew.
-const MOST_DELETED: f32 = 0.3;
 /// Skills that one question can page through.
 pub(crate) const MOST_RESULTS: usize = 1000;
 
@@ -76,6 +73,8 @@ pub(crate) struct Document {
 /// A change.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
+    /// The skill was never here. Whoever says so saves the search for what it would replace.
+    New(Document),
     /// The skill is new, or different.
     Put(Document),
     /// The skill with this key is gone.
@@ -193,6 +192,8 @@ pub(crate) struct SearchIndex {
     database: String,
     /// The number of the last change; held while changes are applied.
     applied: Mutex<u64>,
+    /// The same, for those who only look.
+    shown: AtomicU64,
     slot: Slot,
 }
 
@@ -210,8 +211,8 @@ impl SearchIndex {
         let (fields, schema) = Fields::new();
         let Opened { index, reader, applied } = slot.open(&schema, database)?;
         let database = database.to_owned();
-        let held = Mutex::new(applied);
-        Ok((Self { reader, index, fields, database, applied: held, slot }, applied))
+        let (held, shown) = (Mutex::new(applied), AtomicU64::new(applied));
+        Ok((Self { reader, index, fields, database, applied: held, shown, slot }, applied))
     }
 
     /// Applies changes, all or none, and remembers that it has everything up to a number.
@@ -227,21 +228,37 @@ impl SearchIndex {
         let queue = Queue::default();
         self.write(&mut applied, up_to, |writer| {
             for entry in batch {
-                match entry {
-                    Entry::Put(document) => {
-                        writer.delete_term(self.fields.key_term(&document.key));
-                        // A body stands there once, the other texts twice.
-                        let bytes = document.body.len() + 2 * document.description.len();
-                        let kept = self.fields.index(&document);
-                        writer.add_document(queue.enter(kept, bytes))?;
-                    }
-                    Entry::Remove(key) => {
-                        writer.delete_term(self.fields.key_term(&key));
-                    }
+                let key = match &entry {
+                    Entry::New(_) => None,
+                    Entry::Put(document) => Some(&document.key),
+                    Entry::Remove(key) => Some(key),
+                };
+                if let Some(key) = key {
+                    writer.delete_term(self.fields.key_term(key));
+                }
+                if let Entry::New(document) | Entry::Put(document) = entry {
+                    // A body stands there once, the other texts twice.
+                    let bytes = document.body.len() + 2 * document.description.len();
+                    let kept = self.fields.index(&document);
+                    writer.add_document(queue.enter(kept, bytes))?;
                 }
             }
             Ok(())
         })
+    }
+
+    /// Makes one segment of all, which every question asks. It takes long if there are many skills.
+    pub(crate) fn tidy_up(&self) -> Result<(), SearchError> {
+        let _applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |error| SearchError::index(self.slot.path())(error);
+        let segments = self.index.searchable_segment_ids().map_err(failed)?;
+        if segments.len() < 2 {
+            return Ok(());
+        }
+        let mut writer = self.writer().map_err(failed)?;
+        writer.merge(&segments).wait().map_err(failed)?;
+        writer.wait_merging_threads().map_err(failed)?;
+        self.reader.reload().map_err(failed)
     }
 
     /// Forgets everything, so that it can be fed from the beginning.
@@ -253,6 +270,11 @@ impl SearchIndex {
     /// How many skills it has.
     pub(crate) fn len(&self) -> u64 {
         self.reader.searcher().num_docs()
+    }
+
+    /// The number of the last change that it has.
+    pub(crate) fn applied(&self) -> u64 {
+        self.shown.load(Ordering::Relaxed)
     }
 
     /// Makes a writer for one commit. Without changes there is none, and no memory for it.
@@ -269,6 +291,7 @@ impl SearchIndex {
         commit.set_payload(&folder::payload(up_to, &self.database));
         commit.commit().map_err(failed)?;
         *applied = up_to;
+        self.shown.store(up_to, Ordering::Relaxed);
         self.reader.reload().map_err(failed)?;
         // What was committed stays if merging fails: it is tried again after the next commit.
         if let Err(error) = writer.wait_merging_threads() {
@@ -284,10 +307,7 @@ impl SearchIndex {
             .num_merge_threads(1)
             .build();
         let writer = self.index.writer_with_options(options)?;
-        let mut merging = LogMergePolicy::default();
-        merging.set_max_docs_before_merge(MOST_TO_MERGE);
-        merging.set_del_docs_ratio_before_merge(MOST_DELETED);
-        writer.set_merge_policy(Box::new(merging));
+        writer.set_merge_policy(Box::new(merge::Merging::default()));
         Ok(writer)
     }
 

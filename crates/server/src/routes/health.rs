@@ -64,5 +64,6 @@ async fn metrics(
         authenticate(&app, &headers, Scope::Admin).await?.must_be_admin()?;
     }
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
-    Ok(([kind], app.metrics.text()).into_response())
+    let search = app.desk.search().map(|index| (index.len(), index.applied()));
+    Ok(([kind], app.metrics.text(search)).into_response())
 }

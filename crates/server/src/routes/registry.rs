@@ -32,7 +32,7 @@ use std::future::Future;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    http::{Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -94,32 +94,39 @@ fn base(app: &App) -> String {
 
 /// Answers what is remembered, before anything else looks at the request.
 pub(super) async fn recall(State(app): State<App>, request: Request, next: Next) -> Response {
-    let known = recalled(&app, request.method(), request.uri(), request.headers()).await;
-    match known {
-        Some(response) => response,
-        None => next.run(request).await,
+    if is_public_reading(&app, &request) {
+        // If the database is gone, the route says so.
+        let fresh = app.desk.freshen(registry(&app)).await.is_ok();
+        if let Some(response) = fresh.then(|| known(&app, &request)).flatten() {
+            return response;
+        }
     }
+    next.run(request).await
 }
 
-async fn recalled(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
-    let reads = *method == Method::GET || *method == Method::HEAD;
-    if !reads
-        || uri.query().is_some()
-        || !uri.path().starts_with("/registry/")
-        || app.config.registry.readers != Readers::Everyone
-        || headers.contains_key(header::ORIGIN)
-    {
-        return None;
-    }
-    // If the database is gone, the route says so.
-    app.desk.freshen(registry(app)).await.ok()?;
-    let known = app.desk.recall(uri.path())?;
-    let response = known.answer.respond(method, headers);
-    if let Some(version) = &known.download
-        && *method == Method::GET
+/// Answers what is remembered and known to be new enough: nothing has to be waited for.
+pub(crate) fn recall_now<B>(app: &App, request: &Request<B>) -> Option<Response> {
+    (is_public_reading(app, request) && app.desk.is_fresh()).then(|| known(app, request)).flatten()
+}
+
+/// Whether everybody would get the same answer.
+fn is_public_reading<B>(app: &App, request: &Request<B>) -> bool {
+    let (method, uri) = (request.method(), request.uri());
+    (*method == Method::GET || *method == Method::HEAD)
+        && uri.path().starts_with("/registry/")
+        && uri.query().is_none()
+        && app.config.registry.readers == Readers::Everyone
+        && !request.headers().contains_key(header::ORIGIN)
+}
+
+fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
+    let known = app.desk.recall(request.uri().path())?;
+    let response = known.answer.respond(request.method(), request.headers());
+    if let Some(download) = &known.download
+        && *request.method() == Method::GET
         && response.status() == StatusCode::OK
     {
-        app.desk.downloads.count(&known.package, version);
+        download.count();
     }
     app.metrics.remembered();
     Some(response)
@@ -149,8 +156,9 @@ async fn remembered(
     if uri.query().is_none() {
         // Routes see the rest of the path; whoever recalls sees all of it.
         let path = format!("{PLACE}{}", uri.path());
-        let (package, download) = (package.clone(), download.cloned());
-        let remembered = Remembered { answer: answer.clone(), package, download, seq };
+        let download = download.map(|version| app.desk.downloads.tally(package, version));
+        let remembered =
+            Remembered { answer: answer.clone(), package: package.clone(), download, seq };
         app.desk.remember(&path, remembered);
     }
     Ok(answer)

@@ -20,6 +20,7 @@ mod openapi;
 mod owners;
 mod pages;
 mod publish;
+mod recall;
 mod registry;
 mod registry_publish;
 mod run;

@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use semver::Version;
@@ -16,31 +19,66 @@ use crate::{
 
 /// Downloads that this process saw since it last wrote them down.
 #[derive(Debug, Default)]
-pub struct DownloadCounter(Mutex<HashMap<(String, String), u64>>);
+pub struct DownloadCounter(Mutex<HashMap<Key, Arc<AtomicU64>>>);
+
+/// The package and the version.
+type Key = (String, String);
+
+/// Counts the downloads of one version without looking it up. What it counted is written down with
+/// the rest, also after it was dropped.
+#[derive(Clone, Debug)]
+pub struct Tally(Arc<AtomicU64>);
+
+impl Tally {
+    /// Counts one.
+    pub fn count(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 impl DownloadCounter {
     /// Counts one.
     pub fn count(&self, package: &PackageName, version: &Version) {
-        self.add((package.id(), version.to_string()), 1);
+        self.tally(package, version).count();
     }
 
-    fn add(&self, key: (String, String), number: u64) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen.entry(key).or_default() += number;
+    /// For a version that is downloaded often.
+    pub fn tally(&self, package: &PackageName, version: &Version) -> Tally {
+        let key = (package.id(), version.to_string());
+        Tally(Arc::clone(self.seen().entry(key).or_default()))
     }
 
-    fn take(&self) -> HashMap<(String, String), u64> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn seen(&self) -> MutexGuard<'_, HashMap<Key, Arc<AtomicU64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, key: Key, number: u64) {
+        self.seen().entry(key).or_default().fetch_add(number, Ordering::Relaxed);
+    }
+
+    /// Takes what was counted. A version that nobody counts any more is forgotten.
+    fn take(&self) -> Vec<(Key, u64)> {
+        let mut taken = Vec::new();
+        self.seen().retain(|key, number| {
+            // While the map is locked, nobody gets a number that nobody has.
+            let in_use = Arc::get_mut(number).is_none();
+            let number = number.swap(0, Ordering::Relaxed);
+            if number > 0 {
+                taken.push((key.clone(), number));
+            }
+            in_use
+        });
+        taken
     }
 }
 
 impl Registry<'_> {
     /// Writes down what was counted. What cannot be written is counted on.
     pub async fn add_downloads(&self, counter: &DownloadCounter) -> Result<(), StoreError> {
-        let mut seen: Vec<_> = counter.take().into_iter().collect();
+        let mut seen = counter.take();
         // Two processes that lock rows in the same order do not wait for each other in a circle.
         seen.sort_unstable();
-        let row = |((package, version), number): &((String, String), u64)| {
+        let row = |((package, version), number): &(Key, u64)| {
             let number = i64::try_from(*number).unwrap_or(i64::MAX);
             vec![Value::Text(package.clone()), Value::Text(version.clone()), Value::Number(number)]
         };
@@ -77,5 +115,29 @@ impl Registry<'_> {
         }
         found.sort_unstable();
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_counted_is_lost_or_counted_twice() {
+        let (counter, package) =
+            (DownloadCounter::default(), "pdf".parse::<PackageName>().unwrap());
+        let version = Version::new(1, 0, 0);
+        let key = (package.id(), "1.0.0".to_owned());
+        let tally = counter.tally(&package, &version);
+        assert_eq!(counter.take(), [], "nothing was counted");
+        tally.count();
+        counter.count(&package, &version);
+        assert_eq!(counter.take(), [(key.clone(), 2)]);
+        tally.count();
+        drop(tally);
+        assert_eq!(counter.take(), [(key.clone(), 1)]);
+        assert!(counter.seen().is_empty(), "nobody counts it any more");
+        counter.add(key.clone(), 7);
+        assert_eq!(counter.take(), [(key, 7)]);
     }
 }

@@ -1,7 +1,7 @@
 //! What publishers and those who run a registry do: members, keys, signatures, scans, and the log.
 
 use semver::Version;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::{
@@ -15,7 +15,7 @@ use crate::registry::{
     is_namespace,
     wire::{
         Appeal, Judged, KeyInfo, Keys, Log, LogQuery, Member, Members, NewKey, NewMember,
-        OldMember, RevokedKey,
+        NewSignature, RevokedKey,
     },
 };
 
@@ -39,8 +39,8 @@ impl Client {
 
     /// Somebody is a member no more.
     pub async fn remove_member(&self, namespace: &str, email: &str) -> Result<(), RegistryError> {
-        let url = self.of_namespace(namespace, "members")?;
-        self.remove(url, &OldMember { email: email.to_owned() }).await
+        let url = below(self.of_namespace(namespace, "members")?, email);
+        self.ask(Ask::delete(url)).await.map(drop)
     }
 
     /// The keys that sign for a namespace.
@@ -48,6 +48,13 @@ impl Client {
         let url = self.of_namespace(namespace, "keys")?;
         let found: Option<Keys> = self.get(url).await?;
         Ok(found.ok_or_else(|| unknown(self, namespace))?.items)
+    }
+
+    /// The keys that sign for a skill that stands alone.
+    pub async fn keys_of(&self, name: &Name) -> Result<Vec<KeyInfo>, RegistryError> {
+        let url = self.url(&format!("api/v1/skills/{name}/keys"))?;
+        let found: Option<Keys> = self.get(url).await?;
+        Ok(found.map(|found| found.items).unwrap_or_default())
     }
 
     /// Lets a key sign for a namespace.
@@ -58,8 +65,11 @@ impl Client {
 
     /// A key signs no more, and what it signed loses that signature.
     pub async fn revoke_key(&self, namespace: &str, key: &RevokedKey) -> Result<(), RegistryError> {
-        let url = self.of_namespace(namespace, "keys")?;
-        self.remove(url, key).await
+        let mut url = below(self.of_namespace(namespace, "keys")?, &key.key_id);
+        if let Some(reason) = &key.reason {
+            url.query_pairs_mut().append_pair("reason", reason);
+        }
+        self.ask(Ask::delete(url)).await.map(drop)
     }
 
     /// What was done in a registry, newest first, a page at a time.
@@ -69,22 +79,22 @@ impl Client {
         let pairs = [
             ("namespace", namespace),
             ("cursor", cursor),
-            ("per_page", per_page.map(|count| count.to_string())),
+            ("limit", per_page.map(|count| count.to_string())),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         url.query_pairs_mut().extend_pairs(given);
         self.get(url).await?.ok_or_else(|| self.no_program())
     }
 
-    /// Adds a signature to a version: a record as `signature.json` has it.
+    /// Adds a signature to a version.
     pub async fn add_signature(
         &self,
         name: &Name,
         version: &Version,
-        record: &[u8],
+        signature: &NewSignature,
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "signatures")?;
-        self.judge(Ask::post(url, JSON, record.to_vec())).await
+        self.judge(Ask::post(url, JSON, body(signature)?)).await
     }
 
     /// Scans a version once more.
@@ -102,10 +112,6 @@ impl Client {
     ) -> Result<(), RegistryError> {
         let url = self.of_version(name, version, "appeal")?;
         self.ask(Ask::post(url, JSON, body(appeal)?)).await.map(drop)
-    }
-
-    async fn remove(&self, url: Url, what: &impl Serialize) -> Result<(), RegistryError> {
-        self.ask(Ask::delete(url).with(JSON, body(what)?)).await.map(drop)
     }
 
     /// What a registry says afterwards; it need not say anything.
@@ -132,6 +138,14 @@ impl Client {
         }
         self.url(&format!("api/v1/namespaces/{namespace}/{what}"))
     }
+}
+
+/// An address below another, whatever its name holds.
+fn below(mut url: Url, name: &str) -> Url {
+    if let Ok(mut parts) = url.path_segments_mut() {
+        parts.push(name);
+    }
+    url
 }
 
 fn unknown(client: &Client, namespace: &str) -> RegistryError {

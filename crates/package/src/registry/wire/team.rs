@@ -131,13 +131,6 @@ pub struct NewMember {
     pub role: TeamRole,
 }
 
-/// Somebody who is a member no more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OldMember {
-    /// The address of the account.
-    pub email: String,
-}
-
 /// A key that signs for a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyInfo {
@@ -185,6 +178,15 @@ pub struct RevokedKey {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A signature of a version that was published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewSignature {
+    /// For whom the key signs: `publisher` or `auditor`.
+    pub signer: String,
+    /// The record, as `signature.json` has it.
+    pub record: Value,
 }
 
 /// Something that somebody did.

@@ -3,7 +3,9 @@
 use savoir_package::{
     registry::{
         Client, Plain, Settings, Token,
-        wire::{Appeal, LogQuery, NewKey, NewMember, RevokedKey, TeamRole, WantedToken},
+        wire::{
+            Appeal, LogQuery, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, WantedToken,
+        },
     },
     trust::Tier,
 };
@@ -88,7 +90,7 @@ async fn members_and_keys_of_a_namespace() {
     expect(&server, "GET", at, None, json!({"items": [member]})).await;
     let body = json!({"email": "b@x.example", "role": "publisher"});
     expect(&server, "POST", at, Some(body), json!({})).await;
-    expect(&server, "DELETE", at, Some(json!({"email": "b@x.example"})), Value::Null).await;
+    expect(&server, "DELETE", &format!("{at}/b@x.example"), None, Value::Null).await;
     assert_eq!(client.members("acme").await.unwrap()[0].role, "owner");
     let new = NewMember { email: "b@x.example".into(), role: TeamRole::Publisher };
     client.add_member("acme", &new).await.unwrap();
@@ -97,8 +99,7 @@ async fn members_and_keys_of_a_namespace() {
     let key = json!({"key_id": "21fe", "public_key": "AAAA", "label": "desk", "revoked_at": null});
     expect(&server, "GET", at, None, json!({"keys": [key]})).await;
     expect(&server, "POST", at, Some(json!({"public_key": "AAAA"})), json!({})).await;
-    let body = json!({"key_id": "21fe", "reason": "stolen"});
-    expect(&server, "DELETE", at, Some(body), Value::Null).await;
+    expect(&server, "DELETE", &format!("{at}/21fe"), None, Value::Null).await;
     assert_eq!(client.keys("acme").await.unwrap()[0].label.as_deref(), Some("desk"));
     client.add_key("acme", &NewKey { public_key: "AAAA".into(), label: None }).await.unwrap();
     let revoked = RevokedKey { key_id: "21fe".into(), reason: Some("stolen".into()) };
@@ -116,13 +117,15 @@ async fn signatures_scans_appeals_and_the_log() {
     let base = "/registry/api/v1/skills/acme/pdf/1.2.0";
     let record = json!({"algorithm": "ed25519", "key_id": "21fe"});
     let judged = json!({"security_tier": "verified"});
-    expect(&server, "POST", &format!("{base}/signatures"), Some(record.clone()), judged).await;
+    let body = json!({"signer": "auditor", "record": record});
+    expect(&server, "POST", &format!("{base}/signatures"), Some(body), judged).await;
     let judged = json!({"audit": {"verdict": "REVIEW", "findings": [{"id": "X1"}]}});
     expect(&server, "POST", &format!("{base}/rescan"), Some(json!({})), judged).await;
     let body = json!({"message": "It is a false alarm."});
     expect(&server, "POST", &format!("{base}/appeal"), Some(body), Value::Null).await;
     let (skill, version) = (name("acme/pdf"), Version::new(1, 2, 0));
-    let signed = client.add_signature(&skill, &version, record.to_string().as_bytes()).await;
+    let signature = NewSignature { signer: "auditor".into(), record };
+    let signed = client.add_signature(&skill, &version, &signature).await;
     assert_eq!(signed.unwrap().security_tier, Tier::Verified);
     let audit = client.rescan(&skill, &version).await.unwrap().audit.unwrap();
     assert_eq!((audit.verdict.as_str(), audit.findings.len()), ("REVIEW", 1));

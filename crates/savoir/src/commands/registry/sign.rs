@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use savoir_package::{
     File, Tree,
-    registry::{Client, RegistryError, wire::IndexLine},
+    registry::{
+        Client, RegistryError,
+        wire::{IndexLine, NewSignature},
+    },
     trust::{self, SigningKey, TrustStore},
 };
 use serde_json::json;
@@ -53,7 +56,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let line = line(client, &args.target).await?;
         let tree = client.download(&line).await?;
         let record = signed(&line, &tree, &publisher, &key, &keyring.trusted()?)?;
-        let judged = client.add_signature(&line.name, &line.version, &record).await?;
+        let signer = signer(client, &line, &key).await?;
+        let record = serde_json::from_slice(&record).map_err(CommandError::findings)?;
+        let signature = NewSignature { signer: signer.to_owned(), record };
+        let judged = client.add_signature(&line.name, &line.version, &signature).await?;
         let (name, version, key_id) = (&line.name, &line.version, key.key_id());
         let files = output::plural(tree.files().count(), "file");
         let text = format!(
@@ -67,6 +73,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         });
         Ok((value, text))
     })
+}
+
+/// For whom a key signs: the publisher if it is registered for the namespace, else the auditors.
+async fn signer(
+    client: &Client,
+    line: &IndexLine,
+    key: &SigningKey,
+) -> Result<&'static str, CommandError> {
+    let keys = match line.name.namespace() {
+        Some(namespace) => client.keys(namespace).await?,
+        None => client.keys_of(&line.name).await?,
+    };
+    let own = keys.iter().any(|known| known.key_id == key.key_id());
+    Ok(if own { "publisher" } else { "auditor" })
 }
 
 /// What the index says of a version.

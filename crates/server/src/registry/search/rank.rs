@@ -18,6 +18,9 @@ use super::fields::{DAY, KEY, WEIGHT, WEIGHT_OF_ONE};
 const MOST_LOOKED_AT: u64 = 20_000;
 /// So many times more are looked at where phrases make most of them unfit.
 const MORE_FOR_PHRASES: u64 = 3;
+/// Phrases are looked up in one of so many that were looked at: in the best of them, in steps.
+const LOOKED_AT_FOR_A_CHECK: u64 = 5;
+const CHECKED_AT_ONCE: usize = 3000;
 /// Skills that are looked at in each segment, however small it is.
 const LEAST_LOOKED_AT: u64 = 200;
 /// What a skill that was changed today is worth more than one that never was.
@@ -59,6 +62,19 @@ struct Candidate {
 impl Candidate {
     fn order(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.key.cmp(&other.key))
+    }
+}
+
+/// A skill of a segment whose phrases were not looked up yet.
+#[derive(Clone, Copy, Debug)]
+struct Unchecked {
+    score: f32,
+    document: DocId,
+}
+
+impl Unchecked {
+    fn order(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
     }
 }
 
@@ -105,6 +121,10 @@ impl Columns {
             key: columns.str(KEY)?.ok_or_else(missing)?,
         })
     }
+
+    fn candidate(&self, score: f32, document: DocId) -> Candidate {
+        Candidate { score, key: self.key.ords().first(document).unwrap_or_default() }
+    }
 }
 
 /// What must hold of each skill that is found in one segment, asked of one after the other.
@@ -143,6 +163,41 @@ impl Check<'_> {
 struct Ready {
     query: Box<dyn Weight>,
     checks: Vec<Box<dyn Weight>>,
+}
+
+impl Ready {
+    /// Keeps those that the checks let through: the best are asked first, until there are enough.
+    fn check(
+        &self,
+        mut unchecked: Vec<Unchecked>,
+        most: usize,
+        segment: &SegmentReader,
+        columns: &Columns,
+        best: &mut Best,
+    ) -> Result<(), TantivyError> {
+        let mut left = most;
+        while !unchecked.is_empty() && left > 0 && best.candidates.len() < best.most {
+            let count = CHECKED_AT_ONCE.min(unchecked.len()).min(left);
+            left -= count;
+            if count < unchecked.len() {
+                unchecked.select_nth_unstable_by(count, Unchecked::order);
+            }
+            let mut some: Vec<Unchecked> = unchecked.drain(..count).collect();
+            // A check goes through the segment in its order.
+            some.sort_unstable_by_key(|one| one.document);
+            let mut checks: Vec<Check<'_>> = self
+                .checks
+                .iter()
+                .map(|weight| Check { weight: weight.as_ref(), segment, scorer: None, next: 0 })
+                .collect();
+            for Unchecked { score, document } in some {
+                if holds(&mut checks, document)? {
+                    best.push(columns.candidate(score, document));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Ranking {
@@ -195,26 +250,25 @@ impl Ranking {
         mut looks: u64,
     ) -> Result<Best, TantivyError> {
         let mut scorer = ready.query.scorer(segment, 1.0)?;
-        let mut checks: Vec<_> = ready
-            .checks
-            .iter()
-            .map(|weight| Check { weight: weight.as_ref(), segment, scorer: None, next: 0 })
-            .collect();
+        let mut unchecked = Vec::new();
+        let most_checked = looks / LOOKED_AT_FOR_A_CHECK;
         let alive = segment.alive_bitset();
         let mut document = scorer.doc();
         while document != TERMINATED && looks > 0 {
             if alive.is_none_or(|alive| alive.is_alive(document)) {
                 looks -= 1;
                 let score = self.score(scorer.score(), document, columns);
-                if let Some(score) = score.filter(|score| *score >= best.floor)
-                    && holds(&mut checks, document)?
-                {
-                    let key = columns.key.ords().first(document).unwrap_or_default();
-                    best.push(Candidate { score, key });
+                if let Some(score) = score.filter(|score| *score >= best.floor) {
+                    if ready.checks.is_empty() {
+                        best.push(columns.candidate(score, document));
+                    } else {
+                        unchecked.push(Unchecked { score, document });
+                    }
                 }
             }
             document = scorer.advance();
         }
+        ready.check(unchecked, most_checked as usize, segment, columns, &mut best)?;
         best.shrink();
         Ok(best)
     }

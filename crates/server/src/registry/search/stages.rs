@@ -208,18 +208,24 @@ impl Question<'_> {
         Ok(Vec::new())
     }
 
-    /// Words of names within a distance of a word, and how many names have them.
+    /// Words of names within a distance of a word, and how many names have them. Who makes two errors
+    /// knows the first letter at least: looking at all other words would take many times as long.
     fn similar_words(
         &self,
         word: &str,
         distance: u8,
     ) -> Result<BTreeMap<String, u64>, TantivyError> {
         let term = Term::from_field_text(self.fields.name, word);
+        let automaton = FuzzyTermQuery::new(term, distance, true).automaton()?;
+        let letter = word.chars().next().filter(|_| distance > 1).map(String::from);
         let mut known = BTreeMap::new();
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(self.fields.name)?;
-            let automaton = FuzzyTermQuery::new(term.clone(), distance, true).automaton()?;
-            let mut stream = index.terms().search(automaton).into_stream()?;
+            let mut search = index.terms().search(&automaton);
+            if let Some(letter) = &letter {
+                search = search.ge(letter).lt(after(letter));
+            }
+            let mut stream = search.into_stream()?;
             while stream.advance() {
                 let names = u64::from(stream.value().doc_freq);
                 match std::str::from_utf8(stream.key()) {
@@ -245,6 +251,16 @@ impl Question<'_> {
         clauses.extend(loose);
         Some(Box::new(BooleanQuery::new(clauses)))
     }
+}
+
+/// What comes after everything that begins with a text.
+fn after(beginning: &str) -> Vec<u8> {
+    let mut bytes = beginning.as_bytes().to_owned();
+    // No byte of a text is the highest.
+    if let Some(last) = bytes.last_mut() {
+        *last += 1;
+    }
+    bytes
 }
 
 /// The words of a phrase that are in the index: those that nearly every text has are not, but their

@@ -1,0 +1,37 @@
+//! Which parts of the index are written anew as one.
+
+use tantivy::{
+    index::SegmentMeta,
+    indexer::{LogMergePolicy, MergeCandidate, MergePolicy},
+};
+
+/// Larger segments are not merged with others, so that few merges take long.
+const MOST_TO_MERGE: u32 = 100_000;
+/// The part of a segment that may be deleted before it is written anew.
+const MOST_DELETED: f32 = 0.3;
+
+/// Small segments become one when there are some; a segment that lost much is written anew.
+#[derive(Debug)]
+pub(super) struct Merging(LogMergePolicy);
+
+impl Default for Merging {
+    fn default() -> Self {
+        let mut policy = LogMergePolicy::default();
+        policy.set_max_docs_before_merge(MOST_TO_MERGE as usize);
+        policy.set_del_docs_ratio_before_merge(MOST_DELETED);
+        Self(policy)
+    }
+}
+
+impl MergePolicy for Merging {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        let mut candidates = self.0.compute_merge_candidates(segments);
+        let large = segments.iter().filter(|segment| segment.num_docs() > MOST_TO_MERGE);
+        let emptied = large.filter(|segment| {
+            let deleted = f64::from(segment.num_deleted_docs());
+            deleted > f64::from(MOST_DELETED) * f64::from(segment.max_doc())
+        });
+        candidates.extend(emptied.map(|segment| MergeCandidate(vec![segment.id()])));
+        candidates
+    }
+}
