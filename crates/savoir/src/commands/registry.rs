@@ -1,11 +1,15 @@
 //! `savoir registry`, one family of subcommands a file.
 
+mod backup;
 mod common;
+mod conformance;
+mod import;
 mod keys;
 mod log;
 mod members;
 mod mirror;
 mod release;
+mod restore;
 mod sign;
 mod tokens;
 
@@ -13,7 +17,7 @@ use std::process::ExitCode;
 
 use crate::error::CommandError;
 
-/// Look after what you published, and copy registries
+/// Look after what you published, copy registries, and keep one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,8 +27,12 @@ Examples:
   savoir registry keys list acme
   savoir registry log acme
   savoir registry mirror https://skills.example.com/registry ./mirror
+  savoir registry import mirror/
+  savoir registry backup registry.tar
+  savoir registry conformance https://skills.example.com/registry
 
-Log in first: savoir login.
+Log in first: savoir login. Who imports, backs up and restores needs none: they work on the machine
+where the registry keeps its things.
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: a wrong
 password, files that are not what was promised, or a key that others can read.")]
@@ -46,6 +54,10 @@ enum Command {
     Tokens(tokens::Args),
     Log(log::Args),
     Mirror(mirror::Args),
+    Import(import::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
+    Conformance(Box<conformance::Args>),
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -61,5 +73,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Tokens(args) => tokens::run(args),
         Command::Log(args) => log::run(args),
         Command::Mirror(args) => mirror::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Restore(args) => restore::run(args),
+        Command::Conformance(args) => conformance::run(args),
     }
 }

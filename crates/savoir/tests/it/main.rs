@@ -40,6 +40,8 @@ mod publish;
 mod registry;
 #[cfg(unix)]
 mod registry_faults;
+#[cfg(unix)]
+mod registry_ops;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(unix)]

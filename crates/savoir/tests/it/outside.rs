@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     house::{House, Provider},
-    support::{Sandbox, repository},
+    support::{Sandbox, Transcript, repository},
 };
 
 /// The value of a variable that `scripts/services.sh` sets, or a line that says what was left out.
@@ -59,16 +59,32 @@ impl Ground {
         format!("{head}/{}", self.name)
     }
 
+    /// The database and the storage, as options name them.
+    pub(crate) fn place(&self) -> (String, String) {
+        (self.database(), format!("s3://{}", self.bucket))
+    }
+
+    /// Runs a command that reaches the bucket.
+    pub(crate) fn run(&self, sandbox: &Sandbox, args: &[&str]) -> Transcript {
+        let mut command = sandbox.command(args);
+        self.reaches_bucket(&mut command);
+        Transcript::of(command)
+    }
+
+    fn reaches_bucket(&self, command: &mut Command) {
+        command
+            .env("AWS_ENDPOINT_URL", format!("http://{}", self.line.address))
+            .env("AWS_ACCESS_KEY_ID", "test")
+            .env("AWS_SECRET_ACCESS_KEY", "test")
+            .env("AWS_REGION", "us-east-1")
+            .env("NO_PROXY", "127.0.0.1");
+    }
+
     pub(crate) fn house(&self, options: &[&str], provider: Option<&Provider>) -> House {
         let (database, storage) = (self.database(), format!("s3://{}", self.bucket));
         let place = ["--database", &database, "--storage", &storage];
         House::start_with(&self.sandbox, &[&place, options].concat(), |command| {
-            command
-                .env("AWS_ENDPOINT_URL", format!("http://{}", self.line.address))
-                .env("AWS_ACCESS_KEY_ID", "test")
-                .env("AWS_SECRET_ACCESS_KEY", "test")
-                .env("AWS_REGION", "us-east-1")
-                .env("NO_PROXY", "127.0.0.1");
+            self.reaches_bucket(command);
             if let Some(provider) = provider {
                 provider.of(command);
             }

@@ -31,7 +31,7 @@ impl fmt::Display for Transcript {
 }
 
 impl Transcript {
-    fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         let output = command.output().expect("savoir runs");
         Self {
             code: output.status.code().unwrap_or(-1),

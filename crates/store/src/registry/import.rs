@@ -19,14 +19,15 @@ use super::{
     order::{self, sort_key},
 };
 use crate::{
-    Lease, Time,
+    Kind, Lease, Role, Time,
     sql::{Value, among, insert_rows, new_id, sql},
 };
 
 /// How many packages are inserted together.
 const TOGETHER: usize = 1000;
-/// How long an import may take. Blobs are not swept meanwhile.
-const LONGEST: Duration = Duration::from_hours(6);
+/// How long the lock of an import holds that says nothing. Blobs are not swept meanwhile; whoever
+/// died with it keeps the next one waiting so long.
+const LEASE_LENGTH: Duration = Duration::from_mins(5);
 
 /// An import that is under way. Nothing of it is seen before it is finished, and nothing stays if it
 /// is dropped. In SQLite nobody else can write meanwhile.
@@ -35,11 +36,14 @@ pub struct Import<'a> {
     registry: Registry<'a>,
     actor: Actor,
     work: Work,
-    lease: Lease,
+    /// None in SQLite, where nobody can sweep while the import writes.
+    lease: Option<Lease>,
     /// Whether the registry was empty.
     fresh: bool,
     /// The numbers of accounts here; none yet if the records name no accounts.
     accounts: Option<HashMap<i64, i64>>,
+    /// With what accounts are made that are not here; none are without it.
+    password_hash: Option<String>,
     /// Holdings that were there before, which an import does not change.
     old: HashSet<String>,
     waiting: Vec<Record>,
@@ -58,6 +62,8 @@ pub struct Imported {
     /// How many other records were left out: of people who have no account here, of holdings that
     /// were there before, or of the log, if something was here before.
     pub left_out: u64,
+    /// The addresses whose accounts were made.
+    pub accounts: Vec<String>,
     /// The number of the last change.
     pub seq: u64,
 }
@@ -73,11 +79,10 @@ impl<'a> Registry<'a> {
     /// [`Self::put_blob`] before it is finished. For administrators.
     pub async fn import(&self, actor: &Actor) -> Result<Import<'a>, RegistryError> {
         actor.must_be_admin()?;
-        let holder = new_id();
-        let lease = self.database.leases().acquire(BLOBS_LEASE, &holder, LONGEST).await?;
-        let lease = lease.ok_or_else(|| RegistryError::Exists {
-            what: "another import, or a sweep, that is under way".to_owned(),
-        })?;
+        let lease = match self.database.kind() {
+            Kind::Sqlite => None,
+            Kind::Postgres => Some(self.take_blobs(&new_id()).await?),
+        };
         let mut work = self.begin().await?;
         let found = sql("SELECT 1 FROM registry_counter WHERE seq > 0
              UNION ALL SELECT 1 FROM packages LIMIT 1")
@@ -90,14 +95,47 @@ impl<'a> Registry<'a> {
             lease,
             fresh: found.is_none(),
             accounts: None,
+            password_hash: None,
             old: HashSet::new(),
             waiting: Vec::new(),
             done: Imported::default(),
         })
     }
+
+    /// Takes the lock under which blobs are swept, or renews one's own.
+    async fn take_blobs(&self, holder: &str) -> Result<Lease, RegistryError> {
+        let lease = self.database.leases().acquire(BLOBS_LEASE, holder, LEASE_LENGTH).await?;
+        lease.ok_or_else(|| RegistryError::Exists {
+            what: "another import, or a sweep, that is under way or died within the last minutes"
+                .to_owned(),
+        })
+    }
 }
 
 impl Import<'_> {
+    /// Makes accounts for addresses that have none here, so that what people own stays theirs. Each
+    /// gets this hash, of a password that nobody knows, until it is given another one.
+    #[must_use]
+    pub fn with_accounts(mut self, password_hash: String) -> Self {
+        self.password_hash = Some(password_hash);
+        self
+    }
+
+    /// Says that the import is still under way. Whoever keeps many bytes between two records calls
+    /// this now and then.
+    pub async fn renew(&mut self) -> Result<(), RegistryError> {
+        let Some(lease) = &self.lease else { return Ok(()) };
+        let now = Time::now();
+        if lease.until <= now {
+            return Err(RegistryError::TooSlow);
+        }
+        if lease.until.minus(LEASE_LENGTH / 2) <= now {
+            let holder = lease.holder.clone();
+            self.lease = Some(self.registry.take_blobs(&holder).await?);
+        }
+        Ok(())
+    }
+
     /// Takes a record. Those that others refer to come first, as an export has them.
     pub async fn push(&mut self, record: Record) -> Result<(), RegistryError> {
         let same =
@@ -106,7 +144,7 @@ impl Import<'_> {
             self.flush().await?;
         }
         self.waiting.push(record);
-        Ok(())
+        self.renew().await
     }
 
     /// Makes everything visible at once, or nothing if something is wrong with it.
@@ -120,12 +158,15 @@ impl Import<'_> {
                 Err(error)
             }
         };
-        registry.database.leases().release(&lease).await?;
+        if let Some(lease) = lease {
+            registry.database.leases().release(&lease).await?;
+        }
         ended.map(|()| done)
     }
 
     async fn complete(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
+        self.renew().await?;
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
         let deed = Deed::new(Act::Imported).details(details);
         let deeds = vec![deed];
@@ -137,7 +178,10 @@ impl Import<'_> {
     /// itself.
     pub async fn cancel(self) -> Result<(), RegistryError> {
         self.work.transaction.rollback().await?;
-        Ok(self.registry.database.leases().release(&self.lease).await?)
+        match &self.lease {
+            Some(lease) => Ok(self.registry.database.leases().release(lease).await?),
+            None => Ok(()),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), RegistryError> {
@@ -169,12 +213,28 @@ impl Import<'_> {
                 .text(&email)
                 .optional(self.work.connection())
                 .await?;
-            let accounts = self.accounts.get_or_insert_default();
-            if let Some(row) = row {
-                accounts.insert(id, row.number(0)?);
-            }
+            let found = match row {
+                Some(row) => Some(row.number(0)?),
+                None => self.make_account(&email).await?,
+            };
+            self.accounts.get_or_insert_default().extend(found.map(|found| (id, found)));
         }
         Ok(())
+    }
+
+    async fn make_account(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
+        let Some(hash) = self.password_hash.clone() else { return Ok(None) };
+        let row =
+            sql("INSERT INTO users (email, password_hash, role, active, created_at, tokens_since)
+             VALUES ($1, $2, $3, 1, $4, 0) RETURNING id")
+            .text(email)
+            .text(&hash)
+            .text(Role::User.as_str())
+            .time(Time::now())
+            .optional(self.work.connection())
+            .await?;
+        self.done.accounts.push(email.to_owned());
+        Ok(row.map(|row| row.number(0)).transpose()?)
     }
 
     /// Which of some names a column has.

@@ -245,6 +245,9 @@ pub struct LogQuery {
 pub struct Appeal {
     /// What is said to them.
     pub message: String,
+    /// The archive, if it was refused: its digest in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// What a version is after something was done to it, as far as the registry tells.

@@ -129,7 +129,7 @@ async fn signatures_scans_appeals_and_the_log() {
     assert_eq!(signed.unwrap().security_tier, Tier::Verified);
     let audit = client.rescan(&skill, &version).await.unwrap().audit.unwrap();
     assert_eq!((audit.verdict.as_str(), audit.findings.len()), ("REVIEW", 1));
-    let appeal = Appeal { message: "It is a false alarm.".into() };
+    let appeal = Appeal { message: "It is a false alarm.".into(), sha256: None };
     client.appeal(&skill, &version, &appeal).await.unwrap();
     Mock::given(path("/registry/api/v1/audit-log"))
         .and(query_param("namespace", "acme"))

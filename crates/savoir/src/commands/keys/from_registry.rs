@@ -65,9 +65,15 @@ async fn ask_registry(
     name: &Name,
     namespace: &str,
 ) -> Result<Offered, CommandError> {
+    let address = client.address();
+    if client.index(name).await?.is_some() {
+        let keys = client.keys_of(name).await?;
+        if !keys.is_empty() {
+            return Ok(Offered { address, keys, is_skill: true });
+        }
+    }
     let keys = client.keys(namespace).await?;
-    let is_skill = client.index(name).await?.is_some();
-    Ok(Offered { address: client.address(), keys, is_skill })
+    Ok(Offered { address, keys, is_skill: false })
 }
 
 /// For which skills the keys count: signatures have the name of a skill, and not its namespace.

@@ -83,6 +83,7 @@ pub(super) struct Rescan {
 #[command(after_help = "\
 Example:
   savoir registry appeal acme/pdf@1.2.0 \"the key in the test is made up\"
+  savoir registry appeal acme/pdf@1.2.0 \"it is our own host\" --sha256 5fb8…  (it was refused)
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Appeal {
@@ -92,6 +93,9 @@ pub(super) struct Appeal {
     /// Why the verdict is wrong
     #[arg(value_name = "MESSAGE")]
     message: String,
+    /// The archive, if it was refused and not published: the digest that the refusal names
+    #[arg(long, value_name = "DIGEST")]
+    sha256: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -161,7 +165,8 @@ impl Appeal {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         let Target { name, version } = &self.target;
         self.common.with(&self.target, async |client| {
-            let appeal = wire::Appeal { message: self.message.clone() };
+            let appeal =
+                wire::Appeal { message: self.message.clone(), sha256: self.sha256.clone() };
             client.appeal(name, version, &appeal).await?;
             let value = json!({ "name": name, "version": version.to_string(), "appealed": true });
             Ok((value, format!("somebody will look at `{name}` {version}\n")))

@@ -222,3 +222,62 @@ async fn an_import_that_fails_leaves_nothing() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
+    for_each_registry(async |shop| {
+        let (registry, accounts) = (shop.registry(), shop.database.accounts());
+        let member = |user_id| {
+            Record::Member(savoir_store::registry::MemberRecord {
+                holding: "acme".to_owned(),
+                user_id,
+                role: "owner".to_owned(),
+                added_by: None,
+                added_at: 1,
+            })
+        };
+        let records = [
+            Record::Account { id: 71, email: "alice@example.org".to_owned() },
+            Record::Account { id: 72, email: "new@example.org".to_owned() },
+            Record::Namespace { name: "acme".to_owned(), created_by: Some(72), created_at: 1 },
+            member(71),
+            member(72),
+        ];
+        for is_kept in [false, true] {
+            let import = registry.import(&Actor::operator()).await.unwrap();
+            let mut import = import.with_accounts("h".to_owned());
+            for record in &records {
+                import.push(record.clone()).await.unwrap();
+            }
+            import.renew().await.unwrap();
+            if is_kept {
+                let done = import.finish().await.unwrap();
+                assert_eq!((done.accounts, done.left_out), (vec!["new@example.org".to_owned()], 0));
+            } else {
+                import.cancel().await.unwrap();
+                assert!(accounts.by_email("new@example.org").await.unwrap().is_none());
+            }
+        }
+        let (new, hash) = accounts.by_email("new@example.org").await.unwrap().unwrap();
+        assert_eq!((new.role, new.active, &*hash), (Role::User, true, "h"));
+        let members = registry.members(&"acme".parse().unwrap()).await.unwrap();
+        let members: Vec<i64> = members.iter().map(|member| member.user_id).collect();
+        assert_eq!(members, [shop.alice.id, new.id]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_was_dropped_does_not_keep_the_next_one_waiting_in_sqlite() {
+    for_each_registry(async |shop| {
+        if !shop.place.is_sqlite() {
+            return;
+        }
+        let (registry, digest) = (shop.registry(), "0".repeat(64));
+        // As if its process had died.
+        drop(registry.import(&Actor::operator()).await.unwrap());
+        let done = import(registry, &[record("good", "1.0.0", &digest)]).await.unwrap();
+        assert_eq!(done.packages, 1);
+    })
+    .await;
+}

@@ -1,0 +1,158 @@
+//! `savoir registry conformance`.
+
+use std::{
+    env, fs,
+    io::{self, BufRead as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use crate::{
+    error::CommandError,
+    output,
+    registry_conformance::{
+        self as conformance, Check, Group, Outcome, Settings, Subject,
+        report::{self, Counts},
+    },
+    runtime,
+};
+
+/// The variables for those who do not want a token on the command line.
+const TOKEN: &str = "SAVOIR_TOKEN";
+const OTHER_TOKEN: &str = "SAVOIR_OTHER_TOKEN";
+
+/// Check whether a registry keeps its promises, whoever runs it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a token it only reads. With one it publishes small skills whose names begin with conf- and
+some random letters; they cannot be removed again, so use a registry for tests, or a namespace of
+your own. Give a token in SAVOIR_TOKEN rather than on the command line, which others can see.
+
+Examples:
+  savoir registry conformance http://127.0.0.1:7878/registry
+  SAVOIR_TOKEN=… savoir registry conformance https://skills.example.com --namespace acme
+  savoir registry conformance URL --email ada@example.com --password-stdin < password.txt
+  savoir registry conformance URL --only pull --only search --junit report.xml
+  savoir registry conformance --list
+
+Exit codes: 0 all passed, 1 some failed, 2 wrong usage or no registry there.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
+pub(crate) struct Args {
+    /// The address of a registry
+    #[arg(required_unless_present = "list")]
+    url: Option<String>,
+    /// A token that may publish
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// A token of somebody else, who must not be able to publish the same
+    #[arg(long, value_name = "TOKEN")]
+    other_token: Option<String>,
+    /// Log in with this address instead of a token
+    #[arg(long, value_name = "EMAIL", conflicts_with = "token", requires = "password_stdin")]
+    email: Option<String>,
+    /// The password is the first line of standard input
+    #[arg(long, requires = "email")]
+    password_stdin: bool,
+    /// Publish in this namespace
+    #[arg(long, value_name = "NS")]
+    namespace: Option<String>,
+    /// Only this group; can be given several times
+    #[arg(long, value_name = "GROUP")]
+    only: Vec<Group>,
+    /// Publish nothing, also with a token
+    #[arg(long)]
+    read_only: bool,
+    /// Write the outcome as XML that test servers read
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// List all checks instead
+    #[arg(long)]
+    list: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let is_wanted = |check: &Check| args.only.is_empty() || args.only.contains(&check.group);
+    let checks: Vec<Check> = conformance::checks().into_iter().filter(is_wanted).collect();
+    if args.list {
+        let lines = checks.iter().map(|check| format!("{}: {}\n", check.id, check.proves));
+        output::text(&lines.collect::<String>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (subject, outcomes) = runtime::block_on(async {
+        let subject = find(args).await?;
+        if !args.json && subject.publishes() {
+            output::note(&format!("what is published begins with {}", subject.prefix()));
+        }
+        let mut broken = None;
+        let outcomes = conformance::run(&subject, &checks, |outcome| {
+            if !args.json && broken.is_none() {
+                broken = output::text(&report::line(outcome)).err();
+            }
+        });
+        let outcomes = outcomes.await;
+        broken.map_or(Ok((subject, outcomes)), Err)
+    })?;
+    finish(args, &subject, &outcomes)
+}
+
+async fn find(args: &Args) -> Result<Subject, CommandError> {
+    let url = args.url.clone().unwrap_or_default();
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let mut settings = Settings {
+        url: url.clone(),
+        token: args.token.clone().or_else(|| variable(TOKEN)),
+        other: args.other_token.clone().or_else(|| variable(OTHER_TOKEN)),
+        namespace: args.namespace.clone(),
+        read_only: args.read_only,
+    };
+    if let Some(email) = &args.email {
+        settings.token = Some(log_in(&url, email).await?);
+    }
+    Subject::find(settings).await.map_err(|why| {
+        CommandError::input(format!("{url}: {why}"))
+            .hint("name the address of a registry: http://127.0.0.1:7878/registry")
+    })
+}
+
+async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
+    let mut password = String::new();
+    io::stdin().lock().read_line(&mut password).map_err(|error| {
+        CommandError::input(format!("the password cannot be read: {error}"))
+            .hint("give it on standard input, in UTF-8")
+    })?;
+    let server = url.trim_end_matches('/').trim_end_matches("/registry");
+    let body = serde_json::json!({
+        "email": email, "password": password.trim_end_matches(['\r', '\n']),
+    });
+    let wrong = |why: String| {
+        CommandError::input(format!("{email} cannot log in at {server}: {why}"))
+            .hint("look at the address and the password, or give a token: --token")
+    };
+    let asked = reqwest::Client::new().post(format!("{server}/api/v1/auth/login")).json(&body);
+    let answer = asked.send().await.map_err(|error| wrong(error.without_url().to_string()))?;
+    let status = answer.status();
+    let value: serde_json::Value = answer.json().await.unwrap_or_default();
+    match value["token"].as_str() {
+        Some(token) => Ok(token.to_owned()),
+        None => Err(wrong(status.to_string())),
+    }
+}
+
+fn finish(args: &Args, subject: &Subject, outcomes: &[Outcome]) -> Result<ExitCode, CommandError> {
+    let Counts { passed, failed, skipped } = report::counts(outcomes);
+    if let Some(file) = &args.junit {
+        fs::write(file, report::junit(subject.base(), outcomes)).map_err(|error| {
+            CommandError::input(format!("{}: {error}", file.display()))
+                .hint("name a file that can be written: --junit FILE")
+        })?;
+    }
+    if args.json {
+        output::json(&report::as_json(subject.base(), &subject.prefix(), outcomes))?;
+    } else {
+        output::text(&format!("\n{passed} passed, {failed} failed, {skipped} skipped\n"))?;
+    }
+    Ok(ExitCode::from(u8::from(failed > 0)))
+}

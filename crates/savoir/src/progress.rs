@@ -1,0 +1,44 @@
+//! A line on the terminal that counts, once the work takes longer than a moment.
+
+use std::{
+    io::{self, IsTerminal as _},
+    time::{Duration, Instant},
+};
+
+use anstream::eprint;
+
+/// Counts for a person who waits; says nothing to a program.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    terminal: bool,
+    next: Instant,
+    widest: usize,
+}
+
+impl Progress {
+    const PAUSE: Duration = Duration::from_millis(200);
+
+    pub(crate) fn new() -> Self {
+        let terminal = io::stderr().is_terminal();
+        Self { terminal, next: Instant::now() + Self::PAUSE, widest: 0 }
+    }
+
+    /// Shows how far it is, now and then.
+    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
+        if !self.terminal || Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + Self::PAUSE;
+        let text = text();
+        self.widest = self.widest.max(text.chars().count());
+        eprint!("\r{text:width$}", width = self.widest);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.widest > 0 {
+            eprint!("\r{:width$}\r", "", width = self.widest);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use std::path::Path;
+
+use futures::{StreamExt as _, stream::FuturesUnordered};
+use savoir_store::{
+    hash_password,
+    registry::{Actor, Import, Imported, Record, Registry},
+};
+use uuid::Uuid;
+
+use super::{
+    AT_ONCE, BackupError,
+    check::{Checked, Next, Reader},
+};
+
+/// What was restored.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    pub(crate) imported: Imported,
+    pub(crate) blobs: u64,
+}
+
+/// Puts a checked backup into an empty registry. Nothing of it is seen before all of it is there, and
+/// nothing is seen if it is broken off. `told` is called with how many blobs were written.
+pub(crate) async fn restore(
+    registry: Registry<'_>,
+    path: &Path,
+    checked: &Checked,
+    mut told: impl FnMut(u64),
+) -> Result<Restored, BackupError> {
+    must_be_empty(registry).await?;
+    // Nobody learns this password; whoever runs the server gives each of them another one.
+    let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
+    let hash = hash_password(&secret).await?;
+    let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
+    match fill(registry, &mut import, path, checked, &mut told).await {
+        Ok(blobs) => Ok(Restored { imported: import.finish().await?, blobs }),
+        Err(error) => {
+            import.cancel().await?;
+            Err(error)
+        }
+    }
+}
+
+async fn must_be_empty(registry: Registry<'_>) -> Result<(), BackupError> {
+    if registry.head().await? > 0 || !registry.all_indexes(None, 1).await?.is_empty() {
+        return Err(BackupError::NotEmpty);
+    }
+    Ok(())
+}
+
+async fn fill(
+    registry: Registry<'_>,
+    import: &mut Import<'_>,
+    path: &Path,
+    checked: &Checked,
+    told: &mut impl FnMut(u64),
+) -> Result<u64, BackupError> {
+    // Somebody may have been faster.
+    must_be_empty(registry).await?;
+    let mut backup = Reader::open(path)?;
+    let mut records = backup.records()?;
+    while let Some(record) = records.next()? {
+        let is_needed = match &record {
+            Record::Account { id, .. } => checked.accounts.contains(id),
+            _ => true,
+        };
+        if is_needed {
+            import.push(record).await?;
+        }
+    }
+    records.finish()?;
+    let mut written = 0;
+    let mut writing = FuturesUnordered::new();
+    loop {
+        let next = backup.next()?;
+        let is_end = matches!(next, Next::End(_));
+        if let Next::Blob(_, bytes) = next {
+            // The reader held the bytes against their digest.
+            writing.push(registry.put_blob(bytes.into()));
+        }
+        while writing.len() >= AT_ONCE || is_end && !writing.is_empty() {
+            if let Some(done) = writing.next().await {
+                done?;
+                written += 1;
+                told(written);
+            }
+        }
+        if is_end {
+            return Ok(written);
+        }
+        import.renew().await?;
+    }
+}

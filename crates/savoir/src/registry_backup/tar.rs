@@ -1,0 +1,122 @@
+//! As much of tar as a backup needs: plain files, in an order that is known, without times.
+
+use std::io::{self, Read, Write};
+
+/// Everything in a tar is a multiple of this.
+pub(super) const BLOCK: usize = 512;
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// A file of so many bytes.
+    File(String, u64),
+    /// Nothing more comes.
+    End,
+}
+
+/// Writes the header of a file.
+pub(super) fn header(path: &str, size: u64) -> io::Result<[u8; BLOCK]> {
+    let mut block = [0; BLOCK];
+    // The largest number of eleven octal digits.
+    if path.len() >= 100 || size >= 1 << 33 {
+        return Err(io::Error::other("a file of the backup has 8 GiB or more"));
+    }
+    let mut put =
+        |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, path);
+    put(100, "0000644\0");
+    put(108, "0000000\0");
+    put(116, "0000000\0");
+    put(124, &format!("{size:011o}\0"));
+    put(136, "00000000000\0");
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar\x0000");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    Ok(block)
+}
+
+/// Fills the last block of a file.
+pub(super) fn padding(size: u64) -> usize {
+    (BLOCK - (size % BLOCK as u64) as usize) % BLOCK
+}
+
+/// Writes a file of bytes.
+pub(super) fn append(out: &mut impl Write, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let size = bytes.len() as u64;
+    out.write_all(&header(path, size)?)?;
+    out.write_all(bytes)?;
+    out.write_all(&[0; BLOCK][..padding(size)])
+}
+
+/// Ends the archive.
+pub(super) fn finish(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&[0; 2 * BLOCK])
+}
+
+/// Reads a header; a sentence if it is none that [`header`] writes.
+pub(super) fn read_header(input: &mut impl Read) -> io::Result<Result<Header, &'static str>> {
+    let mut block = [0; BLOCK];
+    input.read_exact(&mut block)?;
+    if block == [0; BLOCK] {
+        return Ok(Ok(Header::End));
+    }
+    Ok(understand(&block))
+}
+
+fn understand(block: &[u8; BLOCK]) -> Result<Header, &'static str> {
+    let path: Vec<u8> = block[..100].iter().copied().take_while(|byte| *byte != 0).collect();
+    let path = String::from_utf8(path).map_err(|_| "the name of a file is no text")?;
+    let digits = str::from_utf8(&block[124..135]).unwrap_or_default();
+    let size = u64::from_str_radix(digits, 8).map_err(|_| "a header is no header of a file")?;
+    match header(&path, size) {
+        Ok(expected) if expected == *block => Ok(Header::File(path, size)),
+        _ => Err("a header has other bytes than were written"),
+    }
+}
+
+/// Reads what fills the last block of a file, which is nothing.
+pub(super) fn skip_padding(input: &mut impl Read, size: u64) -> io::Result<bool> {
+    let mut rest = [0; BLOCK];
+    let rest = &mut rest[..padding(size)];
+    input.read_exact(rest)?;
+    Ok(rest.iter().all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_by_others() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, "a/b", b"hello").unwrap();
+        append(&mut bytes, "a/c", &[7; BLOCK]).unwrap();
+        finish(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), 6 * BLOCK);
+        let mut input = bytes.as_slice();
+        for (path, size) in [("a/b", 5), ("a/c", BLOCK as u64)] {
+            let found = read_header(&mut input).unwrap().unwrap();
+            assert_eq!(found, Header::File(path.to_owned(), size));
+            input = &input[size as usize..];
+            assert!(skip_padding(&mut input, size).unwrap());
+        }
+        assert_eq!(read_header(&mut input).unwrap().unwrap(), Header::End);
+        // The reader of archives has its own opinion of what a tar is.
+        let tree = savoir_package::archive::unpack(&bytes).unwrap();
+        assert_eq!(tree.get("a/b").unwrap().bytes, b"hello");
+    }
+
+    #[test]
+    fn every_byte_of_a_header_counts() {
+        let good = header("a/b", 5).unwrap();
+        for at in 0..BLOCK {
+            let mut bad = good;
+            bad[at] ^= 0x41;
+            let read = read_header(&mut bad.as_slice()).unwrap();
+            assert_ne!(read, Ok(Header::File("a/b".to_owned(), 5)), "byte {at}");
+        }
+        assert!(header("a", 1 << 33).is_err());
+    }
+}

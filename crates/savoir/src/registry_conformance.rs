@@ -1,0 +1,200 @@
+//! Whether a registry keeps its promises, asked over HTTP: any registry of this API, wherever it is.
+//!
+//! - [`Subject`] is the registry, and who asks it; `sample` makes skills to publish, `zips` archives
+//!   that must be refused.
+//! - A [`Check`] has an id, a group, a sentence of what it proves, and a function. The functions are
+//!   in a file for each group; [`checks`] is the table of all.
+//! - [`report`] writes what came of it for people, as JSON, and as `JUnit` XML.
+//!
+//! What is published has names that begin with `conf-` and some random letters.
+
+mod discovery;
+mod errors;
+mod hostile;
+mod immutability;
+mod publish;
+mod pull;
+pub(crate) mod report;
+mod sample;
+mod search;
+mod subject;
+mod tokens;
+mod zips;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use clap::ValueEnum;
+use futures::future::BoxFuture;
+
+pub(crate) use self::subject::{Settings, Subject};
+
+/// What a check belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// What there is: settings, lists, pages
+    Discovery,
+    /// Indexes and artefacts
+    Pull,
+    /// Publishing, and who may
+    Publish,
+    /// What was published never changes
+    Immutability,
+    /// Finding by words
+    Search,
+    /// Archives, texts and requests of attackers
+    Hostile,
+    /// How it says no
+    Errors,
+}
+
+impl Group {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Discovery => "discovery",
+            Self::Pull => "pull",
+            Self::Publish => "publish",
+            Self::Immutability => "immutability",
+            Self::Search => "search",
+            Self::Hostile => "hostile",
+            Self::Errors => "errors",
+        }
+    }
+}
+
+/// What a check needs to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Nothing: it only reads.
+    Nothing,
+    /// A token with which it may publish.
+    Token,
+    /// A token of somebody else, too.
+    Other,
+}
+
+/// Why a check did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// The registry did something else.
+    Failed(String),
+    /// It could not be tried.
+    Skipped(String),
+}
+
+type Verdict = Result<(), Miss>;
+type Run = Arc<dyn Fn(&Subject) -> BoxFuture<'_, Verdict> + Send + Sync>;
+
+/// One promise of a registry.
+#[derive(Clone)]
+pub(crate) struct Check {
+    pub(crate) id: String,
+    pub(crate) group: Group,
+    /// What holds if it passes, as a sentence.
+    pub(crate) proves: &'static str,
+    needs: Needs,
+    run: Run,
+}
+
+/// What came of a check.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) id: String,
+    pub(crate) group: Group,
+    pub(crate) proves: &'static str,
+    pub(crate) verdict: Result<(), Miss>,
+    pub(crate) took: Duration,
+}
+
+/// How long one check may take.
+const LONGEST: Duration = Duration::from_mins(3);
+
+fn fail(why: impl Into<String>) -> Miss {
+    Miss::Failed(why.into())
+}
+
+/// Fails unless something holds.
+fn ensure(holds: bool, why: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(Miss::Failed(why())) }
+}
+
+/// A row of the table.
+macro_rules! check {
+    ($group:ident, $needs:ident, $id:literal, $run:path, $proves:literal) => {
+        $crate::registry_conformance::Check {
+            id: format!("{}/{}", $crate::registry_conformance::Group::$group.as_str(), $id),
+            group: $crate::registry_conformance::Group::$group,
+            proves: $proves,
+            needs: $crate::registry_conformance::Needs::$needs,
+            run: std::sync::Arc::new(|subject| Box::pin($run(subject))),
+        }
+    };
+}
+use check;
+
+/// All checks, in the order in which they are run.
+pub(crate) fn checks() -> Vec<Check> {
+    let groups = [
+        discovery::checks(),
+        pull::checks(),
+        publish::checks(),
+        immutability::checks(),
+        search::checks(),
+        errors::checks(),
+        hostile::checks(),
+    ];
+    groups.concat()
+}
+
+/// Runs checks one after the other. `told` is called with each outcome.
+pub(crate) async fn run(
+    subject: &Subject,
+    checks: &[Check],
+    mut told: impl FnMut(&Outcome),
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(checks.len());
+    for check in checks {
+        let begun = Instant::now();
+        let verdict = match subject.lacks(check.needs) {
+            Some(why) => Err(Miss::Skipped(why.to_owned())),
+            None => {
+                tokio::time::timeout(LONGEST, (check.run)(subject)).await.unwrap_or_else(|_| {
+                    Err(fail(format!("it took longer than {} s", LONGEST.as_secs())))
+                })
+            }
+        };
+        let outcome = Outcome {
+            id: check.id.clone(),
+            group: check.group,
+            proves: check.proves,
+            verdict,
+            took: begun.elapsed(),
+        };
+        told(&outcome);
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_check_has_a_name_of_its_own_and_a_sentence() {
+        let checks = checks();
+        let ids: BTreeSet<&str> = checks.iter().map(|check| &*check.id).collect();
+        assert_eq!(ids.len(), checks.len());
+        for check in &checks {
+            assert!(check.id.starts_with(&format!("{}/", check.group.as_str())), "{}", check.id);
+            assert!(check.proves.len() > 10, "{}", check.id);
+        }
+        for group in Group::value_variants() {
+            assert!(checks.iter().any(|check| check.group == *group), "{group:?} has none");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What there is.
+
+use std::collections::BTreeSet;
+
+use savoir_skill::digest::sha256_hex;
+use serde_json::Value;
+
+use super::{
+    Check, Miss, Subject, Verdict, check, ensure, fail,
+    sample::text_of,
+    subject::{Answer, short},
+};
+
+/// The most pages that are walked.
+const PAGES: usize = 30;
+/// How many skills a small page has.
+const SMALL: usize = 7;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(
+            Discovery,
+            Nothing,
+            "config",
+            config,
+            "The settings of the index say its version, where it is and where archives are."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "well-known",
+            well_known,
+            "Other tools find the skills by the agent-skills index of the server."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "well-known-digest",
+            well_known_digest,
+            "What the agent-skills index leads to has the digest that it says."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "list",
+            list,
+            "The list has summaries with all their members, and a cursor."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "cursor",
+            cursor,
+            "Small pages by cursor visit the same skills as one large page, each once."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "pages",
+            pages,
+            "Numbered pages say which page they are and how many skills there are, sorted by name."
+        ),
+        check!(Discovery, Token, "listed", listed, "What was published is in the list."),
+        check!(
+            Discovery,
+            Token,
+            "filter-tag",
+            filter_tag,
+            "The filter by tag gives those that have it, and no others."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "filter-tier",
+            filter_tier,
+            "The filter by tier gives those of this tier, and no others."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "filter-time",
+            filter_time,
+            "The filter by time leaves out what did not change since."
+        ),
+        check!(
+            Discovery,
+            Nothing,
+            "filter-unknown",
+            filter_unknown,
+            "A tag that nobody has gives an empty list and no error."
+        ),
+    ]
+}
+
+async fn config(subject: &Subject) -> Verdict {
+    let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
+    ensure(config["version"] == 1, || format!("`version` is {}", config["version"]))?;
+    let artifacts = text_of(&config, "artifacts")?;
+    let has_both = artifacts.contains("{sha256}") && artifacts.contains("{filename}");
+    ensure(has_both, || format!("`artifacts` has no {{sha256}} or {{filename}}: {artifacts}"))?;
+    let base = text_of(&config, "base")?;
+    ensure(base.starts_with("http"), || format!("`base` is no whole address: {base}"))?;
+    ensure(config["closure"].is_boolean(), || "`closure` is neither true nor false".to_owned())
+}
+
+async fn well_known_index(subject: &Subject) -> Result<(String, Value), Miss> {
+    let url = subject.at_server(".well-known/agent-skills/index.json");
+    let index = subject.ask(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
+    Ok((url, index))
+}
+
+async fn well_known(subject: &Subject) -> Verdict {
+    let (_, index) = well_known_index(subject).await?;
+    let schema = text_of(&index, "$schema")?;
+    ensure(schema.contains("/0.2.0/"), || format!("`$schema` is {schema}"))?;
+    let skills = index["skills"].as_array().ok_or_else(|| fail("`skills` is no list"))?;
+    for skill in skills {
+        for key in ["name", "description", "url"] {
+            text_of(skill, key)?;
+        }
+        let kind = text_of(skill, "type")?;
+        ensure(["skill-md", "archive"].contains(&kind), || format!("the type {kind} is none"))?;
+        let digest = text_of(skill, "digest")?.strip_prefix("sha256:").unwrap_or_default();
+        ensure(is_digest(digest), || format!("a digest is none: {digest}"))?;
+    }
+    Ok(())
+}
+
+async fn well_known_digest(subject: &Subject) -> Verdict {
+    if subject.publishes() {
+        subject.sample().await?;
+    }
+    let (url, index) = well_known_index(subject).await?;
+    let Some(skill) = index["skills"].get(0) else {
+        return Err(Miss::Skipped("the agent-skills index is empty".to_owned()));
+    };
+    let place = reqwest::Url::parse(&url).and_then(|url| url.join(text_of_or(skill, "url")));
+    let place = place.map_err(|error| fail(format!("`url` leads nowhere: {error}")))?;
+    let bytes = subject.ask(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
+    let (said, found) = (text_of(skill, "digest")?, format!("sha256:{}", sha256_hex(&bytes)));
+    ensure(said == found, || format!("it says {said}, and the bytes have {found}"))
+}
+
+fn text_of_or<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The names of a page.
+fn names(page: &Value) -> Result<Vec<String>, Miss> {
+    let items = page["items"].as_array().ok_or_else(|| fail("`items` is no list"))?;
+    items.iter().map(|item| text_of(item, "name").map(str::to_owned)).collect()
+}
+
+async fn page(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss> {
+    let ask = subject.get("api/v1/skills");
+    let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
+    ask.send().await?.is(&[200])?.value()
+}
+
+async fn list(subject: &Subject) -> Verdict {
+    let list = page(subject, &[("per_page", "5")]).await?;
+    let found = names(&list)?;
+    ensure(found.len() <= 5, || format!("5 were asked for, {} came", found.len()))?;
+    ensure(list.get("next_cursor").is_some(), || "there is no `next_cursor`".to_owned())?;
+    for item in list["items"].as_array().into_iter().flatten() {
+        for key in ["name", "latest_version", "description", "security_tier", "updated_at"] {
+            ensure(item.get(key).is_some(), || format!("a summary has no `{key}`"))?;
+        }
+        ensure(item["tags"].is_array(), || "`tags` of a summary is no list".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Walks small pages by cursor.
+async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    let size = SMALL.to_string();
+    for _ in 0..PAGES {
+        let mut pairs = vec![("per_page", &*size)];
+        pairs.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let list = page(subject, &pairs).await?;
+        let names = names(&list)?;
+        ensure(names.len() <= SMALL, || format!("a page of {SMALL} has {}", names.len()))?;
+        found.extend(names);
+        match list["next_cursor"].as_str() {
+            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
+            Some(_) => return Err(fail("the next cursor is the same again")),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+async fn cursor(subject: &Subject) -> Verdict {
+    let mut difference = String::new();
+    // Somebody may publish between the two.
+    for _ in 0..3 {
+        let large = names(&page(subject, &[("per_page", "100")]).await?)?;
+        let small = walk(subject).await?;
+        let once: BTreeSet<&String> = small.iter().collect();
+        ensure(once.len() == small.len(), || "a skill came twice".to_owned())?;
+        ensure(!small.is_empty() || !subject.publishes(), || "the list is empty".to_owned())?;
+        let length = small.len().min(large.len());
+        if small[..length] == large[..length] && (large.len() == 100 || small.len() == large.len())
+        {
+            return Ok(());
+        }
+        difference = format!("{} by small pages, {} by a large one", small.len(), large.len());
+    }
+    Err(fail(format!("the pages differ: {difference}")))
+}
+
+async fn pages(subject: &Subject) -> Verdict {
+    let list = page(subject, &[("page", "1"), ("per_page", "3")]).await?;
+    ensure(list["page"] == 1 && list["per_page"] == 3, || {
+        format!("`page` and `per_page` are {} and {}", list["page"], list["per_page"])
+    })?;
+    ensure(list["total"].is_u64(), || "`total` is no number".to_owned())?;
+    let found = names(&list)?;
+    ensure(found.is_sorted(), || format!("they are not sorted by name: {}", found.join(", ")))
+}
+
+async fn listed(subject: &Subject) -> Verdict {
+    let name = subject.sample().await?.name.clone();
+    let list = page(subject, &[("tag", "conformance"), ("per_page", "100")]).await?;
+    ensure(names(&list)?.contains(&name) || list["next_cursor"].is_string(), || {
+        format!("{name} is not listed")
+    })
+}
+
+async fn filter_tag(subject: &Subject) -> Verdict {
+    subject.sample().await?;
+    let list = page(subject, &[("tag", "conformance")]).await?;
+    ensure(!names(&list)?.is_empty(), || "nothing has the tag of what was published".to_owned())?;
+    let has = |item: &Value| {
+        item["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "conformance"))
+    };
+    ensure(list["items"].as_array().into_iter().flatten().all(has), || {
+        "something without the tag came".to_owned()
+    })
+}
+
+async fn filter_tier(subject: &Subject) -> Verdict {
+    for tier in ["experimental", "community", "verified"] {
+        let list = page(subject, &[("tier", tier)]).await?;
+        names(&list)?;
+        for item in list["items"].as_array().into_iter().flatten() {
+            ensure(item["security_tier"] == tier, || {
+                format!("{} came for {tier}", short(&item["security_tier"].to_string(), 40))
+            })?;
+        }
+    }
+    subject.get("api/v1/skills").query("tier", "golden").send().await?.is(&[400]).map(drop)
+}
+
+async fn filter_time(subject: &Subject) -> Verdict {
+    let future = names(&page(subject, &[("updated_since", "2999-01-01T00:00:00Z")]).await?)?;
+    ensure(future.is_empty(), || "something changed after the year 2999".to_owned())?;
+    let past = names(&page(subject, &[("updated_since", "2001-01-01T00:00:00Z")]).await?)?;
+    let all = names(&page(subject, &[]).await?)?;
+    ensure(past.is_empty() == all.is_empty(), || "nothing changed since 2001".to_owned())?;
+    let wrong: Answer =
+        subject.get("api/v1/skills").query("updated_since", "yesterday").send().await?;
+    wrong.is(&[400]).map(drop)
+}
+
+async fn filter_unknown(subject: &Subject) -> Verdict {
+    let list = page(subject, &[("tag", "a tag that nobody has given to anything")]).await?;
+    ensure(names(&list)?.is_empty(), || "something came".to_owned())
+}

@@ -1,0 +1,166 @@
+//! How it says no.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{Check, Subject, Verdict, check, ensure, sample::text};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(Errors, Nothing, "not-found", not_found, "What is not there is 404 not_found."),
+        check!(
+            Errors,
+            Nothing,
+            "method",
+            method,
+            "A wrong method is 405 method_not_allowed, with the right ones."
+        ),
+        check!(
+            Errors,
+            Nothing,
+            "unauthorized",
+            unauthorized,
+            "Without a token it is 401 unauthorized."
+        ),
+        check!(
+            Errors,
+            Token,
+            "media-type",
+            media_type,
+            "A body of another kind is 415 unsupported_media_type."
+        ),
+        check!(Errors, Token, "artifact", artifact, "A bad archive is 400 invalid_artifact."),
+        check!(
+            Errors,
+            Token,
+            "manifest",
+            manifest,
+            "A bad SKILL.md is 400 invalid_skill_manifest."
+        ),
+        check!(Errors, Token, "request", request, "A bad body is 400 invalid_request."),
+        check!(Errors, Token, "exists", exists, "A version that is there is 409 version_exists."),
+        check!(
+            Errors,
+            Token,
+            "too-large",
+            too_large,
+            "An archive that is too large is 413 artifact_too_large."
+        ),
+        check!(Errors, Token, "audit", audit, "A report that is none is 400 invalid_audit_report."),
+        check!(Errors, Nothing, "json", is_json, "Errors are JSON, whatever was asked for."),
+    ]
+}
+
+async fn not_found(subject: &Subject) -> Verdict {
+    let nobody = subject.name("nobody");
+    for path in [
+        format!("api/v1/skills/{nobody}"),
+        format!("api/v1/skills/{nobody}/1.0.0"),
+        format!("api/v1/skills/{nobody}/download"),
+        super::sample::index_path(&nobody),
+        format!("artifacts/{}/x-1.0.0.zip", "0".repeat(64)),
+        "no/such/thing/at/all".to_owned(),
+    ] {
+        subject.get(&path).send().await?.error(404, "not_found")?;
+    }
+    Ok(())
+}
+
+async fn method(subject: &Subject) -> Verdict {
+    for (method, path) in [
+        (Method::DELETE, "api/v1/skills"),
+        (Method::PUT, "api/v1/skills"),
+        (Method::POST, "api/v1/search"),
+        (Method::PATCH, "index/v1/config.json"),
+    ] {
+        let url = format!("{}/{path}", subject.base());
+        let answer = subject.ask(method, url).send().await?;
+        let answer = answer.error(405, "method_not_allowed")?;
+        let allowed = answer.need("allow")?;
+        ensure(!allowed.is_empty(), || "Allow is empty".to_owned())?;
+    }
+    Ok(())
+}
+
+async fn unauthorized(subject: &Subject) -> Verdict {
+    subject.post("api/v1/skills").send().await?.error(401, "unauthorized")?;
+    let nobody = subject.name("nobody");
+    let path = format!("api/v1/skills/{nobody}/1.0.0/yank");
+    let yank = subject.post(&path).json(&json!({"yanked": true}));
+    yank.send().await?.error(401, "unauthorized")?;
+    let who = subject.ask(Method::GET, format!("{}/api/v1/whoami", subject.base()));
+    who.send().await?.error(401, "unauthorized").map(drop)
+}
+
+async fn media_type(subject: &Subject) -> Verdict {
+    for kind in ["application/json", "text/plain", "application/x-tar"] {
+        let ask = subject.post("api/v1/skills").body(kind, b"{}".to_vec()).ours();
+        ask.send().await?.error(415, "unsupported_media_type")?;
+    }
+    Ok(())
+}
+
+async fn artifact(subject: &Subject) -> Verdict {
+    let answer = subject.publish_bare(b"this is no archive").ours().send().await?;
+    answer.error(400, "invalid_artifact").map(drop)
+}
+
+async fn manifest(subject: &Subject) -> Verdict {
+    let name = subject.name("manifest");
+    for bad in [
+        text(&name, "1.0.0", "Hi.").replace("version: \"1.0.0\"", "version: one"),
+        text(&name, "1.0.0", "Hi.").replace(&format!("name: {name}"), "name: Not A Name"),
+        format!("---\nname: {name}\nversion: \"1.0.0\"\n---\n\nNo description.\n"),
+        "---\nname: [\n---\n".to_owned(),
+    ] {
+        let zip = super::sample::zip(&name, &bad)?;
+        let answer = subject.publish(&zip, &[]).ours().send().await?;
+        answer.error(400, "invalid_skill_manifest")?;
+    }
+    subject.index(&subject.full(&name)).await?.is(&[404]).map(drop)
+}
+
+async fn request(subject: &Subject) -> Verdict {
+    let broken = b"--x\r\nContent-Disposition: form-data; name=\"artifact\"\r\n\r\nPK".to_vec();
+    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", broken);
+    ask.ours().send().await?.error(400, "invalid_request")?;
+    let page = subject.get("api/v1/skills").query("per_page", "many").send().await?;
+    page.error(400, "invalid_request").map(drop)
+}
+
+async fn exists(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("exists", "1.0.0", "Exists.").await?;
+    let again = subject.publish(&skill.zip, &[]).ours().send().await?;
+    again.error(409, "version_exists").map(drop)
+}
+
+async fn too_large(subject: &Subject) -> Verdict {
+    let large = vec![b'x'; 12 << 20];
+    let mut hung_up = None;
+    for _ in 0..5 {
+        match subject.publish_bare(&large).ours().send().await {
+            Ok(answer) => return answer.error(413, "artifact_too_large").map(drop),
+            // The answer can get lost when a server hangs up on somebody who is still sending.
+            Err(miss) => hung_up = Some(miss),
+        }
+    }
+    hung_up.map_or(Ok(()), Err)
+}
+
+async fn audit(subject: &Subject) -> Verdict {
+    let skill = subject.skill("audit", "1.0.0", "Audit.")?;
+    let answer = subject.publish(&skill.zip, &[("audit", "not json")]).ours().send().await?;
+    answer.error(400, "invalid_audit_report")?;
+    subject.index(&skill.full).await?.is(&[404]).map(drop)
+}
+
+async fn is_json(subject: &Subject) -> Verdict {
+    let path = format!("api/v1/skills/{}", subject.name("nobody"));
+    for kind in ["text/html", "*/*", "application/zip"] {
+        let answer = subject.get(&path).header("accept", kind).send().await?.is(&[404])?;
+        answer.code()?;
+        let said = answer.need("content-type")?;
+        ensure(said.starts_with("application/json"), || format!("Content-Type is {said}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! Archives, texts and requests of attackers.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{
+    Check, Group, Miss, Needs, Subject, Verdict, check, ensure, fail,
+    zips::{HOSTILE, Hostile},
+};
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut checks: Vec<Check> = HOSTILE.iter().map(archive).collect();
+    checks.extend([
+        check!(
+            Hostile,
+            Nothing,
+            "paths",
+            paths,
+            "Addresses that lead elsewhere, or nowhere, are refused as mistakes."
+        ),
+        check!(
+            Hostile,
+            Nothing,
+            "names",
+            names,
+            "Names that no skill can have are not found or refused, and never looked up on a disk."
+        ),
+        check!(Hostile, Nothing, "cursor", cursor, "A cursor that nobody gave out is refused."),
+        check!(
+            Hostile,
+            Nothing,
+            "per-page",
+            per_page,
+            "Nobody gets a page of a million, of none, or of less than none."
+        ),
+        check!(Hostile, Nothing, "methods", methods, "Methods that nobody knows are refused."),
+        check!(
+            Hostile,
+            Token,
+            "content-type",
+            content_type,
+            "Bodies without a kind, or with a broken one, are refused."
+        ),
+        check!(
+            Hostile,
+            Token,
+            "encoding",
+            encoding,
+            "A body that would be unpacked is refused or taken as it is."
+        ),
+        check!(Hostile, Token, "too-large", too_large, "A body that is far too large is refused."),
+        check!(
+            Hostile,
+            Token,
+            "many-parts",
+            many_parts,
+            "A form of thousands of parts is refused."
+        ),
+        check!(Hostile, Token, "deep-json", deep_json, "JSON that is nested too deep is refused."),
+        check!(Hostile, Nothing, "headers", headers, "Long headers are refused, or do not matter."),
+        check!(Hostile, Nothing, "alive", alive, "After all that the registry still answers."),
+        check!(
+            Hostile,
+            Nothing,
+            "no-failure",
+            no_failure,
+            "Whatever was asked, the server never said that it failed."
+        ),
+    ]);
+    checks
+}
+
+fn archive((id, proves, make): &'static Hostile) -> Check {
+    Check {
+        id: format!("{}/{id}", Group::Hostile.as_str()),
+        group: Group::Hostile,
+        proves,
+        needs: Needs::Token,
+        run: Arc::new(move |subject| Box::pin(refused(subject, id, *make))),
+    }
+}
+
+/// Whether an archive is refused, always with the same code, and leaves nothing behind.
+async fn refused(subject: &Subject, id: &str, make: fn(&str) -> Vec<u8>) -> Verdict {
+    let name = subject.name(id);
+    let zip = make(&name);
+    let first = subject.publish_bare(&zip).ours().send().await?.refused()?;
+    let code = first.code()?;
+    let known = [
+        "invalid_artifact",
+        "invalid_skill_manifest",
+        "invalid_request",
+        "artifact_too_large",
+        "audit_blocked",
+        "audit_review_required",
+    ];
+    ensure(known.contains(&&*code), || format!("the code is `{code}`"))?;
+    let again = subject.publish(&zip, &[]).ours().send().await?.refused()?.code()?;
+    ensure(code == again, || format!("the code is `{code}`, and then `{again}`"))?;
+    let full = subject.full(&name);
+    subject.index(&full).await?.is(&[404])?;
+    subject.get(&format!("api/v1/skills/{full}")).send().await?.is(&[404])?;
+    subject.get(&format!("api/v1/skills/{full}/download")).send().await?.is(&[404]).map(drop)
+}
+
+/// Refused in the right shape.
+async fn wrong(subject: &Subject, path: &str) -> Verdict {
+    let answer = subject.get(path).send().await?;
+    let answer = answer.is(&[400, 404, 405, 414, 431])?;
+    if [414, 431].contains(&answer.status) { Ok(()) } else { answer.code().map(drop) }
+}
+
+async fn paths(subject: &Subject) -> Verdict {
+    for path in [
+        "api/v1/skills/..%2f..%2fetc%2fpasswd",
+        "api/v1/skills/%2e%2e%2f%2e%2e%2fetc",
+        "api/v1/skills/..%5c..%5cwindows",
+        "api/v1/skills/%00",
+        "api/v1/skills/a%00b/1.0.0",
+        "api/v1/skills/%ff%fe",
+        "api/v1/skills/a%0d%0aSet-Cookie:%20x",
+        "api/v1/skills/a/..%2f1.0.0",
+        "api/v1/skills/%c0%ae%c0%ae/x",
+        "index/v1/..%2f..%2fconfig.json",
+        "index/v1/%2f/etc",
+        "index/v1/co/..%2fconfig.json",
+        "artifacts/..%2f..%2f/passwd",
+        "artifacts/0/..%2f..%2fpasswd",
+        "a/b/..%2f/SKILL.md",
+    ] {
+        wrong(subject, path).await?;
+    }
+    Ok(())
+}
+
+async fn names(subject: &Subject) -> Verdict {
+    let long = "x".repeat(3000);
+    for name in
+        ["CON", "nul", "A", "a_b", "-a", "a--b", "1a", "a.b", "über", "a%20b", "_", "*", &long]
+    {
+        wrong(subject, &format!("api/v1/skills/{name}")).await?;
+        wrong(subject, &format!("api/v1/skills/{name}/1.0.0")).await?;
+        wrong(subject, &format!("index/v1/co/{name}")).await?;
+    }
+    Ok(())
+}
+
+async fn cursor(subject: &Subject) -> Verdict {
+    let long = "a".repeat(10_000);
+    for cursor in ["x", "-1", "%", "\u{0}", "'; DROP TABLE packages; --", "eyJhIjoxfQ", &long] {
+        let answer = subject.get("api/v1/skills").query("cursor", cursor).send().await?;
+        answer.is(&[200, 400, 404, 414, 431])?;
+    }
+    let answer = subject.get("api/v1/skills").query("page", "10000").send().await?;
+    let answer = answer.is(&[200, 400])?;
+    if answer.status == 400 { answer.code().map(drop) } else { empty(&answer.value()?) }
+}
+
+fn empty(page: &Value) -> Verdict {
+    ensure(page["items"].as_array().is_some_and(Vec::is_empty), || "something came".to_owned())
+}
+
+async fn per_page(subject: &Subject) -> Verdict {
+    for number in ["-1", "0", "101", "1000000", "99999999999999999999", "1.5", "ten", "NaN"] {
+        let answer = subject.get("api/v1/skills").query("per_page", number).send().await?;
+        let answer = answer.is(&[200, 400])?;
+        if answer.status == 400 {
+            answer.code()?;
+            continue;
+        }
+        let page = answer.value()?;
+        let items = page["items"].as_array().ok_or_else(|| fail("`items` is no list"))?;
+        ensure(items.len() <= 100, || format!("{number} gave {}", items.len()))?;
+    }
+    Ok(())
+}
+
+async fn methods(subject: &Subject) -> Verdict {
+    for word in ["FROB", "TRACE", "PROPFIND", "LOCK"] {
+        let Ok(method) = Method::from_bytes(word.as_bytes()) else { continue };
+        for path in ["api/v1/skills", "index/v1/config.json"] {
+            let url = format!("{}/{path}", subject.base());
+            subject.ask(method.clone(), url).send().await?.is(&[400, 403, 404, 405])?;
+        }
+    }
+    Ok(())
+}
+
+async fn content_type(subject: &Subject) -> Verdict {
+    for kind in ["", "multipart/form-data", "multipart/form-data; boundary=", "zip", "a/b/c"] {
+        let ask = subject.post("api/v1/skills").body(kind, b"--x\r\n\r\n".to_vec()).ours();
+        ask.send().await?.is(&[400, 415])?.code()?;
+    }
+    Ok(())
+}
+
+async fn encoding(subject: &Subject) -> Verdict {
+    let skill = subject.skill("encoding", "1.0.0", "Encoding.")?;
+    for encoding in ["gzip", "br", "gzip, gzip, gzip"] {
+        let ask = subject.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).ours();
+        ask.header("content-encoding", encoding).send().await?.refused()?;
+    }
+    subject.index(&skill.full).await?.is(&[404]).map(drop)
+}
+
+async fn too_large(subject: &Subject) -> Verdict {
+    let large = vec![b'x'; 48 << 20];
+    // A server may hang up on somebody who does not stop.
+    if let Ok(answer) = subject.publish_bare(&large).ours().send().await {
+        answer.is(&[413])?;
+    }
+    subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
+}
+
+async fn many_parts(subject: &Subject) -> Verdict {
+    let part = "--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nx\r\n";
+    let body = format!("{}--x--\r\n", part.repeat(20_000));
+    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.into());
+    ask.ours().send().await?.refused()?.code().map(drop)
+}
+
+async fn deep_json(subject: &Subject) -> Verdict {
+    let path = format!("api/v1/skills/{}/1.0.0/yank", subject.name("nobody"));
+    let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let ask = subject.post(&path).body("application/json", body.into()).ours();
+    ask.send().await?.refused()?.code().map(drop)
+}
+
+async fn headers(subject: &Subject) -> Verdict {
+    let path = "index/v1/config.json";
+    for length in [4_000, 60_000] {
+        let long = "x".repeat(length);
+        for name in ["if-none-match", "accept", "range", "x-forwarded-for", "cookie"] {
+            match subject.get(path).header(name, &long).send().await {
+                Ok(answer) => answer.is(&[200, 206, 400, 406, 413, 416, 431]).map(drop)?,
+                // A server may hang up.
+                Err(Miss::Failed(_)) if length > 30_000 => {}
+                Err(miss) => return Err(miss),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn alive(subject: &Subject) -> Verdict {
+    subject.get("index/v1/config.json").send().await?.is(&[200])?;
+    if subject.publishes() {
+        let skill = subject.put_new("alive", "1.0.0", "Alive.").await?;
+        subject.line(&skill.full, "1.0.0").await?;
+    }
+    subject.get("api/v1/skills").send().await?.is(&[200]).map(drop)
+}
+
+async fn no_failure(subject: &Subject) -> Verdict {
+    let faults = subject.faults();
+    ensure(faults.is_empty(), || {
+        let some: Vec<&str> = faults.iter().take(3).map(String::as_str).collect();
+        format!("{} answers did: {}", faults.len(), some.join("; "))
+    })
+}

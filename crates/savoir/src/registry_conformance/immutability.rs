@@ -1,0 +1,203 @@
+//! What was published never changes.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+
+use super::{Check, Subject, Verdict, check, ensure, fail, sample::Skill};
+
+/// How many publish the same at once.
+const RACERS: usize = 12;
+/// How often the winner is looked at.
+const LOOKS: usize = 20;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(
+            Immutability,
+            Token,
+            "race",
+            race,
+            "Of many who publish one version with different bytes at once, one does; the others hear that it exists."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "race-forms",
+            race_forms,
+            "That holds for forms and bare zips together, and for the first version of a name."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "methods",
+            methods,
+            "No other method changes or removes what was published."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "yank-keeps",
+            yank_keeps,
+            "Who has a yanked version in a lock gets its bytes."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "yank-unchosen",
+            yank_unchosen,
+            "A yanked version is chosen by no range, and the index says that it is yanked."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "yank-back",
+            yank_back,
+            "A yanked version can be given back, and nobody can publish it anew."
+        ),
+        check!(
+            Immutability,
+            Token,
+            "deprecate",
+            deprecate,
+            "A version can be deprecated, and its bytes stay."
+        ),
+    ]
+}
+
+/// Races versions of one name; tells who won.
+async fn racing(subject: &Subject, what: &str, version: &str) -> Result<Skill, super::Miss> {
+    let mut racers = Vec::new();
+    for number in 0..RACERS {
+        racers.push(subject.skill(what, version, &format!("Racer {number}."))?);
+    }
+    let asked = racers.iter().enumerate().map(|(number, skill)| async move {
+        let ask = if number % 2 == 0 {
+            subject.publish(&skill.zip, &[])
+        } else {
+            subject.publish_bare(&skill.zip)
+        };
+        ask.ours().send().await
+    });
+    let mut winners = Vec::new();
+    for (answer, skill) in join_all(asked).await.into_iter().zip(racers) {
+        let answer = answer?.is(&[201, 409])?;
+        if answer.status == 201 {
+            winners.push(skill);
+        } else {
+            answer.error(409, "version_exists")?;
+        }
+    }
+    match (winners.pop(), winners.len()) {
+        (Some(winner), 0) => Ok(winner),
+        (Some(_), more) => Err(fail(format!("{} won", more + 1))),
+        (None, _) => Err(fail("nobody won")),
+    }
+}
+
+/// Whether everybody sees the bytes of the winner, whenever they look.
+async fn always(subject: &Subject, skill: &Skill) -> Verdict {
+    let path = format!("api/v1/skills/{}/download", skill.full);
+    for _ in 0..LOOKS {
+        let line = subject.line(&skill.full, &skill.version).await?;
+        let bytes = subject.artifact(&line).await?.bytes;
+        ensure(bytes == skill.zip, || "the artefact is not that of the winner".to_owned())?;
+        let down = subject.get(&path).query("version", &skill.version).send().await?.is(&[200])?;
+        ensure(down.bytes == skill.zip, || "the download is not that of the winner".to_owned())?;
+    }
+    Ok(())
+}
+
+async fn race(subject: &Subject) -> Verdict {
+    subject.put_new("race", "1.0.0", "Before the race.").await?;
+    for version in ["1.1.0", "1.2.0", "1.3.0"] {
+        let winner = racing(subject, "race", version).await?;
+        always(subject, &winner).await?;
+    }
+    Ok(())
+}
+
+async fn race_forms(subject: &Subject) -> Verdict {
+    for number in 0..3 {
+        let winner = racing(subject, &format!("first-{number}"), "1.0.0").await?;
+        always(subject, &winner).await?;
+        let lines = subject.index(&winner.full).await?.is(&[200])?.lines()?;
+        ensure(lines.len() == 1, || format!("the index has {} lines", lines.len()))?;
+    }
+    Ok(())
+}
+
+async fn methods(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("methods", "1.0.0", "Methods.").await?;
+    let line = subject.line(&skill.full, "1.0.0").await?;
+    let paths = [
+        format!("api/v1/skills/{}/1.0.0", skill.full),
+        super::sample::artifact_path(&line)?,
+        super::sample::index_path(&skill.full),
+    ];
+    for path in &paths {
+        for method in [Method::PUT, Method::PATCH, Method::DELETE, Method::POST] {
+            let url = format!("{}/{path}", subject.base());
+            let ask = subject.ask(method, url).body("application/zip", b"PK".to_vec()).ours();
+            ask.send().await?.is(&[404, 405])?;
+        }
+    }
+    always(subject, &skill).await
+}
+
+async fn yank(subject: &Subject, skill: &Skill, yanked: bool) -> Verdict {
+    let path = format!("api/v1/skills/{}/{}/yank", skill.full, skill.version);
+    let body = json!({"yanked": yanked, "reason": "a check"});
+    subject.post(&path).json(&body).ours().send().await?.is(&[200, 204]).map(drop)
+}
+
+async fn yank_keeps(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("yank-keeps", "1.0.0", "Keeps.").await?;
+    yank(subject, &skill, true).await?;
+    let line = subject.line(&skill.full, "1.0.0").await?;
+    ensure(line["yanked"] == true, || "the index does not say that it is yanked".to_owned())?;
+    let bytes = subject.artifact(&line).await?.bytes;
+    ensure(bytes == skill.zip, || "its bytes are others".to_owned())?;
+    let path = format!("api/v1/skills/{}/1.0.0", skill.full);
+    subject.get(&path).send().await?.is(&[200]).map(drop)
+}
+
+async fn yank_unchosen(subject: &Subject) -> Verdict {
+    let kept = subject.put_new("unchosen", "1.0.0", "Kept.").await?;
+    let gone = subject.put_new("unchosen", "1.1.0", "Gone.").await?;
+    yank(subject, &gone, true).await?;
+    let path = format!("api/v1/skills/{}/download", kept.full);
+    for range in ["*", "^1.0.0", ">=1.0.0"] {
+        let answer = subject.get(&path).query("version", range).send().await?.is(&[200])?;
+        let version = answer.need("x-skill-version")?;
+        ensure(version == "1.0.0", || format!("`{range}` chose {version}"))?;
+    }
+    let detail = subject.get(&format!("api/v1/skills/{}", kept.full)).send().await?.value()?;
+    let latest = &detail["latest_version"];
+    ensure(latest == "1.0.0", || format!("the latest is {latest}"))?;
+    let only = subject.get(&path).query("version", ">=1.1.0").send().await?;
+    only.error(404, "not_found").map(drop)
+}
+
+async fn yank_back(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("back", "1.0.0", "Back.").await?;
+    yank(subject, &skill, true).await?;
+    let other = subject.skill("back", "1.0.0", "Anew.")?;
+    let anew = subject.publish(&other.zip, &[]).ours().send().await?;
+    anew.error(409, "version_exists")?;
+    yank(subject, &skill, false).await?;
+    let line = subject.line(&skill.full, "1.0.0").await?;
+    ensure(line["yanked"] == false, || "it is still yanked".to_owned())?;
+    always(subject, &skill).await
+}
+
+async fn deprecate(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("deprecated", "1.0.0", "Deprecated.").await?;
+    let path = format!("api/v1/skills/{}/1.0.0/deprecate", skill.full);
+    let ask = subject.post(&path).json(&json!({"message": "use another one"})).ours();
+    ask.send().await?.is(&[200, 204])?;
+    let line = subject.line(&skill.full, "1.0.0").await?;
+    let said = &line["deprecated"];
+    ensure(said == "use another one", || format!("the index says {said}"))?;
+    always(subject, &skill).await
+}

@@ -1,0 +1,383 @@
+//! Publishing, and who may.
+
+use std::time::{Duration, Instant};
+
+use savoir_skill::digest::sha256_hex;
+use serde_json::Value;
+
+use super::{
+    Check, Miss, Subject, Verdict, check, ensure, fail,
+    sample::{Skill, text, text_of, zip},
+    tokens::forged,
+};
+
+/// Within this time a search finds what was published.
+const FOUND_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(
+            Publish,
+            Token,
+            "created",
+            created,
+            "Who publishes a form gets 201, with what was published."
+        ),
+        check!(Publish, Token, "bare", bare, "A zip alone can be published, too."),
+        check!(
+            Publish,
+            Token,
+            "read-index",
+            read_index,
+            "What was published is in its index at once."
+        ),
+        check!(
+            Publish,
+            Token,
+            "read-detail",
+            read_detail,
+            "What was published is among the versions of its skill at once."
+        ),
+        check!(
+            Publish,
+            Token,
+            "read-version",
+            read_version,
+            "What was published can be looked at at once."
+        ),
+        check!(
+            Publish,
+            Token,
+            "read-download",
+            read_download,
+            "What was published can be downloaded at once."
+        ),
+        check!(
+            Publish,
+            Token,
+            "read-search",
+            read_search,
+            "What was published is found within five seconds."
+        ),
+        check!(
+            Publish,
+            Token,
+            "same-bytes",
+            same_bytes,
+            "The same version with the same bytes exists already."
+        ),
+        check!(
+            Publish,
+            Token,
+            "other-bytes",
+            other_bytes,
+            "The same version with other bytes exists already, and stays as it was."
+        ),
+        check!(
+            Publish,
+            Token,
+            "build-metadata",
+            build_metadata,
+            "A version that differs only in build metadata is not new."
+        ),
+        check!(
+            Publish,
+            Token,
+            "higher",
+            higher,
+            "A higher version becomes the latest; a lower one does not."
+        ),
+        check!(
+            Publish,
+            Token,
+            "skill-part",
+            skill_part,
+            "A SKILL.md beside the archive must be the one in it."
+        ),
+        check!(Publish, Token, "no-artifact", no_artifact, "A form without an archive is refused."),
+        check!(Publish, Token, "not-a-zip", not_a_zip, "What is no zip is refused."),
+        check!(Publish, Token, "zero", zero, "0.0.0 cannot be published."),
+        check!(
+            Publish,
+            Token,
+            "name-differs",
+            name_differs,
+            "The folder of an archive has the name of its skill."
+        ),
+        check!(Publish, Token, "reserved", reserved, "Reserved names are not for everybody."),
+        check!(Publish, Nothing, "no-token", no_token, "Nobody publishes without a token."),
+        check!(
+            Publish,
+            Nothing,
+            "forged-tokens",
+            forged_tokens,
+            "Nobody publishes with a forged token, and all of them hear the same."
+        ),
+        check!(
+            Publish,
+            Nothing,
+            "huge-token",
+            huge_token,
+            "A huge token is refused, and the registry goes on."
+        ),
+        check!(
+            Publish,
+            Other,
+            "other-owner",
+            other_owner,
+            "Nobody publishes a version of what others own."
+        ),
+        check!(
+            Publish,
+            Token,
+            "anonymous",
+            anonymous,
+            "Prose gets a number from the registry in the namespace anon."
+        ),
+    ]
+}
+
+async fn created(subject: &Subject) -> Verdict {
+    let skill = subject.skill("created", "1.0.0", "Created.")?;
+    let answer = subject.put(&skill).await?.value()?;
+    let published = &answer["published"];
+    ensure(published["name"] == skill.full && published["version"] == "1.0.0", || {
+        format!("it says {} {}", published["name"], published["version"])
+    })?;
+    let latest = &published["latest_version"];
+    ensure(latest == "1.0.0", || format!("`latest_version` is {latest}"))?;
+    let tier = &published["security_tier"];
+    ensure(tier == "experimental", || format!("`security_tier` is {tier}"))?;
+    let digest = sha256_hex(&skill.zip);
+    let said = &published["artifact"]["sha256"];
+    ensure(*said == digest, || format!("`artifact.sha256` is {said}"))?;
+    ensure(published.get("audit").is_some(), || "there is no `audit`".to_owned())
+}
+
+async fn bare(subject: &Subject) -> Verdict {
+    let skill = subject.skill("bare", "1.0.0", "Bare.")?;
+    subject.publish_bare(&skill.zip).ours().send().await?.is(&[201])?;
+    is_there(subject, &skill).await
+}
+
+/// Whether the index has a version with these bytes.
+async fn is_there(subject: &Subject, skill: &Skill) -> Verdict {
+    let line = subject.line(&skill.full, &skill.version).await?;
+    let bytes = subject.artifact(&line).await?.bytes;
+    ensure(bytes == skill.zip, || format!("{} {} has other bytes", skill.full, skill.version))
+}
+
+async fn read_index(subject: &Subject) -> Verdict {
+    for number in 0..3 {
+        let skill = subject.put_new(&format!("read-{number}"), "1.0.0", "Read.").await?;
+        is_there(subject, &skill).await?;
+    }
+    Ok(())
+}
+
+async fn read_detail(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("detail", "1.0.0", "Detail.").await?;
+    let path = format!("api/v1/skills/{}", skill.full);
+    for version in ["1.0.0", "1.0.1"] {
+        if version != "1.0.0" {
+            subject.put_new("detail", version, "Detail.").await?;
+        }
+        let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
+        let latest = &detail["latest_version"];
+        ensure(latest == version, || format!("{version} came, the latest is {latest}"))?;
+        let first = &detail["versions"][0]["version"];
+        ensure(first == version, || format!("the first version is {first}"))?;
+    }
+    Ok(())
+}
+
+async fn read_version(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("version", "1.0.0", "Version.").await?;
+    let path = format!("api/v1/skills/{}/1.0.0", skill.full);
+    let version = subject.get(&path).send().await?.is(&[200])?.value()?;
+    ensure(version["skill_md"] == skill.text, || "`skill_md` is another text".to_owned())
+}
+
+async fn read_download(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("download", "1.0.0", "Download.").await?;
+    let path = format!("api/v1/skills/{}/download", skill.full);
+    let bytes = subject.get(&path).send().await?.is(&[200])?.bytes;
+    ensure(bytes == skill.zip, || "other bytes came".to_owned())
+}
+
+async fn read_search(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("search", "1.0.0", "Search.").await?;
+    found_in_time(subject, &skill.last, &skill.full).await
+}
+
+/// Whether a search finds a skill in time.
+pub(super) async fn found_in_time(subject: &Subject, query: &str, name: &str) -> Verdict {
+    let begun = Instant::now();
+    loop {
+        let found = subject.get("api/v1/search").query("q", query).send().await?;
+        let found = found.is(&[200])?.value()?;
+        let mut items = found["items"].as_array().into_iter().flatten();
+        if items.any(|item| item["name"] == name) {
+            return Ok(());
+        }
+        if begun.elapsed() > FOUND_WITHIN {
+            return Err(fail(format!("`{query}` does not find {name} within five seconds")));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn same_bytes(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("same", "1.0.0", "Same.").await?;
+    for _ in 0..2 {
+        let again = subject.publish(&skill.zip, &[]).ours().send().await?;
+        again.error(409, "version_exists")?;
+    }
+    is_there(subject, &skill).await
+}
+
+async fn other_bytes(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("other", "1.0.0", "First.").await?;
+    let other = subject.skill("other", "1.0.0", "Second.")?;
+    let again = subject.publish(&other.zip, &[]).ours().send().await?;
+    again.error(409, "version_exists")?;
+    is_there(subject, &skill).await
+}
+
+async fn build_metadata(subject: &Subject) -> Verdict {
+    let skill = subject.put_new("build", "1.0.0", "First.").await?;
+    let other = subject.skill("build", "1.0.0+second", "Second.")?;
+    let again = subject.publish(&other.zip, &[]).ours().send().await?;
+    again.error(409, "version_exists")?;
+    is_there(subject, &skill).await
+}
+
+async fn higher(subject: &Subject) -> Verdict {
+    for (version, latest) in
+        [("1.0.0", "1.0.0"), ("1.10.0", "1.10.0"), ("1.9.0", "1.10.0"), ("2.0.0-rc.1", "1.10.0")]
+    {
+        let skill = subject.skill("higher", version, "Higher.")?;
+        let answer = subject.put(&skill).await?.value()?;
+        let said = &answer["published"]["latest_version"];
+        ensure(said == latest, || format!("after {version} the latest is {said}"))?;
+    }
+    Ok(())
+}
+
+async fn skill_part(subject: &Subject) -> Verdict {
+    let skill = subject.skill("part", "1.0.0", "Part.")?;
+    let other = text(&skill.last, "1.0.0", "Another text.");
+    let answer = subject.publish(&skill.zip, &[("skill", &other)]).ours().send().await?;
+    answer.is(&[400])?.code()?;
+    subject.index(&skill.full).await?.is(&[404])?;
+    let right = subject.publish(&skill.zip, &[("skill", &skill.text)]).ours().send().await?;
+    right.is(&[201]).map(drop)
+}
+
+async fn no_artifact(subject: &Subject) -> Verdict {
+    let body = b"--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nhi\r\n--x--\r\n";
+    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.to_vec());
+    ask.ours().send().await?.is(&[400])?.code().map(drop)
+}
+
+async fn not_a_zip(subject: &Subject) -> Verdict {
+    for bytes in [b"hello".to_vec(), Vec::new(), b"PK\x03\x04".to_vec()] {
+        let answer = subject.publish_bare(&bytes).ours().send().await?;
+        answer.is(&[400])?.code()?;
+    }
+    Ok(())
+}
+
+async fn zero(subject: &Subject) -> Verdict {
+    let skill = subject.skill("zero", "0.0.0", "Zero.")?;
+    subject.publish(&skill.zip, &[]).ours().send().await?.is(&[400])?.code()?;
+    subject.index(&skill.full).await?.is(&[404]).map(drop)
+}
+
+async fn name_differs(subject: &Subject) -> Verdict {
+    let (name, other) = (subject.name("differs"), subject.name("otherwise"));
+    let zip = zip(&other, &text(&name, "1.0.0", "Differs."))?;
+    subject.publish(&zip, &[]).ours().send().await?.is(&[400])?.code()?;
+    for name in [name, other] {
+        subject.index(&subject.full(&name)).await?.is(&[404])?;
+    }
+    Ok(())
+}
+
+async fn reserved(subject: &Subject) -> Verdict {
+    let who = subject.get("api/v1/whoami").ours().send().await?;
+    if who.status == 200 && who.value()?["role"] == "admin" {
+        return Err(Miss::Skipped("the token is that of an administrator".to_owned()));
+    }
+    for prefix in ["amd", "gaia", "mcp"] {
+        let name = format!("{prefix}-{}", subject.name("reserved"));
+        let zip = zip(&name, &text(&name, "1.0.0", "Reserved."))?;
+        let ask = subject.post("api/v1/skills").body("application/zip", zip);
+        ask.ours().send().await?.error(403, "forbidden_scope")?;
+    }
+    Ok(())
+}
+
+async fn no_token(subject: &Subject) -> Verdict {
+    let skill = subject.skill("no-token", "1.0.0", "No token.")?;
+    subject.publish(&skill.zip, &[]).send().await?.error(401, "unauthorized")?;
+    subject.publish_bare(&skill.zip).send().await?.error(401, "unauthorized")?;
+    let basic = subject.publish(&skill.zip, &[]).header("authorization", "Basic YTpi");
+    basic.send().await?.error(401, "unauthorized")?;
+    subject.index(&skill.full).await?.is(&[404]).map(drop)
+}
+
+async fn forged_tokens(subject: &Subject) -> Verdict {
+    let skill = subject.skill("forged", "1.0.0", "Forged.")?;
+    let mut said: Option<Value> = None;
+    for (what, token) in forged() {
+        let answer = subject.publish(&skill.zip, &[]).bearer(&token).send().await?;
+        let answer = answer.error(401, "unauthorized").map_err(|miss| match miss {
+            Miss::Failed(why) => fail(format!("{what}: {why}")),
+            skipped @ Miss::Skipped(_) => skipped,
+        })?;
+        let error = answer.value()?["error"].clone();
+        let first = said.get_or_insert_with(|| error.clone());
+        ensure(*first == error, || format!("{what}: it is told more: {error}"))?;
+    }
+    subject.index(&skill.full).await?.is(&[404]).map(drop)
+}
+
+async fn huge_token(subject: &Subject) -> Verdict {
+    for length in [10_000, 100_000, 1 << 20] {
+        let answer = subject.post("api/v1/skills").bearer(&"x".repeat(length)).send().await;
+        // A server may hang up on a header that no one needs.
+        if let Ok(answer) = answer {
+            answer.is(&[400, 401, 413, 431])?;
+        }
+    }
+    subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
+}
+
+async fn other_owner(subject: &Subject) -> Verdict {
+    subject.put_new("owned", "1.0.0", "Owned.").await?;
+    let next = subject.skill("owned", "1.1.0", "Taken over.")?;
+    let answer = subject.publish(&next.zip, &[]).theirs().send().await?;
+    answer.error(403, "forbidden_scope")?;
+    let lines = subject.index(&next.full).await?.is(&[200])?.lines()?;
+    ensure(lines.len() == 1, || "the version is there nevertheless".to_owned())?;
+    let path = format!("api/v1/skills/{}/1.0.0/yank", next.full);
+    let yank = subject.post(&path).json(&serde_json::json!({"yanked": true})).theirs();
+    yank.send().await?.error(403, "forbidden_scope").map(drop)
+}
+
+async fn anonymous(subject: &Subject) -> Verdict {
+    let name = subject.name("prose");
+    // A text without frontmatter is called by its heading.
+    let prose = format!("# {name}\n\nTell a story about {}.\n", subject.rare());
+    let zip = zip(&name, &prose)?;
+    let ask = subject.post("api/v1/skills").query("namespace", "anon");
+    let answer = ask.body("application/zip", zip).ours().send().await?.is(&[201])?.value()?;
+    let published = &answer["published"];
+    let (full, version) = (text_of(published, "name")?, text_of(published, "version")?);
+    ensure(full == format!("anon/{name}"), || format!("its name is `{full}`"))?;
+    ensure(version.starts_with("0.0."), || format!("its version is `{version}`"))?;
+    let path = format!("{full}/{version}/SKILL.md");
+    let text = subject.get(&path).send().await?.is(&[200])?.text();
+    ensure(text == prose, || "its text is another one".to_owned())
+}

@@ -1,0 +1,488 @@
+//! Indexes and artefacts.
+
+use reqwest::Method;
+use savoir_package::{Tree, archive};
+use savoir_skill::{digest::sha256_hex, folder::is_skill_file};
+use semver::Version;
+use serde_json::Value;
+
+use super::{
+    Check, Miss, Subject, Verdict, check, ensure, fail,
+    sample::{Sample, artifact_path, index_path, text_of},
+    subject::Answer,
+};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(
+            Pull,
+            Nothing,
+            "index-shape",
+            index_shape,
+            "Every line of an index has what a resolver needs."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "index-order",
+            index_order,
+            "An index has each version once, the oldest first."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "index-unknown",
+            index_unknown,
+            "The index of a name that nobody has is not found."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "index-letters",
+            index_letters,
+            "An index is only where its letters are."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "index-etag",
+            index_etag,
+            "Who has an index already is told so by its strong ETag."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "index-caching",
+            index_caching,
+            "Caches ask again for an index after a minute."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "closure",
+            closure,
+            "One question gives the indexes of several skills."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-digest",
+            artifact_digest,
+            "An artefact has the digest, the size and the integrity of its index line."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-layout",
+            artifact_layout,
+            "An artefact is a zip with one folder that has the name of the skill."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-immutable",
+            artifact_immutable,
+            "Caches keep an artefact for ever."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-etag",
+            artifact_etag,
+            "Who has an artefact already is told so."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-range",
+            artifact_range,
+            "A part of an artefact can be fetched, from the front and from the end."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-range-outside",
+            artifact_range_outside,
+            "A part that is not there is refused with the size."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-head",
+            artifact_head,
+            "The size of an artefact can be asked for alone."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "artifact-unknown",
+            artifact_unknown,
+            "Bytes that nobody published are not found."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "download",
+            download,
+            "A download without a range is the newest, and says its version and integrity."
+        ),
+        check!(
+            Pull,
+            Token,
+            "download-range",
+            download_range,
+            "A download takes the highest version of a range, and no pre-release unasked."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "download-none",
+            download_none,
+            "A range without a version is not found, and what is no range is refused."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "detail",
+            detail,
+            "A skill has its versions, the newest first, and its text."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "version",
+            version,
+            "A version has its files, its manifest and its text, as the artefact has them."
+        ),
+        check!(
+            Pull,
+            Nothing,
+            "skill-md",
+            skill_md,
+            "SKILL.md lies at the address of skillrt, byte for byte."
+        ),
+    ]
+}
+
+async fn index_shape(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    ensure(!sample.lines.is_empty(), || format!("the index of {} is empty", sample.name))?;
+    for line in &sample.lines {
+        ensure(line["name"] == sample.name, || format!("a line is about {}", line["name"]))?;
+        let number = text_of(line, "version")?;
+        number.parse::<Version>().map_err(|error| fail(format!("version {number}: {error}")))?;
+        let sha256 = text_of(line, "sha256")?;
+        let is_hex = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        ensure(is_hex, || format!("`sha256` is {sha256}"))?;
+        let integrity = text_of(line, "integrity")?;
+        ensure(integrity.starts_with("sha256-"), || format!("`integrity` is {integrity}"))?;
+        ensure(line["size"].as_u64() > Some(0), || format!("`size` is {}", line["size"]))?;
+        text_of(line, "filename")?;
+        let tier = text_of(line, "tier")?;
+        let tiers = ["experimental", "community", "verified"];
+        ensure(tiers.contains(&tier), || format!("`tier` is {tier}"))?;
+        ensure(line["yanked"].is_boolean(), || "`yanked` is neither true nor false".to_owned())?;
+        for key in ["dependencies", "permissions", "tools"] {
+            ensure(line[key].is_array(), || format!("`{key}` is no list"))?;
+        }
+        let published = text_of(line, "published_at")?;
+        ensure(published.ends_with('Z'), || format!("`published_at` is {published}"))?;
+    }
+    Ok(())
+}
+
+fn versions(sample: &Sample) -> Result<Vec<Version>, Miss> {
+    let read = |line: &Value| {
+        let text = text_of(line, "version")?;
+        text.parse::<Version>().map_err(|error| fail(format!("version {text}: {error}")))
+    };
+    sample.lines.iter().map(read).collect()
+}
+
+async fn index_order(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let mut seen = versions(sample)?;
+    let times: Vec<&Value> = sample.lines.iter().map(|line| &line["published_at"]).collect();
+    let sorted = times.is_sorted_by_key(|time| time.as_str().unwrap_or_default().to_owned());
+    let ascending = seen.is_sorted_by(|a, b| a.cmp_precedence(b).is_le());
+    ensure(sorted || ascending, || "the lines are in no order".to_owned())?;
+    let count = seen.len();
+    ensure(count > 0, || "there is no version".to_owned())?;
+    seen.sort();
+    seen.dedup();
+    ensure(seen.len() == count, || "a version is there twice".to_owned())
+}
+
+async fn index_unknown(subject: &Subject) -> Verdict {
+    for name in [subject.name("nobody"), format!("{}/thing", subject.name("nowhere"))] {
+        subject.index(&name).await?.error(404, "not_found")?;
+    }
+    Ok(())
+}
+
+async fn index_letters(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    subject.get(&format!("index/v1/zz/{}", sample.name)).send().await?.is(&[404]).map(drop)
+}
+
+/// Asks again with the tag of an answer.
+async fn same_again(subject: &Subject, path: &str) -> Verdict {
+    let first = subject.get(path).send().await?.is(&[200])?;
+    let tag = first.need("etag")?.to_owned();
+    ensure(tag.starts_with('"') && tag.len() > 2, || format!("the ETag is not strong: {tag}"))?;
+    let again = subject.get(path).header("if-none-match", &tag).send().await?.is(&[304])?;
+    ensure(again.bytes.is_empty(), || "304 came with a body".to_owned())?;
+    let other = subject.get(path).header("if-none-match", "\"something else\"").send().await?;
+    let other = other.is(&[200])?;
+    ensure(other.bytes == first.bytes, || "the second answer differs".to_owned())
+}
+
+async fn index_etag(subject: &Subject) -> Verdict {
+    same_again(subject, &index_path(&subject.sample().await?.name)).await
+}
+
+async fn index_caching(subject: &Subject) -> Verdict {
+    let answer = subject.index(&subject.sample().await?.name).await?.is(&[200])?;
+    let caching = answer.need("cache-control")?;
+    ensure(caching.contains("max-age=60") && caching.contains("must-revalidate"), || {
+        format!("Cache-Control is {caching}")
+    })
+}
+
+async fn closure(subject: &Subject) -> Verdict {
+    let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
+    if config["closure"] != true {
+        return Err(Miss::Skipped("it says that it has no closure".to_owned()));
+    }
+    let sample = subject.sample().await?;
+    let ask = subject.get("index/v1/closure").query("name", &sample.name);
+    let lines = ask.send().await?.is(&[200])?.lines()?;
+    for line in &sample.lines {
+        let is_same = |other: &Value| {
+            other["name"] == line["name"]
+                && other["version"] == line["version"]
+                && other["sha256"] == line["sha256"]
+        };
+        ensure(lines.iter().any(is_same), || format!("{} is missing", line["version"]))?;
+    }
+    let many = (0..101).fold(subject.get("index/v1/closure"), |ask, number| {
+        ask.query("name", &format!("x{number}"))
+    });
+    many.send().await?.refused()?.code().map(drop)
+}
+
+async fn artifact_digest(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    for line in sample.lines.iter().rev().take(5) {
+        let bytes = subject.artifact(line).await?.bytes;
+        let digest = sha256_hex(&bytes);
+        ensure(line["sha256"] == digest, || format!("the bytes have {digest}"))?;
+        ensure(line["size"] == bytes.len(), || format!("there are {} bytes", bytes.len()))?;
+        let integrity = unpacked(&bytes)?.1.integrity();
+        ensure(line["integrity"] == integrity, || format!("the files have {integrity}"))?;
+    }
+    ensure(!sample.lines.is_empty(), || "there is no version".to_owned())
+}
+
+fn unpacked(bytes: &[u8]) -> Result<(Option<String>, Tree), Miss> {
+    let read = archive::unpack(bytes).and_then(archive::one_skill);
+    read.map_err(|error| fail(format!("the artefact cannot be read: {error}")))
+}
+
+async fn artifact_layout(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let (folder, _) = unpacked(&subject.artifact(sample.line()?).await?.bytes)?;
+    let last = sample.name.rsplit('/').next().unwrap_or_default();
+    ensure(folder.as_deref() == Some(last), || format!("its folder is {folder:?}"))
+}
+
+async fn artifact_immutable(subject: &Subject) -> Verdict {
+    let answer = subject.artifact(subject.sample().await?.line()?).await?;
+    let caching = answer.need("cache-control")?;
+    ensure(caching.contains("immutable") && caching.contains("max-age=31536000"), || {
+        format!("Cache-Control is {caching}")
+    })
+}
+
+async fn artifact_etag(subject: &Subject) -> Verdict {
+    same_again(subject, &artifact_path(subject.sample().await?.line()?)?).await
+}
+
+async fn artifact_range(subject: &Subject) -> Verdict {
+    let line = subject.sample().await?.line()?;
+    let whole = subject.artifact(line).await?.bytes;
+    let path = artifact_path(line)?;
+    let length = whole.len();
+    ensure(length > 20, || format!("the artefact has {length} bytes"))?;
+    let cases = [
+        ("bytes=0-3", 0..4),
+        ("bytes=10-", 10..length),
+        ("bytes=-4", length - 4..length),
+        ("bytes=5-99999999", 5..length),
+    ];
+    for (asked, part) in cases {
+        let answer = subject.get(&path).header("range", asked).send().await?.is(&[206])?;
+        let said = answer.need("content-range")?;
+        let expected = format!("bytes {}-{}/{length}", part.start, part.end - 1);
+        ensure(said == expected, || format!("{asked}: Content-Range is {said}"))?;
+        ensure(answer.bytes == whole[part], || format!("{asked}: other bytes came"))?;
+    }
+    Ok(())
+}
+
+async fn artifact_range_outside(subject: &Subject) -> Verdict {
+    let line = subject.sample().await?.line()?;
+    let path = artifact_path(line)?;
+    let size = line["size"].as_u64().unwrap_or_default();
+    let asked = format!("bytes={size}-");
+    let answer = subject.get(&path).header("range", &asked).send().await?.is(&[416])?;
+    let said = answer.need("content-range")?;
+    ensure(said == format!("bytes */{size}"), || format!("Content-Range is {said}"))?;
+    // Nobody may be kept busy with a thousand parts of the same bytes.
+    let many = format!("bytes={}", vec!["0-"; 1000].join(","));
+    let answer = subject.get(&path).header("range", &many).send().await?;
+    let answer = answer.is(&[200, 206, 400, 416, 431])?;
+    let length = answer.bytes.len() as u64;
+    ensure(length <= size + 100_000, || format!("1,000 ranges gave {length} bytes"))
+}
+
+async fn artifact_head(subject: &Subject) -> Verdict {
+    let line = subject.sample().await?.line()?;
+    let url = format!("{}/{}", subject.base(), artifact_path(line)?);
+    let answer = subject.ask(Method::HEAD, url).send().await?.is(&[200])?;
+    ensure(answer.bytes.is_empty(), || "HEAD came with a body".to_owned())?;
+    let length = answer.need("content-length")?;
+    ensure(line["size"].as_u64() == length.parse().ok(), || format!("Content-Length is {length}"))
+}
+
+async fn artifact_unknown(subject: &Subject) -> Verdict {
+    let line = subject.sample().await?.line()?;
+    let filename = text_of(line, "filename")?;
+    for path in [
+        format!("artifacts/{}/{filename}", "0".repeat(64)),
+        format!("artifacts/{}/{filename}", "z".repeat(64)),
+        format!("artifacts/..%2f..%2fetc/{filename}"),
+    ] {
+        subject.get(&path).send().await?.is(&[400, 404])?.code()?;
+    }
+    Ok(())
+}
+
+/// Holds a download against the line of its version.
+async fn held(subject: &Subject, answer: Answer, name: &str) -> Result<String, Miss> {
+    let answer = answer.is(&[200])?;
+    let version = answer.need("x-skill-version")?.to_owned();
+    let line = subject.line(name, &version).await?;
+    let digest = sha256_hex(&answer.bytes);
+    ensure(line["sha256"] == digest, || format!("the bytes of {version} have {digest}"))?;
+    let integrity = answer.need("x-integrity")?;
+    ensure(line["integrity"] == integrity, || format!("X-Integrity is {integrity}"))?;
+    answer.need("etag")?;
+    Ok(version)
+}
+
+async fn download(subject: &Subject) -> Verdict {
+    let name = &subject.sample().await?.name;
+    let answer = subject.get(&format!("api/v1/skills/{name}/download")).send().await?;
+    let version = held(subject, answer, name).await?;
+    let detail = subject.get(&format!("api/v1/skills/{name}")).send().await?.is(&[200])?.value()?;
+    let latest = &detail["latest_version"];
+    ensure(*latest == version, || format!("{version} came, and the latest is {latest}"))
+}
+
+async fn download_range(subject: &Subject) -> Verdict {
+    let name = &subject.sample().await?.name;
+    let path = format!("api/v1/skills/{name}/download");
+    for (range, expected) in [
+        ("*", "1.1.0"),
+        ("^1.0.0", "1.1.0"),
+        ("==1.0.0", "1.0.0"),
+        ("1.0", "1.0.0"),
+        (">=1.0.0, <1.1.0", "1.0.0"),
+        ("2.0.0-rc.1", "2.0.0-rc.1"),
+    ] {
+        let answer = subject.get(&path).query("version", range).send().await?;
+        let found = held(subject, answer, name).await?;
+        ensure(found == expected, || format!("`{range}` gave {found} instead of {expected}"))?;
+    }
+    Ok(())
+}
+
+async fn download_none(subject: &Subject) -> Verdict {
+    let name = &subject.sample().await?.name;
+    let path = format!("api/v1/skills/{name}/download");
+    subject.get(&path).query("version", "^999.0.0").send().await?.error(404, "not_found")?;
+    let wrong = subject.get(&path).query("version", "not a range at all").send().await?;
+    wrong.is(&[400])?.code().map(drop)
+}
+
+async fn detail(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let path = format!("api/v1/skills/{}", sample.name);
+    let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
+    ensure(detail["name"] == sample.name, || format!("it is about {}", detail["name"]))?;
+    ensure(detail["readme"].is_string(), || "`readme` is no text".to_owned())?;
+    let listed = detail["versions"].as_array().ok_or_else(|| fail("`versions` is no list"))?;
+    let mut found = Vec::new();
+    for version in listed {
+        let number = text_of(version, "version")?;
+        found.push(number.parse::<Version>().map_err(|error| fail(error.to_string()))?);
+        for key in ["published_at", "security_tier", "integrity"] {
+            text_of(version, key)?;
+        }
+        ensure(version["yanked"].is_boolean(), || "`yanked` is missing".to_owned())?;
+    }
+    ensure(found.is_sorted_by(|a, b| a.cmp_precedence(b).is_ge()), || {
+        "the versions are not sorted, the newest first".to_owned()
+    })?;
+    let mut expected = versions(sample)?;
+    expected.sort();
+    found.sort();
+    ensure(found == expected, || "it has other versions than its index".to_owned())
+}
+
+async fn version(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let line = sample.line()?;
+    let number = text_of(line, "version")?;
+    let path = format!("api/v1/skills/{}/{number}", sample.name);
+    let version = subject.get(&path).send().await?.is(&[200])?.value()?;
+    ensure(version["name"] == sample.name && version["version"] == number, || {
+        format!("it is about {} {}", version["name"], version["version"])
+    })?;
+    for key in ["sha256", "integrity", "size", "filename"] {
+        ensure(version["artifact"][key] == line[key], || {
+            format!("`artifact.{key}` is {}, not {}", version["artifact"][key], line[key])
+        })?;
+    }
+    ensure(version["manifest"].is_object(), || "`manifest` is no object".to_owned())?;
+    let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
+    ensure(version["skill_md"] == own_text(&tree)?, || "`skill_md` differs".to_owned())?;
+    let files = version["files"].as_array().ok_or_else(|| fail("`files` is no list"))?;
+    for (path, file) in tree.files() {
+        let is_it = |other: &Value| {
+            other["path"] == path
+                && other["sha256"] == sha256_hex(&file.bytes)
+                && other["size"] == file.bytes.len()
+        };
+        ensure(files.iter().any(is_it), || format!("`files` has no {path} as it is"))?;
+    }
+    Ok(())
+}
+
+fn own_text(tree: &Tree) -> Result<String, Miss> {
+    let found = tree.files().find(|(path, _)| is_skill_file(path));
+    let (_, file) = found.ok_or_else(|| fail("the artefact has no SKILL.md"))?;
+    Ok(String::from_utf8_lossy(&file.bytes).into_owned())
+}
+
+async fn skill_md(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let line = sample.line()?;
+    let path = format!("{}/{}/SKILL.md", sample.name, text_of(line, "version")?);
+    let answer = subject.get(&path).send().await?.is(&[200])?;
+    let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
+    ensure(answer.text() == own_text(&tree)?, || "it differs from the artefact's".to_owned())?;
+    let missing = format!("{}/999.0.0/SKILL.md", sample.name);
+    subject.get(&missing).send().await?.is(&[404]).map(drop)
+}

@@ -1,0 +1,208 @@
+//! Skills to publish, and how.
+
+use std::fmt::Write as _;
+
+use savoir_package::{File, Tree, archive};
+use savoir_skill::digest::sha256_hex;
+use serde_json::Value;
+
+use super::{
+    Miss, Subject, fail,
+    subject::{Answer, Ask, short},
+};
+
+/// A word that no other skill has.
+pub(super) const RARE: &str = "quetzalflugelhorn";
+
+/// A skill that can be published.
+#[derive(Clone, Debug)]
+pub(super) struct Skill {
+    /// With its namespace.
+    pub(super) full: String,
+    /// Without.
+    pub(super) last: String,
+    pub(super) version: String,
+    pub(super) text: String,
+    pub(super) zip: Vec<u8>,
+}
+
+/// Something that is in the registry.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) name: String,
+    /// Its index, oldest first.
+    pub(super) lines: Vec<Value>,
+}
+
+/// The text of a SKILL.md.
+pub(super) fn text(name: &str, version: &str, words: &str) -> String {
+    format!(
+        "---\nname: {name}\nversion: \"{version}\"\ndescription: Made to check a registry. Nobody \
+         needs it.\nlicense: MIT\ntags: [conformance]\nmetadata:\n  gaia:\n    security_tier: \
+         experimental\n---\n\n# {name}\n\n{words}\n"
+    )
+}
+
+/// A zip with one folder.
+pub(super) fn zip(name: &str, text: &str) -> Result<Vec<u8>, Miss> {
+    let mut tree = Tree::default();
+    let bytes = text.as_bytes().to_vec();
+    tree.add("SKILL.md".to_owned(), File { bytes, executable: false })
+        .map_err(|error| fail(error.to_string()))?;
+    archive::pack(name, &tree).map_err(|error| fail(error.to_string()))
+}
+
+impl Subject {
+    /// A name of this run.
+    pub(super) fn name(&self, what: &str) -> String {
+        format!("{}{what}", self.prefix())
+    }
+
+    /// A name with the namespace.
+    pub(super) fn full(&self, last: &str) -> String {
+        match self.namespace() {
+            Some(namespace) => format!("{namespace}/{last}"),
+            None => last.to_owned(),
+        }
+    }
+
+    /// A skill of this run.
+    pub(super) fn skill(&self, what: &str, version: &str, words: &str) -> Result<Skill, Miss> {
+        let last = self.name(what);
+        let text = text(&last, version, words);
+        let zip = zip(&last, &text)?;
+        Ok(Skill { full: self.full(&last), last, version: version.to_owned(), text, zip })
+    }
+
+    /// A form that publishes, with the namespace and further parts; nobody asks yet.
+    pub(super) fn publish(&self, zip: &[u8], more: &[(&str, &str)]) -> Ask<'_> {
+        let mut parts = vec![("artifact", zip)];
+        parts.extend(self.namespace().map(|namespace| ("namespace", namespace.as_bytes())));
+        parts.extend(more.iter().map(|(name, text)| (*name, text.as_bytes())));
+        let (kind, bytes) = form(&parts);
+        self.post("api/v1/skills").body(&kind, bytes)
+    }
+
+    /// Publishes a zip as it is; nobody asks yet.
+    pub(super) fn publish_bare(&self, zip: &[u8]) -> Ask<'_> {
+        let ask = self.post("api/v1/skills").body("application/zip", zip.to_vec());
+        match self.namespace() {
+            Some(namespace) => ask.query("namespace", namespace),
+            None => ask,
+        }
+    }
+
+    /// Publishes, which must work.
+    pub(super) async fn put(&self, skill: &Skill) -> Result<Answer, Miss> {
+        self.publish(&skill.zip, &[]).ours().send().await?.is(&[201])
+    }
+
+    /// Publishes a skill of this run, which must work.
+    pub(super) async fn put_new(
+        &self,
+        what: &str,
+        version: &str,
+        words: &str,
+    ) -> Result<Skill, Miss> {
+        let skill = self.skill(what, version, words)?;
+        self.put(&skill).await?;
+        Ok(skill)
+    }
+
+    pub(super) async fn index(&self, name: &str) -> Result<Answer, Miss> {
+        self.get(&index_path(name)).send().await
+    }
+
+    /// One line of an index.
+    pub(super) async fn line(&self, name: &str, version: &str) -> Result<Value, Miss> {
+        let lines = self.index(name).await?.is(&[200])?.lines()?;
+        let found = lines.into_iter().find(|line| line["version"] == version);
+        found.ok_or_else(|| fail(format!("the index of {name} has no version {version}")))
+    }
+
+    /// The bytes that an index line leads to.
+    pub(super) async fn artifact(&self, line: &Value) -> Result<Answer, Miss> {
+        self.get(&artifact_path(line)?).send().await?.is(&[200])
+    }
+
+    /// Something to pull: ours, if anything may be published, else the first that is listed.
+    pub(super) async fn sample(&self) -> Result<&Sample, Miss> {
+        let made = self.sample.get_or_init(|| async {
+            if self.publishes() { self.own_sample().await } else { self.any_sample().await }
+        });
+        made.await.as_ref().map_err(Clone::clone)
+    }
+
+    async fn own_sample(&self) -> Result<Sample, Miss> {
+        let words = format!("It has the words {RARE} and {}.", self.rare());
+        for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
+            self.put_new("sample", version, &words).await?;
+        }
+        let name = self.full(&self.name("sample"));
+        let lines = self.index(&name).await?.is(&[200])?.lines()?;
+        Ok(Sample { name, lines })
+    }
+
+    async fn any_sample(&self) -> Result<Sample, Miss> {
+        let list = self.get("api/v1/skills").query("per_page", "1").send().await?;
+        let list = list.is(&[200])?.value()?;
+        let Some(name) = list["items"][0]["name"].as_str().map(str::to_owned) else {
+            return Err(Miss::Skipped("the registry is empty, and nothing is published".into()));
+        };
+        let lines = self.index(&name).await?.is(&[200])?.lines()?;
+        Ok(Sample { name, lines })
+    }
+
+    /// A word that only this run has.
+    pub(super) fn rare(&self) -> String {
+        format!("zyx{}", self.run)
+    }
+}
+
+impl Sample {
+    /// The newest line that was not yanked.
+    pub(super) fn line(&self) -> Result<&Value, Miss> {
+        let is_live = |line: &&Value| line["yanked"] != Value::Bool(true);
+        let found = self.lines.iter().rfind(is_live);
+        found.ok_or_else(|| fail(format!("the index of {} has no version", self.name)))
+    }
+}
+
+/// Where the index of a name is.
+pub(super) fn index_path(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let letters: String = last.chars().take(2).collect();
+    format!("index/v1/{letters}/{name}")
+}
+
+/// Where the artefact of an index line is.
+pub(super) fn artifact_path(line: &Value) -> Result<String, Miss> {
+    let (sha256, filename) = (text_of(line, "sha256")?, text_of(line, "filename")?);
+    Ok(format!("artifacts/{sha256}/{filename}"))
+}
+
+/// A text that an object must have.
+pub(super) fn text_of<'a>(object: &'a Value, key: &str) -> Result<&'a str, Miss> {
+    let text = object[key].as_str().filter(|text| !text.is_empty());
+    text.ok_or_else(|| fail(format!("`{key}` is no text in {}", short(&object.to_string(), 150))))
+}
+
+/// A form, as browsers send it.
+fn form(parts: &[(&str, &[u8])]) -> (String, Vec<u8>) {
+    let all: Vec<u8> = parts.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+    let boundary = sha256_hex(&all);
+    let mut body = Vec::new();
+    for (name, bytes) in parts {
+        let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
+        if *name == "artifact" {
+            // Writing to a string cannot fail.
+            let _ = write!(head, "; filename=\"skill.zip\"\r\nContent-Type: application/zip");
+        }
+        body.extend(head.as_bytes());
+        body.extend(b"\r\n\r\n");
+        body.extend(*bytes);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("--{boundary}--\r\n").as_bytes());
+    (format!("multipart/form-data; boundary={boundary}"), body)
+}

@@ -1,0 +1,188 @@
+//! Finding by words.
+
+use serde_json::Value;
+
+use super::{
+    Check, Miss, Subject, Verdict, check, ensure, fail, publish::found_in_time, sample::text_of,
+};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check!(
+            Search,
+            Nothing,
+            "shape",
+            shape,
+            "A search says what it looked for, and gives summaries."
+        ),
+        check!(Search, Token, "exact", exact, "Who types a name finds it first."),
+        check!(Search, Token, "typo", typo, "A letter that is wrong in a name does no harm."),
+        check!(Search, Token, "body", body, "Words of the text find a skill."),
+        check!(Search, Token, "tag", tag, "Only skills with a tag come if one is given."),
+        check!(
+            Search,
+            Nothing,
+            "nothing",
+            nothing,
+            "What nobody wrote finds nothing, without an error."
+        ),
+        check!(
+            Search,
+            Nothing,
+            "empty",
+            empty,
+            "Nothing to look for is no failure of the registry."
+        ),
+        check!(Search, Nothing, "long", long, "A very long search is answered or refused."),
+        check!(Search, Nothing, "unicode", unicode, "Letters of all scripts can be looked for."),
+        check!(
+            Search,
+            Nothing,
+            "operators",
+            operators,
+            "What means something to a search engine or a database is only text."
+        ),
+    ]
+}
+
+async fn found(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss> {
+    let ask = subject.get("api/v1/search");
+    let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
+    let found = ask.send().await?.is(&[200])?.value()?;
+    ensure(found["items"].is_array(), || "`items` is no list".to_owned())?;
+    Ok(found)
+}
+
+fn names(found: &Value) -> Vec<&str> {
+    let items = found["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["name"].as_str()).collect()
+}
+
+async fn shape(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let last = sample.name.rsplit('/').next().unwrap_or_default();
+    let found = found(subject, &[("q", last)]).await?;
+    ensure(found["query"] == last, || format!("`query` is {}", found["query"]))?;
+    // Whoever stopped counting says so with null.
+    let total = found.get("total").is_some_and(|total| total.is_u64() || total.is_null());
+    ensure(total, || "`total` is no number".to_owned())?;
+    for item in found["items"].as_array().into_iter().flatten() {
+        for key in ["name", "latest_version", "description", "security_tier"] {
+            text_of(item, key)?;
+        }
+    }
+    Ok(())
+}
+
+async fn exact(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let last = sample.name.rsplit('/').next().unwrap_or_default();
+    found_in_time(subject, last, &sample.name).await?;
+    for query in [last, &*sample.name] {
+        let found = found(subject, &[("q", query)]).await?;
+        let first = names(&found).first().copied().unwrap_or_default().to_owned();
+        ensure(first == sample.name, || format!("`{query}` finds `{first}` first"))?;
+    }
+    Ok(())
+}
+
+async fn typo(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let last = sample.name.rsplit('/').next().unwrap_or_default();
+    found_in_time(subject, last, &sample.name).await?;
+    // Two letters change places.
+    let wrong = last.replace("sample", "smaple");
+    ensure(wrong != last, || "the name cannot be mistyped".to_owned())?;
+    found_in_time(subject, &wrong, &sample.name).await
+}
+
+async fn body(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    found_in_time(subject, &subject.rare(), &sample.name).await
+}
+
+async fn tag(subject: &Subject) -> Verdict {
+    let sample = subject.sample().await?;
+    let rare = subject.rare();
+    found_in_time(subject, &rare, &sample.name).await?;
+    let with = found(subject, &[("q", &rare), ("tag", "conformance")]).await?;
+    ensure(names(&with).contains(&&*sample.name), || "it is not found with its tag".to_owned())?;
+    let without = found(subject, &[("q", &rare), ("tag", "another-tag")]).await?;
+    ensure(names(&without).is_empty(), || "it is found with a tag of others".to_owned())
+}
+
+async fn nothing(subject: &Subject) -> Verdict {
+    let found = found(subject, &[("q", "qqxzjvkwqqxzjvkwqqxzjvkw")]).await?;
+    let count = names(&found).len();
+    ensure(count == 0, || format!("it finds {count}"))
+}
+
+/// Answered, or refused in the right shape.
+async fn answered(subject: &Subject, query: &str) -> Verdict {
+    let answer = subject.get("api/v1/search").query("q", query).send().await?;
+    if answer.status == 200 {
+        let value = answer.value()?;
+        return ensure(value["items"].is_array(), || "`items` is no list".to_owned());
+    }
+    let answer = answer.is(&[400, 413, 414])?;
+    if answer.status == 400 { answer.code().map(drop) } else { Ok(()) }
+}
+
+async fn empty(subject: &Subject) -> Verdict {
+    for query in ["", " ", "\t\n"] {
+        answered(subject, query).await?;
+    }
+    let none = subject.get("api/v1/search").send().await?;
+    none.is(&[200, 400])?.value().map(drop)
+}
+
+async fn long(subject: &Subject) -> Verdict {
+    answered(subject, &"word ".repeat(400)).await?;
+    answered(subject, &"x".repeat(6000)).await
+}
+
+async fn unicode(subject: &Subject) -> Verdict {
+    for query in
+        ["über größe", "技能", "أداة", "🦀", "e\u{301}", "\u{202e}abc", "\u{0}", "\u{feff}"]
+    {
+        answered(subject, query).await.map_err(|miss| match miss {
+            Miss::Failed(why) => fail(format!("{}: {why}", query.escape_unicode())),
+            skipped @ Miss::Skipped(_) => skipped,
+        })?;
+    }
+    Ok(())
+}
+
+async fn operators(subject: &Subject) -> Verdict {
+    for query in [
+        "a AND",
+        "OR",
+        "NOT x",
+        "\"unclosed",
+        "(((",
+        "name:x",
+        "*",
+        "?",
+        "a*b?c",
+        "x^2",
+        "~",
+        "[a TO b]",
+        "-x +y",
+        "' OR 1=1 --",
+        "%",
+        "_",
+        "\\",
+        "{}",
+        "<script>",
+        "a/b",
+        "..",
+        "NEAR(a b)",
+        "^$",
+    ] {
+        answered(subject, query).await.map_err(|miss| match miss {
+            Miss::Failed(why) => fail(format!("`{query}`: {why}")),
+            skipped @ Miss::Skipped(_) => skipped,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! The registry that is checked, and who asks it.
+
+use std::{
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{
+    Method,
+    header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+};
+use savoir_skill::check::render::visible;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use super::{Miss, Needs, fail, sample::Sample};
+
+/// How long a registry may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The most of an answer that is read, in bytes.
+const LARGEST: usize = 64 << 20;
+/// How often one who is told to wait asks again.
+const TRIES: usize = 4;
+/// The longest that one who is told to wait does, in seconds.
+const LONGEST_WAIT: u64 = 61;
+
+/// Which registry, and as whom.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Its address, with or without `/registry`.
+    pub(crate) url: String,
+    /// A token that may publish.
+    pub(crate) token: Option<String>,
+    /// A token of somebody else.
+    pub(crate) other: Option<String>,
+    /// The namespace to publish in.
+    pub(crate) namespace: Option<String>,
+    /// Whether nothing is published.
+    pub(crate) read_only: bool,
+}
+
+/// The registry that is checked.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// Without a slash at the end.
+    pub(super) base: String,
+    http: reqwest::Client,
+    settings: Settings,
+    /// Makes the names of this run those of no other.
+    pub(super) run: String,
+    /// Every answer that says that the server failed.
+    faults: Mutex<Vec<String>>,
+    /// Whether only those who have an account may read.
+    private: bool,
+    pub(super) sample: OnceCell<Result<Sample, Miss>>,
+}
+
+/// A question.
+pub(super) struct Ask<'a> {
+    subject: &'a Subject,
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// What was asked, for a person.
+    asked: String,
+    pub(super) status: u16,
+    headers: HeaderMap,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Subject {
+    /// Finds the registry at an address; a sentence if nothing answers there.
+    pub(crate) async fn find(settings: Settings) -> Result<Self, String> {
+        let url = settings.url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!("`{url}` is no address; write it as https://…/registry"));
+        }
+        let http = reqwest::Client::builder().timeout(PATIENCE).build();
+        let http = http.map_err(|error| error.to_string())?;
+        let letters = Uuid::new_v4().simple().to_string();
+        // A name begins with a letter, and digits alone are no word.
+        let run = format!("x{}", &letters[..7]);
+        let mut subject = Self {
+            base: url.clone(),
+            http,
+            settings,
+            run,
+            faults: Mutex::default(),
+            private: false,
+            sample: OnceCell::new(),
+        };
+        let config = subject.get("index/v1/config.json").send().await;
+        let config = config.map_err(|miss| match miss {
+            Miss::Failed(why) | Miss::Skipped(why) => why,
+        })?;
+        subject.private = config.status == 401;
+        if config.status == 404 && !url.ends_with("/registry") {
+            subject.base = format!("{url}/registry");
+        }
+        Ok(subject)
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// How the names of this run begin.
+    pub(crate) fn prefix(&self) -> String {
+        format!("conf-{}-", self.run)
+    }
+
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.settings.namespace.as_deref()
+    }
+
+    /// Whether it may publish.
+    pub(crate) fn publishes(&self) -> bool {
+        self.settings.token.is_some() && !self.settings.read_only
+    }
+
+    /// What is missing for a check.
+    pub(super) fn lacks(&self, needs: Needs) -> Option<&'static str> {
+        match needs {
+            Needs::Nothing => None,
+            _ if self.settings.read_only => Some("--read-only: nothing is published"),
+            _ if self.settings.token.is_none() => Some("it needs --token"),
+            Needs::Other if self.settings.other.is_none() => Some("it needs --other-token"),
+            Needs::Token | Needs::Other => None,
+        }
+    }
+
+    /// Answers with which the server said that it failed.
+    pub(super) fn faults(&self) -> Vec<String> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn ask(&self, method: Method, url: String) -> Ask<'_> {
+        Ask { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
+    }
+
+    /// A question to a path below the address of the registry.
+    pub(super) fn get(&self, path: &str) -> Ask<'_> {
+        let ask = self.ask(Method::GET, format!("{}/{path}", self.base));
+        if self.private { ask.ours() } else { ask }
+    }
+
+    pub(super) fn post(&self, path: &str) -> Ask<'_> {
+        self.ask(Method::POST, format!("{}/{path}", self.base))
+    }
+
+    /// A path below the address of the server that the registry is part of.
+    pub(super) fn at_server(&self, path: &str) -> String {
+        format!("{}/{path}", self.base.strip_suffix("/registry").unwrap_or(&self.base))
+    }
+}
+
+impl Ask<'_> {
+    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
+    pub(super) fn query(mut self, key: &str, value: &str) -> Self {
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        let _ = write!(self.url, "{mark}{key}=");
+        for byte in value.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                self.url.push(char::from(byte));
+            } else {
+                let _ = write!(self.url, "%{byte:02X}");
+            }
+        }
+        self
+    }
+
+    /// With a token of one's choice.
+    pub(super) fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// As who may publish.
+    pub(super) fn ours(self) -> Self {
+        let token = self.subject.settings.token.clone().unwrap_or_default();
+        self.bearer(&token)
+    }
+
+    /// As somebody else.
+    pub(super) fn theirs(self) -> Self {
+        let token = self.subject.settings.other.clone().unwrap_or_default();
+        self.bearer(&token)
+    }
+
+    pub(super) fn body(mut self, kind: &str, bytes: Vec<u8>) -> Self {
+        self.body = bytes;
+        self.header("content-type", kind)
+    }
+
+    pub(super) fn json(self, value: &Value) -> Self {
+        self.body("application/json", value.to_string().into_bytes())
+    }
+
+    /// Asks; waits and asks again if the registry wants that.
+    pub(super) async fn send(self) -> Result<Answer, Miss> {
+        let asked = format!("{} {}", self.method, short(&self.url, 200));
+        let mut tries = 0;
+        loop {
+            let answer = self.once(&asked).await?;
+            tries += 1;
+            if answer.status != 429 || tries == TRIES {
+                if answer.status >= 500 {
+                    let mut faults =
+                        self.subject.faults.lock().unwrap_or_else(PoisonError::into_inner);
+                    faults.push(format!("{asked}: {}", answer.status));
+                }
+                return Ok(answer);
+            }
+            let wait = answer.header(RETRY_AFTER.as_str()).and_then(|wait| wait.parse().ok());
+            tokio::time::sleep(Duration::from_secs(wait.unwrap_or(1).min(LONGEST_WAIT))).await;
+        }
+    }
+
+    async fn once(&self, asked: &str) -> Result<Answer, Miss> {
+        let wrong = |error: reqwest::Error| {
+            fail(format!("{asked}: there is no answer: {}", error.without_url()))
+        };
+        let request = self
+            .subject
+            .http
+            .request(self.method.clone(), &self.url)
+            .headers(self.headers.clone())
+            .body(self.body.clone());
+        let again = request.try_clone().filter(|_| self.method.is_safe());
+        let mut response = match (request.send().await, again) {
+            // A server may have hung up on the one who asked before on this connection.
+            (Err(error), Some(again)) if error.is_request() => again.send().await.map_err(wrong)?,
+            (sent, _) => sent.map_err(wrong)?,
+        };
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(wrong)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > LARGEST {
+                return Err(fail(format!("{asked}: the answer has more than {LARGEST} bytes")));
+            }
+        }
+        Ok(Answer { asked: asked.to_owned(), status, headers, bytes })
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// A header that must be there.
+    pub(super) fn need(&self, name: &str) -> Result<&str, Miss> {
+        self.header(name).ok_or_else(|| fail(format!("{}: no header {name}", self.asked)))
+    }
+
+    /// Fails unless the status is one of these.
+    pub(super) fn is(self, statuses: &[u16]) -> Result<Self, Miss> {
+        if statuses.contains(&self.status) {
+            return Ok(self);
+        }
+        let wanted: Vec<String> = statuses.iter().map(ToString::to_string).collect();
+        let (asked, status) = (&self.asked, self.status);
+        let said = short(&self.text(), 200);
+        Err(fail(format!("{asked}: {status} instead of {}: {said}", wanted.join(" or "))))
+    }
+
+    /// Fails unless it is refused as a mistake of who asks.
+    pub(super) fn refused(self) -> Result<Self, Miss> {
+        if (400..500).contains(&self.status) && self.status != 429 {
+            return Ok(self);
+        }
+        let (asked, status) = (&self.asked, self.status);
+        Err(fail(format!("{asked}: {status} instead of 4xx: {}", short(&self.text(), 200))))
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    pub(super) fn value(&self) -> Result<Value, Miss> {
+        serde_json::from_slice(&self.bytes).map_err(|error| {
+            fail(format!("{}: no JSON ({error}): {}", self.asked, short(&self.text(), 100)))
+        })
+    }
+
+    /// The lines of an index.
+    pub(super) fn lines(&self) -> Result<Vec<Value>, Miss> {
+        let read = |line: &str| {
+            serde_json::from_str(line).map_err(|error| {
+                fail(format!("{}: a line is no JSON ({error}): {}", self.asked, short(line, 100)))
+            })
+        };
+        self.text().lines().filter(|line| !line.trim().is_empty()).map(read).collect()
+    }
+
+    /// The code of an error, whose shape must be right.
+    pub(super) fn code(&self) -> Result<String, Miss> {
+        let value = self.value()?;
+        let error = &value["error"];
+        let word = |text: &&str| {
+            text.starts_with(|c: char| c.is_ascii_lowercase())
+                && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        let code = error["code"].as_str().filter(word);
+        let message = error["message"].as_str().filter(|text| !text.trim().is_empty());
+        match (code, message) {
+            (Some(code), Some(_)) => Ok(code.to_owned()),
+            _ => Err(fail(format!(
+                "{}: an error is {{\"error\":{{\"code\",\"message\"}}}}, not {}",
+                self.asked,
+                short(&self.text(), 200)
+            ))),
+        }
+    }
+
+    /// Fails unless it is an error with this status and this code.
+    pub(super) fn error(self, status: u16, code: &str) -> Result<Self, Miss> {
+        let answer = self.is(&[status])?;
+        let found = answer.code()?;
+        if found == code {
+            return Ok(answer);
+        }
+        Err(fail(format!("{}: the code is `{found}` instead of `{code}`", answer.asked)))
+    }
+}
+
+/// The beginning of a text, harmless on a terminal.
+pub(super) fn short(text: &str, most: usize) -> String {
+    let cut: String = text.chars().take(most).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", visible(&cut))
+}

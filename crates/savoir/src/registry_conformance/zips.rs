@@ -1,0 +1,308 @@
+//! Archives that must be refused, made byte by byte: no library writes them.
+
+use std::{fmt::Write as _, io::Write as _};
+
+use flate2::{Compression, Crc, write::DeflateEncoder};
+
+use super::sample::text;
+
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+const FILE: u32 = 0o100_644;
+
+/// An entry, with whatever lies it tells.
+#[derive(Clone, Debug)]
+struct Entry {
+    name: Vec<u8>,
+    /// What its own header calls it, if that differs.
+    local: Option<Vec<u8>>,
+    /// As it is packed.
+    packed: Vec<u8>,
+    size: u32,
+    crc: u32,
+    method: u16,
+    flags: u16,
+    mode: u32,
+}
+
+impl Entry {
+    fn new(name: impl Into<Vec<u8>>, bytes: &[u8]) -> Self {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        Self {
+            name: name.into(),
+            local: None,
+            packed: bytes.to_vec(),
+            size: bytes.len() as u32,
+            crc: crc.sum(),
+            method: STORED,
+            flags: 1 << 11,
+            mode: FILE,
+        }
+    }
+
+    fn deflated(name: impl Into<Vec<u8>>, bytes: &[u8]) -> Self {
+        let mut deflating = DeflateEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory cannot fail.
+        let _ = deflating.write_all(bytes);
+        let packed = deflating.finish().unwrap_or_default();
+        Self { packed, method: DEFLATED, ..Self::new(name, bytes) }
+    }
+
+    /// What both headers say.
+    fn described(&self, name: &[u8]) -> Vec<u8> {
+        let mut fields = Vec::from([20, 0]);
+        for number in [self.flags, self.method, 0, 0x21] {
+            fields.extend(number.to_le_bytes());
+        }
+        for number in [self.crc, self.packed.len() as u32, self.size] {
+            fields.extend(number.to_le_bytes());
+        }
+        fields.extend((name.len() as u16).to_le_bytes());
+        fields.extend([0; 2]);
+        fields
+    }
+}
+
+/// An archive of entries.
+fn zip(entries: &[Entry]) -> Vec<u8> {
+    let (mut bytes, mut places) = (Vec::new(), Vec::new());
+    for entry in entries {
+        places.push(bytes.len() as u32);
+        let name = entry.local.as_ref().unwrap_or(&entry.name);
+        bytes.extend(b"PK\x03\x04");
+        bytes.extend(entry.described(name));
+        bytes.extend(name);
+        bytes.extend(&entry.packed);
+    }
+    finish(bytes, entries, &places, b"")
+}
+
+/// Adds a directory that has entries at these places.
+fn finish(mut bytes: Vec<u8>, entries: &[Entry], places: &[u32], comment: &[u8]) -> Vec<u8> {
+    let start = bytes.len();
+    for (entry, place) in entries.iter().zip(places) {
+        bytes.extend(b"PK\x01\x02\x14\x03");
+        bytes.extend(entry.described(&entry.name));
+        bytes.extend([0; 6]);
+        bytes.extend((entry.mode << 16).to_le_bytes());
+        bytes.extend(place.to_le_bytes());
+        bytes.extend(&entry.name);
+    }
+    let (size, count) = ((bytes.len() - start) as u32, entries.len() as u16);
+    bytes.extend(b"PK\x05\x06\0\0\0\0");
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(size.to_le_bytes());
+    bytes.extend((start as u32).to_le_bytes());
+    bytes.extend((comment.len() as u16).to_le_bytes());
+    bytes.extend(comment);
+    bytes
+}
+
+fn good(name: &str) -> Entry {
+    let text = text(name, "1.0.0", "Hostile.");
+    Entry::new(format!("{name}/SKILL.md"), text.as_bytes())
+}
+
+/// A good SKILL.md beside further entries.
+fn beside(name: &str, more: impl IntoIterator<Item = Entry>) -> Vec<u8> {
+    let entries: Vec<Entry> = std::iter::once(good(name)).chain(more).collect();
+    zip(&entries)
+}
+
+fn beside_path(name: &str, path: impl Into<Vec<u8>>) -> Vec<u8> {
+    beside(name, [Entry::new(path, b"evil")])
+}
+
+/// An archive with a SKILL.md that is changed.
+fn with_text(name: &str, change: impl FnOnce(String) -> Vec<u8>) -> Vec<u8> {
+    let bytes = change(text(name, "1.0.0", "Hostile."));
+    zip(&[Entry::new(format!("{name}/SKILL.md"), &bytes)])
+}
+
+/// An archive with a further line in its frontmatter.
+fn with_yaml(name: &str, line: &str) -> Vec<u8> {
+    with_text(name, |text| text.replacen("license: MIT", line, 1).into_bytes())
+}
+
+/// A hostile archive: its name, what its check proves, and how it is made for a name of a skill.
+pub(super) type Hostile = (&'static str, &'static str, fn(&str) -> Vec<u8>);
+
+pub(super) const HOSTILE: &[Hostile] = &[
+    ("zip-traversal", "An archive whose file climbs out of its folder is refused.", |name| {
+        beside_path(name, format!("{name}/../../evil.sh"))
+    }),
+    ("zip-absolute", "An archive with an absolute path is refused.", |name| {
+        beside_path(name, "/etc/cron.d/evil")
+    }),
+    ("zip-backslash", "An archive with backslashes in a path is refused.", |name| {
+        beside_path(name, format!("{name}\\..\\..\\evil.bat"))
+    }),
+    ("zip-drive", "An archive with a drive letter is refused.", |name| {
+        beside_path(name, format!("{name}/C:evil"))
+    }),
+    ("zip-symlink", "An archive with a link is refused.", |name| {
+        let link = Entry::new(format!("{name}/link"), b"/etc");
+        beside(name, [Entry { mode: 0o120_777, ..link }])
+    }),
+    ("zip-device", "An archive with a device is refused.", |name| {
+        let device = Entry::new(format!("{name}/disk"), b"");
+        beside(name, [Entry { mode: 0o060_644, ..device }])
+    }),
+    ("zip-duplicate", "An archive with the same file twice is refused.", |name| {
+        beside(name, [good(name)])
+    }),
+    ("zip-case", "An archive with two names that differ only in case is refused.", |name| {
+        let files = ["notes.md", "NOTES.md"].map(|file| Entry::new(format!("{name}/{file}"), b"x"));
+        beside(name, files)
+    }),
+    ("zip-unicode", "An archive with two spellings of the same letters is refused.", |name| {
+        let files = ["\u{e9}.md", "e\u{301}.md"];
+        beside(name, files.map(|file| Entry::new(format!("{name}/{file}"), b"x")))
+    }),
+    ("zip-confused", "An archive whose headers disagree about a name is refused.", |name| {
+        let other = Some(format!("{name}/OTHER.md").into_bytes());
+        beside(name, [Entry { local: other, ..Entry::new(format!("{name}/notes.md"), b"x") }])
+    }),
+    ("zip-twice", "Two archives one after the other are refused.", |name| {
+        beside(name, []).repeat(2)
+    }),
+    ("zip-prefix", "An archive behind something else is refused.", |name| {
+        [b"\x7fELF and so on".as_slice(), &beside(name, [])].concat()
+    }),
+    ("zip-suffix", "An archive with something behind it is refused.", |name| {
+        [beside(name, []).as_slice(), b"and so on"].concat()
+    }),
+    ("zip-comment", "An archive with a comment is refused.", |name| {
+        let entry = good(name);
+        let mut bytes = zip(std::slice::from_ref(&entry));
+        let length = bytes.len() - 22 - 46 - entry.name.len();
+        bytes.truncate(length);
+        finish(bytes, &[entry], &[0], b"PK\x05\x06 and so on")
+    }),
+    ("zip-encrypted", "An encrypted archive is refused.", |name| {
+        let secret = Entry::new(format!("{name}/secret"), b"secret");
+        beside(name, [Entry { flags: 1 | 1 << 11, ..secret }])
+    }),
+    ("zip-truncated", "An archive that is cut off is refused.", |name| {
+        let whole = beside(name, [Entry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
+        whole[..whole.len() * 6 / 10].to_vec()
+    }),
+    ("zip-checksum", "An archive with a wrong checksum is refused.", |name| {
+        let file = Entry::new(format!("{name}/notes.md"), b"notes");
+        beside(name, [Entry { crc: 7, ..file }])
+    }),
+    ("zip-bomb", "A bomb is refused.", |name| {
+        let zeros = vec![0; 64 << 20];
+        beside(name, [Entry::deflated(format!("{name}/zeros"), &zeros)])
+    }),
+    ("zip-bomb-lie", "A bomb that lies about its size is refused.", |name| {
+        let zeros = vec![0; 32 << 20];
+        beside(name, [Entry { size: 100, ..Entry::deflated(format!("{name}/zeros"), &zeros) }])
+    }),
+    ("zip-overlap", "An archive whose entries share their bytes is refused.", |name| {
+        let shared = Entry::new(format!("{name}/a"), &[b'x'; 10_000]);
+        let mut bytes = Vec::from(b"PK\x03\x04");
+        bytes.extend(shared.described(&shared.name));
+        bytes.extend(&shared.name);
+        bytes.extend(&shared.packed);
+        let entry = |at: usize| Entry { name: format!("{name}/{at}").into(), ..shared.clone() };
+        let entries: Vec<Entry> = (0..1000).map(entry).collect();
+        finish(bytes, &entries, &[0; 1000], b"")
+    }),
+    ("zip-many", "An archive with thousands of files is refused.", |name| {
+        beside(name, (0..6000).map(|at| Entry::new(format!("{name}/{at}"), b"")))
+    }),
+    ("zip-no-skill", "An archive without SKILL.md is refused.", |name| {
+        zip(&[Entry::new(format!("{name}/README.md"), b"Hi.")])
+    }),
+    ("zip-two-roots", "An archive with a file beside its folder is refused.", |name| {
+        beside_path(name, "elsewhere/notes.md")
+    }),
+    ("zip-git-hooks", "An archive with hooks of git is refused.", |name| {
+        beside_path(name, format!("{name}/.git/hooks/post-checkout"))
+    }),
+    ("zip-reserved-name", "An archive with a name that Windows reserves is refused.", |name| {
+        beside_path(name, format!("{name}/CON"))
+    }),
+    ("zip-control-name", "An archive with a line end in a name is refused.", |name| {
+        beside_path(name, format!("{name}/a\nb.md"))
+    }),
+    ("zip-bidi-name", "An archive with a name that turns around is refused.", |name| {
+        beside_path(name, format!("{name}/a\u{202e}dm.exe"))
+    }),
+    ("zip-bytes-name", "An archive with a name that is no UTF-8 is refused.", |name| {
+        beside_path(name, [name.as_bytes(), b"/\xff\xfe.md"].concat())
+    }),
+    ("zip-long-name", "An archive with a very long name is refused.", |name| {
+        beside_path(name, format!("{name}/{}", "x".repeat(400)))
+    }),
+    ("zip-deep", "An archive with very deep folders is refused.", |name| {
+        beside_path(name, format!("{name}/{}x.md", "d/".repeat(60)))
+    }),
+    ("zip-file-as-folder", "An archive with a file that is a folder, too, is refused.", |name| {
+        let paths = ["x", "x/y"].map(|path| Entry::new(format!("{name}/{path}"), b"x"));
+        beside(name, paths)
+    }),
+    ("yaml-alias", "Frontmatter whose aliases grow without end is refused.", |name| {
+        let mut laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]".to_owned();
+        for at in 1..9 {
+            let again = vec![format!("*a{}", at - 1); 9].join(",");
+            let _ = write!(laughs, "\na{at}: &a{at} [{again}]");
+        }
+        with_yaml(name, &laughs)
+    }),
+    ("yaml-duplicate", "Frontmatter that says something twice is refused.", |name| {
+        with_yaml(name, "license: MIT\nlicense: Apache-2.0")
+    }),
+    ("yaml-merge", "Frontmatter with a merge key is refused.", |name| {
+        with_yaml(name, "base: &base\n  license: MIT\n<<: *base")
+    }),
+    ("yaml-tag", "Frontmatter with a tag of a language is refused.", |name| {
+        with_yaml(name, "license: !!python/object/apply:os.system [\"id\"]")
+    }),
+    ("yaml-deep", "Frontmatter with deep nesting is refused.", |name| {
+        with_yaml(name, &format!("deep: {}{}", "[".repeat(10_000), "]".repeat(10_000)))
+    }),
+    ("yaml-huge", "Huge frontmatter is refused.", |name| {
+        with_yaml(name, &format!("huge: {}", "x".repeat(700_000)))
+    }),
+    ("yaml-number", "A version that is a number is refused.", |name| {
+        with_text(name, |text| text.replace("\"1.0.0\"", "1.10").into_bytes())
+    }),
+    ("yaml-unclosed", "Frontmatter without an end is refused.", |name| {
+        with_text(name, |text| text.replace("\n---\n\n", "\n").into_bytes())
+    }),
+    ("text-bytes", "A SKILL.md that is no UTF-8 is refused.", |name| {
+        with_text(name, |text| [text.as_bytes(), b"\xff\xfe\xc3\x28"].concat())
+    }),
+    ("text-wide", "A SKILL.md in UTF-16 is refused.", |name| {
+        with_text(name, |text| {
+            std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+        })
+    }),
+    ("text-control", "A description that plays with terminals is refused.", |name| {
+        with_text(name, |text| text.replace("Made to", "\u{1b}[2J\u{1b}[1mMade to").into_bytes())
+    }),
+];
+
+#[cfg(test)]
+mod tests {
+    use savoir_package::submission::{Asked, Submission};
+
+    use super::*;
+
+    /// The same verdict from every door: what a registry must refuse, this program refuses, too.
+    #[test]
+    fn each_is_refused_by_this_program() {
+        let name = "demo";
+        let read = |bytes: &[u8]| Submission::read(bytes, &Asked::default());
+        assert!(read(&beside(name, [])).is_ok(), "what is good is not refused");
+        // Who publishes this is only warned.
+        let warned = ["yaml-merge"];
+        for (id, _, make) in HOSTILE {
+            assert_eq!(read(&make(name)).is_ok(), warned.contains(id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! How versions come into the registry.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use savoir_package::registry::wire::IndexLine;
+use savoir_skill::digest::sha256_hex;
+use savoir_store::{
+    StoreError, Time,
+    registry::{
+        Actor, MemberRecord, NewSignature, NewVersion, PackageName, PackageRecord, Record,
+        Registry, RegistryError, SignatureRecord, Signer, VersionRecord,
+    },
+};
+use semver::{BuildMetadata, Version};
+
+use super::{
+    Done, Mode, Plan, Refusal,
+    found::{Job, Mirrored},
+    ready::Ready,
+};
+
+/// A version that is there.
+#[derive(Debug)]
+struct There {
+    sha256: String,
+    yanked: bool,
+}
+
+/// What is known of a package, once somebody asked.
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether the registry has it.
+    is_old: bool,
+    versions: BTreeMap<Version, There>,
+}
+
+/// Publishes what it is given.
+pub(super) struct Publisher<'a> {
+    registry: Registry<'a>,
+    plan: &'a Plan,
+    known: HashMap<PackageName, Known>,
+}
+
+/// Two versions that differ in build metadata alone are the same.
+fn plain(version: &Version) -> Version {
+    Version { build: BuildMetadata::EMPTY, ..version.clone() }
+}
+
+impl<'a> Publisher<'a> {
+    pub(super) fn new(registry: Registry<'a>, plan: &'a Plan) -> Self {
+        Self { registry, plan, known: HashMap::new() }
+    }
+
+    async fn known(&mut self, package: &PackageName) -> Result<&mut Known, StoreError> {
+        if !self.known.contains_key(package) {
+            let mut known = Known::default();
+            if let Some(found) = self.registry.package(package).await? {
+                known.is_old = true;
+                for version in found.versions {
+                    let there = There { sha256: version.sha256, yanked: version.yanked };
+                    known.versions.insert(plain(&version.version), there);
+                }
+            }
+            self.known.insert(package.clone(), known);
+        }
+        Ok(self.known.entry(package.clone()).or_default())
+    }
+
+    /// Takes out what the registry has, as far as that can be told without reading it. Begins a batch.
+    pub(super) async fn without_known(
+        &mut self,
+        jobs: Vec<Job>,
+        done: &mut Done,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.known.clear();
+        let mut left = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let Job::Package(mut mirrored) = job else {
+                left.push(job);
+                continue;
+            };
+            self.strip(&mut mirrored, done).await?;
+            left.push(Job::Package(mirrored));
+        }
+        Ok(left)
+    }
+
+    async fn strip(&mut self, mirrored: &mut Mirrored, done: &mut Done) -> Result<(), StoreError> {
+        let Some((_, first)) = mirrored.versions.first() else { return Ok(()) };
+        // A name that the registry does not take is told when it is read.
+        let Ok(package) = first.name.to_string().parse::<PackageName>() else { return Ok(()) };
+        let known = self.known(&package).await?;
+        let mut yanked = Vec::new();
+        mirrored.versions.retain(|(_, line)| match known.versions.get(&plain(&line.version)) {
+            Some(there) if there.sha256 == line.sha256 => {
+                if line.yanked && !there.yanked {
+                    yanked.push(line.version.clone());
+                }
+                done.skipped += 1;
+                false
+            }
+            _ => true,
+        });
+        for version in yanked {
+            if self.plan.mode == Mode::Write {
+                let yank = self.registry.yank(&Actor::operator(), &package, &version, None).await;
+                told(yank.map(drop), &mirrored.index, done)?;
+            }
+            done.yanked += 1;
+        }
+        Ok(())
+    }
+
+    /// The version, unless it is there. What is there with other bytes is refused.
+    pub(super) async fn is_new(
+        &mut self,
+        mut ready: Ready,
+        done: &mut Done,
+    ) -> Result<Option<Ready>, StoreError> {
+        let known = self.known(&ready.package).await?;
+        let version = match &ready.version {
+            Some(version) => plain(version),
+            // Prose is counted, and the same text is not counted twice.
+            None if known.versions.values().any(|there| there.sha256 == ready.sha256) => {
+                done.skipped += 1;
+                return Ok(None);
+            }
+            None => {
+                let last = known.versions.keys().map(|version| version.patch).max();
+                Version::new(0, 0, last.unwrap_or(0).saturating_add(1))
+            }
+        };
+        ready.version.get_or_insert_with(|| version.clone());
+        match known.versions.get(&version) {
+            Some(there) if there.sha256 == ready.sha256 => {
+                done.skipped += 1;
+                Ok(None)
+            }
+            Some(_) => {
+                let reason = "this version is there with other bytes, and never changes; raise its \
+                              version";
+                let refusal = Refusal::new(&ready.path, "version_exists", reason);
+                done.refused.push(refusal.of(&ready));
+                Ok(None)
+            }
+            None => {
+                let there = There { sha256: ready.sha256.clone(), yanked: false };
+                known.versions.insert(version, there);
+                Ok(Some(ready))
+            }
+        }
+    }
+
+    /// Publishes versions that are not there.
+    pub(super) async fn publish(
+        &mut self,
+        ready: Vec<Ready>,
+        done: &mut Done,
+    ) -> Result<(), StoreError> {
+        let mut new: BTreeMap<PackageName, Vec<Ready>> = BTreeMap::new();
+        for one in ready {
+            if self.known(&one.package).await?.is_old {
+                self.add(one, done).await?;
+            } else {
+                new.entry(one.package.clone()).or_default().push(one);
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        match self.together(&new).await {
+            Ok(versions) => done.published += versions,
+            Err(RegistryError::Store(error)) => return Err(error),
+            // One of them is the reason; the others need not suffer for it.
+            Err(_) => {
+                for (package, versions) in new {
+                    let path = versions.first().map(|one| one.path.clone()).unwrap_or_default();
+                    match self.together(&BTreeMap::from([(package, versions)])).await {
+                        Ok(versions) => done.published += versions,
+                        Err(error) => told(Err(error), &path, done)?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packages that are new, in one transaction.
+    async fn together(
+        &self,
+        packages: &BTreeMap<PackageName, Vec<Ready>>,
+    ) -> Result<u64, RegistryError> {
+        let mut records = Vec::new();
+        for (package, versions) in packages {
+            records.push(self.record(package, versions).await?);
+        }
+        let mut import = self.registry.import(&Actor::operator()).await?;
+        let filled = async {
+            for record in self.holdings(packages.keys()).into_iter().chain(records) {
+                import.push(record).await?;
+            }
+            for ready in packages.values().flatten() {
+                self.registry.put_blob(ready.artefact.clone().into()).await?;
+                self.registry.put_blob(ready.submission.skill_md.clone().into()).await?;
+                import.renew().await?;
+            }
+            Ok(())
+        };
+        match filled.await {
+            Ok(()) => Ok(import.finish().await?.versions),
+            Err(error) => {
+                import.cancel().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The namespaces and the owners of packages.
+    fn holdings<'b>(&self, packages: impl Iterator<Item = &'b PackageName>) -> Vec<Record> {
+        let now = Time::now().micros();
+        let (mut namespaces, mut holdings) = (BTreeSet::new(), BTreeSet::new());
+        for package in packages {
+            if !package.namespace().is_shared() {
+                namespaces.insert(package.namespace().to_string());
+            }
+            holdings.insert(package.holding().to_string());
+        }
+        let namespace =
+            |name| Record::Namespace { name, created_by: self.plan.owner, created_at: now };
+        let owner = self.plan.owner;
+        let member = |holding| {
+            let member = MemberRecord {
+                holding,
+                user_id: owner?,
+                role: "owner".to_owned(),
+                added_by: None,
+                added_at: now,
+            };
+            Some(Record::Member(member))
+        };
+        let members = holdings.into_iter().filter_map(member);
+        namespaces.into_iter().map(namespace).chain(members).collect()
+    }
+
+    async fn record(
+        &self,
+        package: &PackageName,
+        versions: &[Ready],
+    ) -> Result<Record, RegistryError> {
+        let keys = self.registry.keys(&package.holding()).await?;
+        let is_active = |id: &str| keys.iter().any(|key| key.key_id == id && key.revoked.is_none());
+        let now = Time::now().micros();
+        let mut versions: Vec<&Ready> = versions.iter().collect();
+        versions.sort_by(|a, b| a.number().cmp_precedence(&b.number()));
+        let record = |ready: &Ready| version(ready, self.plan, now, is_active);
+        let versions: Vec<VersionRecord> = versions.into_iter().map(record).collect();
+        let created_at = versions.iter().map(|version| version.published_at).min();
+        Ok(Record::Package(Box::new(PackageRecord {
+            name: package.clone(),
+            created_by: self.plan.owner,
+            created_at: created_at.unwrap_or(now),
+            updated_at: now,
+            deprecated: None,
+            versions,
+        })))
+    }
+
+    /// Adds a version to a package that is there.
+    async fn add(&self, ready: Ready, done: &mut Done) -> Result<(), StoreError> {
+        let added = self.add_one(&ready).await;
+        if added.is_ok() {
+            done.published += 1;
+        }
+        told(added, &ready.path, done)
+    }
+
+    async fn add_one(&self, ready: &Ready) -> Result<(), RegistryError> {
+        let (actor, package, version) = (Actor::operator(), &ready.package, &ready.number());
+        let signature = |(key_id, record): (&String, &String)| NewSignature {
+            signer: Signer::Publisher,
+            key_id: key_id.clone(),
+            record: record.clone(),
+        };
+        let signatures: Vec<NewSignature> = ready.signatures().map(signature).collect();
+        let new = NewVersion {
+            package,
+            version,
+            artefact: ready.artefact.clone().into(),
+            skill_md: ready.submission.skill_md.clone().into(),
+            integrity: &ready.submission.integrity,
+            claimed: ready.submission.claimed,
+            facts: &ready.facts,
+            signatures: &signatures,
+            scan: ready.scan.as_ref(),
+        };
+        self.registry.publish(&actor, new).await?;
+        let Some(line) = &ready.line else { return Ok(()) };
+        if line.yanked {
+            self.registry.yank(&actor, package, version, None).await?;
+        }
+        if let Some(message) = &line.deprecated {
+            self.registry.deprecate(&actor, package, Some(version), Some(message)).await?;
+        }
+        Ok(())
+    }
+}
+
+fn version(
+    ready: &Ready,
+    plan: &Plan,
+    now: i64,
+    is_active: impl Fn(&str) -> bool,
+) -> VersionRecord {
+    let line = ready.line.as_ref();
+    let published_at = line.and_then(published).unwrap_or(now);
+    let signature = |(key_id, record): (&String, &String)| SignatureRecord {
+        holding: ready.package.holding().to_string(),
+        key_id: key_id.clone(),
+        state: if is_active(key_id) { "active" } else { "unknown" }.to_owned(),
+        record: record.clone(),
+        added_by: plan.owner,
+        added_at: now,
+    };
+    VersionRecord {
+        version: ready.number().to_string(),
+        claimed: ready.submission.claimed.map(|tier| tier.as_str().to_owned()),
+        integrity: ready.submission.integrity.clone(),
+        sha256: ready.sha256.clone(),
+        size: ready.artefact.len() as u64,
+        skill_md: sha256_hex(&ready.submission.skill_md),
+        facts: ready.facts.clone(),
+        scan: ready.scan.clone(),
+        scanned_at: Some(now),
+        yanked_at: line.filter(|line| line.yanked).map(|_| now),
+        deprecated: line.and_then(|line| line.deprecated.clone()),
+        published_by: plan.owner,
+        published_at,
+        signatures: ready.signatures().map(signature).collect(),
+        ..VersionRecord::default()
+    }
+}
+
+/// When a mirror says that a version was published; not later than now.
+fn published(line: &IndexLine) -> Option<i64> {
+    let time: Timestamp = line.published_at.as_deref()?.parse().ok()?;
+    Some(time.as_microsecond()).filter(|time| *time <= Time::now().micros())
+}
+
+/// A refusal is told; only what makes all further work useless ends the import.
+fn told(
+    outcome: Result<(), RegistryError>,
+    path: &std::path::Path,
+    done: &mut Done,
+) -> Result<(), StoreError> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(RegistryError::Store(error)) => Err(error),
+        Err(error) => {
+            done.refused.push(Refusal::new(path, error.code(), &error));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A version that can be published.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use savoir_package::{
+    Tree, archive,
+    limits::MAX_ARCHIVE_BYTES,
+    registry::wire::IndexLine,
+    scan::{self, Verdict},
+    submission::{Asked, Rejection, Submission},
+};
+use savoir_skill::digest::sha256_hex;
+use savoir_store::registry::{Facts, PackageName, ScanResult};
+use semver::Version;
+
+use super::{
+    Plan, Refusal,
+    facts::{facts, result},
+    found::{Job, Mirrored},
+};
+
+/// A version that can be published.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// Where it came from.
+    pub(super) path: PathBuf,
+    pub(super) package: PackageName,
+    /// None for prose, whose versions are counted.
+    pub(super) version: Option<Version>,
+    pub(super) artefact: Vec<u8>,
+    pub(super) sha256: String,
+    pub(super) facts: Facts,
+    pub(super) submission: Submission,
+    pub(super) scan: Option<ScanResult>,
+    /// What the index of a mirror said.
+    pub(super) line: Option<IndexLine>,
+}
+
+/// Reads one job: several versions if it is a package of a mirror.
+pub(super) fn read(job: Job, plan: &Plan) -> Vec<Result<Ready, Refusal>> {
+    match job {
+        Job::Folder(path) => vec![folder(&path, plan)],
+        Job::Archive(path) => vec![zip(&path, plan)],
+        Job::Package(Mirrored { root, index, versions }) => {
+            let one = |(number, line): (usize, IndexLine)| {
+                mirrored(&root, line)
+                    .map_err(|refusal| Refusal { line: refusal.line.or(Some(number)), ..refusal })
+                    .map(|ready| Ready { path: index.clone(), ..ready })
+            };
+            versions.into_iter().map(one).collect()
+        }
+    }
+}
+
+fn folder(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
+    let tree = Tree::read(path).map_err(|error| Refusal::new(path, error.code(), error))?;
+    // `.` has no name of its own.
+    let named = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let called = named.file_name().map(|name| name.to_string_lossy().into_owned());
+    packed(path, tree, called.as_deref(), plan)
+}
+
+fn zip(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
+    let unpacked = archive::unpack(&bytes(path)?).and_then(archive::one_skill);
+    let (called, tree) = unpacked.map_err(|error| Refusal::new(path, error.code(), error))?;
+    packed(path, tree, called.as_deref(), plan)
+}
+
+/// Packs files as everybody does who publishes.
+fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<Ready, Refusal> {
+    let namespace = plan.namespace.as_ref().filter(|namespace| !namespace.is_default());
+    let asked = Asked { namespace: namespace.map(ToString::to_string), ..Asked::default() };
+    let refuse = |rejection: Rejection| rejected(path, &rejection);
+    let submission = Submission::of_tree(tree, called, &asked).map_err(refuse)?;
+    let (_, artefact) = submission.pack().map_err(refuse)?;
+    let version = submission.version.clone();
+    Ready::new(path, version, artefact, submission)
+}
+
+/// Holds a version of a mirror against what its index says.
+fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
+    let path = root.join("artifacts").join(&line.sha256).join(&line.filename);
+    let refuse = |code, reason: String| {
+        let refusal = Refusal::new(&path, code, reason);
+        Refusal { skill: Some(format!("{} {}", line.name, line.version)), ..refusal }
+    };
+    let bytes = bytes(&path).map_err(|refusal| refuse(refusal.code, refusal.reason))?;
+    if sha256_hex(&bytes) != line.sha256 || bytes.len() as u64 != line.size {
+        let reason = "its bytes are not those that the index says".to_owned();
+        return Err(refuse("digest_mismatch", reason));
+    }
+    let asked = Asked {
+        namespace: line.name.namespace().map(str::to_owned),
+        name: line.name.is_anonymous().then(|| line.name.last().to_owned()),
+        skill_md: None,
+    };
+    let submission = Submission::read(&bytes, &asked);
+    let submission = submission.map_err(|rejection| {
+        let found = rejected(&path, &rejection);
+        refuse(found.code, found.reason)
+    })?;
+    if submission.integrity != line.integrity {
+        let reason = "its files are not those that the index says".to_owned();
+        return Err(refuse("integrity_mismatch", reason));
+    }
+    let is_its = submission.version.as_ref().is_none_or(|version| *version == line.version);
+    if !is_its || submission.name != line.name {
+        let reason = "its SKILL.md is that of another skill, or of another version".to_owned();
+        return Err(refuse("name_mismatch", reason));
+    }
+    let ready = Ready::new(&path, Some(line.version.clone()), bytes, submission)?;
+    Ok(Ready { line: Some(line), ..ready })
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let fail = |error| Refusal::new(path, "io", error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    // One byte more than allowed is enough to be refused.
+    file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(bytes)
+}
+
+/// A rejection, at the first place that it names.
+fn rejected(path: &Path, rejection: &Rejection) -> Refusal {
+    let first = rejection.findings().first();
+    let (place, line, reason) = match first {
+        Some(found) if path.is_dir() => (path.join(&found.file), found.line, &found.message),
+        Some(found) => (path.to_owned(), found.line, &found.message),
+        None => return Refusal::new(path, rejection.code(), rejection),
+    };
+    Refusal { line: Some(line), ..Refusal::new(&place, rejection.code(), reason) }
+}
+
+impl Ready {
+    fn new(
+        path: &Path,
+        version: Option<Version>,
+        artefact: Vec<u8>,
+        submission: Submission,
+    ) -> Result<Self, Refusal> {
+        let package = submission.name.to_string().parse::<PackageName>();
+        let package = package.map_err(|error| Refusal::new(path, error.code(), &error))?;
+        let facts = facts(&submission);
+        let facts = facts.map_err(|error| Refusal::new(path, error.code(), &error))?;
+        let sha256 = sha256_hex(&artefact);
+        let path = path.to_owned();
+        let (scan, line) = (None, None);
+        Ok(Self { path, package, version, artefact, sha256, facts, submission, scan, line })
+    }
+
+    /// Its version; prose that was not counted yet has none.
+    pub(super) fn number(&self) -> Version {
+        self.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))
+    }
+
+    /// The keys whose signatures hold, each with what is kept of it.
+    pub(super) fn signatures(&self) -> impl Iterator<Item = (&String, &String)> {
+        let holding = self.submission.signatures.iter().filter(|found| found.holds);
+        holding.filter_map(|found| Some((found.record.key_id.as_ref()?, &found.record.text)))
+    }
+
+    /// Holds it against what harmful skills do. What is blocked comes in only with a mirror, whose
+    /// users may have it already; it earns nothing then.
+    pub(super) fn scanned(mut self) -> Result<Self, Refusal> {
+        let report = scan::scan(&self.submission.tree);
+        if report.verdict == Verdict::Block && self.line.is_none() {
+            let worst = report.findings.iter().find(|finding| finding.blocks());
+            let (file, line, why) = worst.map_or((String::new(), 1, String::new()), |finding| {
+                (finding.path.clone(), finding.line, finding.message.clone())
+            });
+            let place = if self.path.is_dir() { self.path.join(file) } else { self.path.clone() };
+            let reason = format!("the scan blocks it: {why}");
+            let refusal = Refusal::new(&place, "audit_blocked", reason);
+            return Err(Refusal { line: Some(line), ..refusal.of(&self) });
+        }
+        self.scan = Some(result(&report));
+        Ok(self)
+    }
+}

@@ -1,0 +1,89 @@
+//! `savoir registry`: filling, keeping and testing a registry.
+
+mod backup;
+mod conformance;
+mod defects;
+mod import;
+
+use std::{fs, path::Path};
+
+use savoir_package::{File, Tree, archive};
+use savoir_skill::permission::Tier;
+use savoir_store::{
+    Database, Role, Storage,
+    registry::{
+        Actor, Facts, NewSignature, NewVersion, PackageName, Published, Registry, ScanResult,
+        ScanVerdict,
+    },
+};
+
+/// A skill that can be published.
+pub(crate) fn skill_md(name: &str, version: &str, body: &str) -> String {
+    format!(
+        "---\nname: {name}\nversion: \"{version}\"\ndescription: Does something useful. Use it in \
+         tests.\nlicense: MIT\ntags: [web]\n---\n\n# {name}\n\n{body}\n"
+    )
+}
+
+pub(crate) fn tree(name: &str, version: &str, body: &str) -> Tree {
+    let mut tree = Tree::default();
+    let bytes = skill_md(name, version, body).into_bytes();
+    tree.add("SKILL.md".to_owned(), File { bytes, executable: false }).expect("a file");
+    tree
+}
+
+/// A folder with a database and a storage, as `--data` names it.
+pub(crate) struct Shop {
+    pub(crate) database: Database,
+    pub(crate) storage: Storage,
+}
+
+impl Shop {
+    pub(crate) async fn open(folder: &Path) -> Self {
+        fs::create_dir_all(folder).expect("a folder");
+        let database = Database::open_folder(folder).await.expect("a database");
+        Self { database, storage: Storage::folder(folder).expect("a storage") }
+    }
+
+    pub(crate) fn registry(&self) -> Registry<'_> {
+        self.database.registry(&self.storage)
+    }
+
+    pub(crate) async fn account(&self, email: &str) -> Actor {
+        let made = self.database.accounts().create(email, "h", Role::User).await;
+        Actor::person(&made.expect("an answer").expect("an account"))
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        actor: &Actor,
+        package: &str,
+        version: &str,
+        signatures: &[NewSignature],
+    ) -> Published {
+        let package: PackageName = package.parse().expect("a name");
+        let tree = tree(package.name(), version, "Do it.");
+        let facts = Facts {
+            description: "Does something useful.".to_owned(),
+            tags: vec!["web".to_owned()],
+            ..Facts::default()
+        };
+        let report = serde_json::json!({"findings": []});
+        let new = NewVersion {
+            package: &package,
+            version: &version.parse().expect("a version"),
+            artefact: archive::pack(package.name(), &tree).expect("a zip").into(),
+            skill_md: skill_md(package.name(), version, "Do it.").into_bytes().into(),
+            integrity: &tree.integrity(),
+            claimed: Some(Tier::Community),
+            facts: &facts,
+            signatures,
+            scan: Some(&ScanResult { verdict: ScanVerdict::Allow, report }),
+        };
+        self.registry().publish(actor, new).await.expect("published")
+    }
+
+    pub(crate) async fn close(self) {
+        self.database.close().await;
+    }
+}
