@@ -392,7 +392,7 @@ impl Peer {
             metadata: "/small",
             downloads: ["/small/-/small-1.0.0.tgz", "/large/-/large-1.0.0.tgz"],
         };
-        assert!(answers(address, Duration::from_secs(60)), "Verdaccio does not start");
+        assert!(answers(address, Duration::from_mins(1)), "Verdaccio does not start");
         publish_to_verdaccio(address, "small", small);
         publish_to_verdaccio(address, "large", large);
         peer.works(small)
@@ -426,7 +426,7 @@ impl Peer {
             metadata: "/simple/small/",
             downloads: ["/packages/small-1.0.0.tar.gz", "/packages/large-1.0.0.tar.gz"],
         };
-        assert!(answers(address, Duration::from_secs(60)), "pypiserver does not start");
+        assert!(answers(address, Duration::from_mins(1)), "pypiserver does not start");
         peer.works(small)
     }
 

@@ -34,13 +34,14 @@ pub(crate) struct CommandError {
     code: Option<Cow<'static, str>>,
     message: String,
     hints: Vec<String>,
-    details: Map<String, Value>,
+    /// Few have some, and all are handed on.
+    details: Option<Box<Map<String, Value>>>,
 }
 
 impl CommandError {
     pub(crate) fn input(message: impl fmt::Display) -> Self {
-        let (message, hints, details) = (message.to_string(), Vec::new(), Map::new());
-        Self { kind: Kind::Input, code: None, message, hints, details }
+        let (message, hints) = (message.to_string(), Vec::new());
+        Self { kind: Kind::Input, code: None, message, hints, details: None }
     }
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
@@ -60,7 +61,7 @@ impl CommandError {
     /// Tells programs more about it.
     #[must_use]
     pub(crate) fn detail(mut self, key: &str, value: Value) -> Self {
-        self.details.insert(key.to_owned(), value);
+        self.details.get_or_insert_default().insert(key.to_owned(), value);
         self
     }
 
@@ -88,7 +89,7 @@ impl CommandError {
         error.insert("code".to_owned(), self.code()?.into());
         error.insert("message".to_owned(), self.to_string().into());
         error.insert("hints".to_owned(), self.hints.clone().into());
-        error.extend(self.details.clone());
+        error.extend(self.details.as_deref().cloned().unwrap_or_default());
         Some(json!({ "error": error }))
     }
 

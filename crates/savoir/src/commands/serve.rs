@@ -72,6 +72,23 @@ pub(crate) struct Args {
     /// Workflows may ask private addresses, such as those of this machine
     #[arg(long)]
     workflow_private: bool,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    /// How long streams may go on when it is told to stop [default: 20]
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u64>,
+    /// How log lines are written [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log: Option<LogFormat>,
+    /// What is worth a log line [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<LogLevel>,
+}
+
+/// How the registry is served.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The registry")]
+struct RegistryArgs {
     /// Who may read what was published in the registry [default: everyone]
     #[arg(long, value_name = "WHO")]
     registry_readers: Option<Readers>,
@@ -84,15 +101,6 @@ pub(crate) struct Args {
     /// Do not try the tools of packages that are published in a sandbox
     #[arg(long)]
     no_registry_detonation: bool,
-    /// How long streams may go on when it is told to stop [default: 20]
-    #[arg(long, value_name = "SECONDS")]
-    grace: Option<u64>,
-    /// How log lines are written [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    log: Option<LogFormat>,
-    /// What is worth a log line [default: info]
-    #[arg(long, value_name = "LEVEL")]
-    log_level: Option<LogLevel>,
 }
 
 impl Args {
@@ -110,10 +118,10 @@ impl Args {
             log_level: self.log_level,
             workflow_hosts: Some(self.workflow_hosts.clone()).filter(|hosts| !hosts.is_empty()),
             workflow_private: self.workflow_private.then_some(true),
-            registry_readers: self.registry_readers,
-            registry_redirect: self.registry_redirect.then_some(true),
-            registry_audit: self.registry_audit.then_some(true),
-            registry_detonation: self.no_registry_detonation.then_some(false),
+            registry_readers: self.registry.registry_readers,
+            registry_redirect: self.registry.registry_redirect.then_some(true),
+            registry_audit: self.registry.registry_audit.then_some(true),
+            registry_detonation: self.registry.no_registry_detonation.then_some(false),
             ..self.place.layer()
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn checks() -> Vec<Check> {
             Nothing,
             "index-order",
             index_order,
-            "An index has each version once, the oldest first."
+            "An index has each version once, the highest first."
         ),
         check!(
             Pull,
@@ -181,9 +181,13 @@ async fn index_shape(subject: &Subject) -> Verdict {
         let tier = text_of(line, "tier")?;
         let tiers = ["experimental", "community", "verified"];
         ensure(tiers.contains(&tier), || format!("`tier` is {tier}"))?;
-        ensure(line["yanked"].is_boolean(), || "`yanked` is neither true nor false".to_owned())?;
+        // What is left out is false, or empty.
+        let said = |key: &str| line.get(key).is_some();
+        ensure(!said("yanked") || line["yanked"].is_boolean(), || {
+            "`yanked` is neither true nor false".to_owned()
+        })?;
         for key in ["dependencies", "permissions", "tools"] {
-            ensure(line[key].is_array(), || format!("`{key}` is no list"))?;
+            ensure(!said(key) || line[key].is_array(), || format!("`{key}` is no list"))?;
         }
         let published = text_of(line, "published_at")?;
         ensure(published.ends_with('Z'), || format!("`published_at` is {published}"))?;
@@ -202,10 +206,8 @@ fn versions(sample: &Sample) -> Result<Vec<Version>, Miss> {
 async fn index_order(subject: &Subject) -> Verdict {
     let sample = subject.sample().await?;
     let mut seen = versions(sample)?;
-    let times: Vec<&Value> = sample.lines.iter().map(|line| &line["published_at"]).collect();
-    let sorted = times.is_sorted_by_key(|time| time.as_str().unwrap_or_default().to_owned());
-    let ascending = seen.is_sorted_by(|a, b| a.cmp_precedence(b).is_le());
-    ensure(sorted || ascending, || "the lines are in no order".to_owned())?;
+    let descending = seen.is_sorted_by(|a, b| a.cmp_precedence(b).is_ge());
+    ensure(descending, || "the highest version is not the first".to_owned())?;
     let count = seen.len();
     ensure(count > 0, || "there is no version".to_owned())?;
     seen.sort();

@@ -30,7 +30,7 @@ pub(super) struct Skill {
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) name: String,
-    /// Its index, oldest first.
+    /// Its index, the highest version first.
     pub(super) lines: Vec<Value>,
 }
 

@@ -21,13 +21,18 @@ use crate::{
 };
 
 /// The value of a variable that `scripts/services.sh` sets, or a line that says what was left out.
-#[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 pub(crate) fn service(variable: &str, what: &str) -> Option<String> {
     let found = std::env::var(variable).ok().filter(|value| !value.is_empty());
     if found.is_none() {
-        eprintln!("=== SKIPPED: {what}, since {variable} is not set ===");
+        skipped(&format!("{what}, since {variable} is not set"));
     }
     found
+}
+
+/// Says what was left out.
+#[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
+pub(crate) fn skipped(what: &str) {
+    eprintln!("=== SKIPPED: {what} ===");
 }
 
 /// A database and a bucket of their own, for several houses.

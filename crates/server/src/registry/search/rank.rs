@@ -73,7 +73,7 @@ struct Unchecked {
 }
 
 impl Unchecked {
-    fn order(&self, other: &Self) -> Ordering {
+    fn order(self, other: Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
     }
 }
@@ -180,7 +180,7 @@ impl Ready {
             let count = CHECKED_AT_ONCE.min(unchecked.len()).min(left);
             left -= count;
             if count < unchecked.len() {
-                unchecked.select_nth_unstable_by(count, Unchecked::order);
+                unchecked.select_nth_unstable_by(count, |a, b| a.order(*b));
             }
             let mut some: Vec<Unchecked> = unchecked.drain(..count).collect();
             // A check goes through the segment in its order.
