@@ -113,8 +113,8 @@ pub(crate) struct Came {
 }
 
 impl Came {
-    pub(crate) fn text(self) -> String {
-        String::from_utf8(self.body).unwrap()
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 

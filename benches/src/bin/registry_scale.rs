@@ -264,7 +264,8 @@ impl Times {
                 let began = Instant::now();
                 let came = line.get(&path, "");
                 let took = began.elapsed();
-                assert_eq!(came.status, 200, "{path}: {}", came.text());
+                let status = came.status;
+                assert_eq!(status, 200, "{path}: {}", came.text());
                 took
             };
             (0..questions / LINES).map(answer).collect::<Vec<_>>()

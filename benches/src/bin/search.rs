@@ -96,9 +96,12 @@ fn skill(number: u64) -> Document {
 
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    let of = |entry: fs::DirEntry| match entry.file_type().unwrap().is_dir() {
-        true => size(&entry.path()),
-        false => entry.metadata().unwrap().len(),
+    let of = |entry: fs::DirEntry| {
+        if entry.file_type().unwrap().is_dir() {
+            size(&entry.path())
+        } else {
+            entry.metadata().unwrap().len()
+        }
     };
     entries.map(of).sum()
 }
@@ -126,7 +129,7 @@ fn feed(index: &SearchIndex, folder: &Path, skills: u64) {
     index.apply(entries, skills).unwrap();
     println!("memory after applying: {}", memory());
     index.tidy_up().unwrap();
-    let took = start.elapsed() - made;
+    let took = start.elapsed().saturating_sub(made);
     let rate = u128::from(skills) * 1000 / took.as_millis().max(1);
     println!(
         "fed {skills} in {took:.1?}: {rate} skills/s; {} MB on disk",

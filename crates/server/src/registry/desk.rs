@@ -124,7 +124,7 @@ impl Desk {
         self.memory.changed(packages, seq);
     }
 
-    /// What is remembered for a path. It is as new as the last [`Self::freshen`].
+    /// What is remembered for a path of the registry. It is as new as the last [`Self::freshen`].
     pub(crate) fn recall(&self, path: &str) -> Option<Arc<Remembered>> {
         self.memory.get(path)
     }

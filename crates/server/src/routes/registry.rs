@@ -120,7 +120,7 @@ fn is_public_reading<B>(app: &App, request: &Request<B>) -> bool {
 }
 
 fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
-    let known = app.desk.recall(request.uri().path())?;
+    let known = app.desk.recall(request.uri().path().strip_prefix(PLACE)?)?;
     let response = known.answer.respond(request.method(), request.headers());
     if let Some(download) = &known.download
         && *request.method() == Method::GET

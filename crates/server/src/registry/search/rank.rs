@@ -72,12 +72,6 @@ struct Unchecked {
     document: DocId,
 }
 
-impl Unchecked {
-    fn order(self, other: Self) -> Ordering {
-        other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
-    }
-}
-
 /// The best candidates of one segment so far.
 #[derive(Debug)]
 struct Best {
@@ -180,7 +174,9 @@ impl Ready {
             let count = CHECKED_AT_ONCE.min(unchecked.len()).min(left);
             left -= count;
             if count < unchecked.len() {
-                unchecked.select_nth_unstable_by(count, |a, b| a.order(*b));
+                unchecked.select_nth_unstable_by(count, |a, b| {
+                    b.score.total_cmp(&a.score).then(a.document.cmp(&b.document))
+                });
             }
             let mut some: Vec<Unchecked> = unchecked.drain(..count).collect();
             // A check goes through the segment in its order.

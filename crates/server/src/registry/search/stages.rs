@@ -168,14 +168,15 @@ impl Question<'_> {
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
-    /// All words, or words of names that are similar to them.
+    /// All words, or words of names that are similar to them. Where a word stands counts besides: it says
+    /// nothing about which skills are found, and is not looked up for others.
     fn similar(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let mut clauses: Vec<Clause> = self.phrase_words().collect();
         let mut corrected = false;
         for (index, word) in self.wanted.words.iter().enumerate() {
             let mut ways: Vec<Clause> =
                 vec![(Occur::Should, Self::term(self.fields.all, &stem(word)))];
-            ways.extend(self.favours(word));
+            clauses.extend(self.favours(word));
             let corrections =
                 if index < MOST_CORRECTED { self.corrections(word)? } else { Vec::new() };
             for correction in corrections {

@@ -191,3 +191,32 @@ fn only_the_beginning_of_a_body_is_indexed() {
     assert_eq!(shop.keys("needle"), ["long"]);
     assert_eq!(shop.keys("haystack"), Vec::<String>::new());
 }
+
+#[test]
+fn tidying_up_changes_no_answer_and_keeps_the_number() {
+    let folder = TempDir::new().unwrap();
+    let index = fresh(folder.path());
+    for (number, name) in ["web-search", "web-reader", "csv-reader"].iter().enumerate() {
+        let new = Entry::New(skill(name, "reads what is there"));
+        index.apply([new], number as u64 + 1).unwrap();
+    }
+    index.apply([Entry::Remove("csv-reader".into())], 4).unwrap();
+    let before = keys(&index, "reads");
+    index.tidy_up().unwrap();
+    assert_eq!((keys(&index, "reads"), index.len(), index.applied()), (before, 2, 4));
+    index.tidy_up().unwrap();
+    drop(index);
+    let (index, applied) = SearchIndex::open(folder.path(), DATABASE).unwrap();
+    assert_eq!(
+        (applied, index.applied(), keys(&index, "web-reader")[0].as_str()),
+        (4, 4, "web-reader")
+    );
+}
+
+#[test]
+fn who_makes_two_errors_knows_the_first_letter() {
+    let shop = Shop::new(vec![skill("kubernetes", "runs things")]);
+    assert_eq!(shop.keys("kubrenetse"), ["kubernetes"]);
+    assert_eq!(shop.keys("gubernetes"), ["kubernetes"], "one error may be anywhere");
+    assert_eq!(shop.keys("gubrenetes"), Vec::<String>::new());
+}
