@@ -74,9 +74,10 @@ impl Kept {
 }
 
 /// The token for a registry: that of the environment if it belongs there, else the one that is kept.
-pub(crate) fn token(address: &str) -> Result<Option<Token>, CommandError> {
+/// `typed` is the registry that was typed, if one was.
+pub(crate) fn token(address: &str, typed: Option<&str>) -> Result<Option<Token>, CommandError> {
     let address = canonical(address)?;
-    match of_environment(None)? {
+    match of_environment(typed.map(|_| address.as_str()))? {
         Some((registry, token)) if registry == address => Ok(Some(token)),
         _ => kept(&address)?.map(|kept| kept.token()).transpose(),
     }

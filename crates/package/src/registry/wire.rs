@@ -30,7 +30,7 @@ pub const INDEX_VERSION: u32 = 1;
 
 /// `index/v1/config.json`: how a registry is to be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryConfig))]
 pub struct Config {
     /// The version of the index.
     pub version: u32,
@@ -63,7 +63,7 @@ impl Config {
 
 /// A skill in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistrySummary))]
 pub struct Summary {
     /// Its name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -100,7 +100,7 @@ pub struct Summary {
 
 /// Some skills of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPage))]
 pub struct Page {
     /// The skills.
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
@@ -124,7 +124,7 @@ pub struct Page {
 
 /// What a search found, the best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryFound))]
 pub struct Found {
     /// What was looked for.
     #[serde(default)]
@@ -139,7 +139,7 @@ pub struct Found {
 
 /// A skill, with its versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPackageDetail))]
 pub struct PackageDetail {
     /// What a list says of it.
     #[serde(flatten)]
@@ -154,7 +154,7 @@ pub struct PackageDetail {
 
 /// A version in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryVersionSummary))]
 pub struct VersionSummary {
     /// Which.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -182,7 +182,7 @@ pub struct VersionSummary {
 
 /// A version, with everything that is known about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryVersionDetail))]
 pub struct VersionDetail {
     /// Of which skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -227,7 +227,7 @@ pub struct VersionDetail {
 
 /// An archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryArtifact))]
 pub struct Artifact {
     /// What it is called.
     pub filename: String,
@@ -242,7 +242,7 @@ pub struct Artifact {
 
 /// A file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryFileDigest))]
 pub struct FileDigest {
     /// Where it is.
     pub path: String,
@@ -254,7 +254,7 @@ pub struct FileDigest {
 
 /// What a scan found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryAudit))]
 pub struct Audit {
     /// `ALLOW`, `REVIEW` or `BLOCK`.
     pub verdict: String,
@@ -272,7 +272,7 @@ pub struct Audit {
 
 /// The answer to who publishes a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPublished))]
 pub struct Published {
     /// What was published.
     pub published: Publication,
@@ -280,7 +280,7 @@ pub struct Published {
 
 /// What was published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPublication))]
 pub struct Publication {
     /// Which skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -322,7 +322,7 @@ pub struct Publish {
 
 /// Withdraws a version, or gives it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryYank))]
 pub struct Yank {
     /// Whether it is withdrawn.
     pub yanked: bool,
@@ -333,7 +333,7 @@ pub struct Yank {
 
 /// Tells people to use something else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryDeprecate))]
 pub struct Deprecate {
     /// What they are told; nothing takes it back.
     pub message: Option<String>,
@@ -341,7 +341,7 @@ pub struct Deprecate {
 
 /// Who asks, as the registry sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryWhoAmI))]
 pub struct WhoAmI {
     /// The address of the account.
     #[serde(default)]
@@ -372,7 +372,7 @@ pub(super) struct LoggedIn {
 
 /// What a registry says when it refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryErrorBody))]
 pub struct ErrorBody {
     /// What is wrong.
     pub error: ErrorDetail,
@@ -380,7 +380,7 @@ pub struct ErrorBody {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryErrorDetail))]
 pub struct ErrorDetail {
     /// A word for programs.
     pub code: String,

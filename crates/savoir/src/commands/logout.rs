@@ -70,7 +70,7 @@ fn logout(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// A program cannot change its environment for others.
 fn still_known(address: &str) -> Result<(), CommandError> {
-    if credentials::token(address)?.is_some() {
+    if credentials::token(address, None)?.is_some() {
         output::note(&format!("{TOKEN} still tells {address} who you are; unset it"));
     }
     Ok(())

@@ -275,7 +275,7 @@ fn registry(args: &Args, parcel: &Parcel) -> Result<(Door, Client), CommandError
         Some(typed) => registries.named(typed)?.address(),
         None => registries.client_of(name)?.address(),
     };
-    let Some(token) = credentials::token(&address)? else {
+    let Some(token) = credentials::token(&address, args.registry.as_deref())? else {
         return Err(CommandError::refused(format!("{address} does not know who you are"))
             .named("unauthorized")
             .hint(format!("log in first: savoir login --registry {address}"))

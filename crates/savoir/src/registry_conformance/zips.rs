@@ -299,10 +299,8 @@ mod tests {
         let name = "demo";
         let read = |bytes: &[u8]| Submission::read(bytes, &Asked::default());
         assert!(read(&beside(name, [])).is_ok(), "what is good is not refused");
-        // Who publishes this is only warned.
-        let warned = ["yaml-merge"];
         for (id, _, make) in HOSTILE {
-            assert_eq!(read(&make(name)).is_ok(), warned.contains(id), "{id}");
+            assert!(read(&make(name)).is_err(), "{id}");
         }
     }
 }

@@ -261,9 +261,9 @@ fn cut_connections_heal() {
             failed += u32::from(status == 500);
         }
         assert!(cut.elapsed() < Duration::from_secs(10));
-        // One that was idle for a while is tried before it is used; the worker that reads documents
-        // may have used one or two just now.
-        let most = if pause == 0 { 16 } else { 2 };
+        // One that was idle for a while is tried before it is used; those who work in the background
+        // may have used some just now.
+        let most = if pause == 0 { 16 } else { 6 };
         assert!(failed <= most, "{failed} requests failed after {pause} ms");
         let body = json!({"name": "w"});
         let made = house.ask("POST", "/api/v1/workflows", &token, Some(&body));

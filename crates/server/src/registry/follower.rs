@@ -19,7 +19,7 @@ use super::{
 };
 
 /// How often the database is asked for news of other processes.
-const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const BREATH: Duration = Duration::from_secs(5);
 /// How often downloads are written down.

@@ -38,11 +38,11 @@ impl Gate {
     pub(crate) fn enter(&self, user: i64) -> Option<Pass> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = inside.values().sum();
-        let own = inside.entry(user).or_default();
-        if all >= MOST || *own >= MOST_OF_ONE {
+        let own = inside.get(&user).copied().unwrap_or_default();
+        if all >= MOST || own >= MOST_OF_ONE {
             return None;
         }
-        *own += 1;
+        inside.insert(user, own + 1);
         Some(Pass { inside: Arc::clone(&self.inside), user })
     }
 

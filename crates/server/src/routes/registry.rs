@@ -54,7 +54,7 @@ pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;
 pub(super) use self::texts::well_known;
 
-/// Where the registry is on the server.
+/// Where the registry is on the server. Its routes see only what comes after it.
 const PLACE: &str = "/registry";
 
 /// Everything below `/registry`.
@@ -143,7 +143,7 @@ async fn settled(app: &App) {
     }
 }
 
-/// Makes an answer about a package, and remembers it for its path.
+/// Makes an answer about a package, and remembers it for its path below [`PLACE`].
 async fn remembered(
     app: &App,
     uri: &Uri,
@@ -154,12 +154,10 @@ async fn remembered(
     let seq = app.desk.freshen(registry(app)).await?;
     let answer = make.await?;
     if uri.query().is_none() {
-        // Routes see the rest of the path; whoever recalls sees all of it.
-        let path = format!("{PLACE}{}", uri.path());
         let download = download.map(|version| app.desk.downloads.tally(package, version));
         let remembered =
             Remembered { answer: answer.clone(), package: package.clone(), download, seq };
-        app.desk.remember(&path, remembered);
+        app.desk.remember(uri.path(), remembered);
     }
     Ok(answer)
 }

@@ -17,7 +17,7 @@ use crate::{
 
 /// One version of a skill: everything that a resolver and a fetcher need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryIndexLine))]
 pub struct IndexLine {
     /// The whole name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]

@@ -184,7 +184,7 @@ fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
         refused,
         [
             ("skills/bare", "no_version", None),
-            ("skills/broken/SKILL.md", "missing-field", Some(1)),
+            ("skills/broken/SKILL.md", "unclosed-bracket", Some(1)),
             ("skills/cut.zip", "zip_malformed", None),
             ("skills/evil/SKILL.md", "audit_blocked", Some(11)),
             ("skills/same", "version_exists", None),

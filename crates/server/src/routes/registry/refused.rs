@@ -85,6 +85,10 @@ impl Refused {
     /// A failure of ours: the cause goes to the log.
     pub(super) fn failed(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the registry failed");
+        Self::unavailable()
+    }
+
+    fn unavailable() -> Self {
         let message = "the registry cannot do this at the moment; nothing was changed, try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
@@ -126,6 +130,10 @@ impl From<RegistryError> for Refused {
 impl From<ApiError> for Refused {
     fn from(error: ApiError) -> Self {
         let (status, message) = (error.status(), error.text());
+        if status.is_server_error() {
+            // The cause was logged where it was found.
+            return Self::unavailable();
+        }
         let code = match status {
             StatusCode::UNAUTHORIZED => "unauthorized",
             StatusCode::FORBIDDEN => "forbidden_scope",
@@ -133,7 +141,6 @@ impl From<ApiError> for Refused {
             StatusCode::PAYLOAD_TOO_LARGE => "artifact_too_large",
             StatusCode::REQUEST_TIMEOUT => "too_slow",
             StatusCode::TOO_MANY_REQUESTS => "too_many_requests",
-            status if status.is_server_error() => "unavailable",
             _ => "invalid_request",
         };
         Self::new(status, code, message)
