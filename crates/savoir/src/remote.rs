@@ -57,8 +57,13 @@ impl Remote {
         }
         entries.extend(credentials::variable(REGISTRY).map(|url| Entry::at(&url)));
         entries.extend(set);
+        let known = credentials::all()?;
+        // Who logged in to one registry means that one.
+        if let (true, 1) = (entries.is_empty(), known.len()) {
+            entries.extend(known.keys().map(|address| Entry::at(address)));
+        }
         let mut registries = Registries::new(settings, entries)?;
-        for (address, kept) in credentials::all()? {
+        for (address, kept) in known {
             registries.log_in(&address, kept.token()?)?;
         }
         match credentials::of_environment(typed.as_deref())? {

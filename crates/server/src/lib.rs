@@ -45,5 +45,6 @@ pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
 pub use config::{Config, RateLimits, Readers, Registration, RegistryConfig};
 pub use keys::rotate as rotate_signing_key;
+pub use registry::facts_of;
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;

@@ -9,6 +9,7 @@
 
 mod answer;
 mod desk;
+mod facts;
 mod follower;
 mod gate;
 mod memory;
@@ -16,6 +17,8 @@ pub(crate) mod search;
 
 pub(crate) use answer::{Answer, Caching, has_already, part};
 pub(crate) use desk::{Desk, LEASE};
-pub(crate) use follower::{EXCERPT, follow};
+pub use facts::facts_of;
+pub(crate) use facts::{EXCERPT, PLAIN};
+pub(crate) use follower::follow;
 pub(crate) use gate::Pass;
 pub(crate) use memory::Remembered;

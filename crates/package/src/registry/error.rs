@@ -164,6 +164,8 @@ pub enum RegistryError {
         code: Option<String>,
         /// Its sentence for people.
         message: Option<String>,
+        /// What it found in a skill, as it says it.
+        findings: Box<[Value]>,
     },
     /// Bytes are not those that the index promised.
     #[error(
@@ -295,7 +297,17 @@ impl RegistryError {
         let code = first(&["/error/code"]).filter(is_word);
         let places = ["/error/message", "/error", "/detail/message", "/detail", "/detail/0/msg"];
         let message = first(&places);
-        Self::Refused { address, status, code, message }
+        let findings = body.pointer("/error/findings").and_then(Value::as_array);
+        let findings = findings.into_iter().flatten().take(MOST_FINDINGS).cloned().collect();
+        Self::Refused { address, status, code, message, findings }
+    }
+
+    /// What a registry found in a skill that it refuses.
+    pub fn findings(&self) -> &[Value] {
+        match self {
+            Self::Refused { findings, .. } => findings,
+            _ => &[],
+        }
     }
 
     pub(super) fn no_version(name: &Name, version: &Version, registry: String) -> Self {
@@ -319,7 +331,6 @@ fn known_ones(known: &[String]) -> String {
 fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
     let way_out = match status {
         401 => "; log in with `savoir login`",
-        403 => "; ask an owner for the right to do so",
         429 => "; wait a little and try again",
         500.. => "; the registry has a problem: try again later",
         _ => "",
@@ -328,6 +339,9 @@ fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
     let message = message.unwrap_or_else(|| format!("it answers {status}"));
     format!("`{address}` refuses: {message}{way_out}")
 }
+
+/// Findings of one refusal that are kept.
+const MOST_FINDINGS: usize = 200;
 
 /// A stranger's text on one line, without anything that a terminal obeys, and not too long.
 pub(super) fn plain(text: &str) -> String {

@@ -78,7 +78,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
         let wish = sync::Wish { agents, consent, ask, only_looks: manner.dry_run };
         return sync::sync(&door, &wish, args.manner, args.frozen);
     }
-    let (asked, sources) = parsed(args)?;
+    let (asked, sources) = parsed(args, &door)?;
     let stalls = stalls(&door, sources)?;
     if args.list {
         list(&stalls, door.shelf.root(), args.manner.json)?;
@@ -106,13 +106,13 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
 type Typed = (String, Source);
 
 /// What is asked for by name, and the other sources.
-fn parsed(args: &Args) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
+fn parsed(args: &Args, door: &Door) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
     let (mut asked, mut sources) = (Vec::new(), Vec::new());
     for text in &args.sources {
-        let source = Source::parse(text, &here)?;
+        let source = Source::parse(&args.ask.meant(text, door)?, &here)?;
         match args.ask.named(&source)? {
             Some(named) => asked.push(named),
             None => sources.push((text.clone(), source)),

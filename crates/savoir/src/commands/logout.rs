@@ -92,7 +92,7 @@ async fn end(client: &Client, kept: &Kept, password: Option<(&str, String)>) -> 
 }
 
 async fn with_itself(client: &Client, kept: &Kept, id: &str) -> Result<(), CommandError> {
-    Ok(client.as_holder_of(kept.token()?)?.delete_token(id).await?)
+    Ok(client.as_holder_of(kept.token()?)?.end_own_token(id).await?)
 }
 
 fn print(

@@ -303,6 +303,30 @@ fn agree(args: &Args, page: &Page<'_>, address: &str) -> Result<(), CommandError
     }
 }
 
+/// Findings that are told to a person.
+const MOST_TOLD: usize = 10;
+
+/// What a registry found, line by line.
+fn found(error: &RegistryError) -> CommandError {
+    let text = |finding: &Value, key: &str| match &finding[key] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let line = |finding: &Value| {
+        let [rule, file, line, message, fix] =
+            ["rule", "file", "line", "message", "fix"].map(|key| text(finding, key));
+        let place = [file, line].into_iter().filter(|part| !part.is_empty());
+        let place = place.collect::<Vec<_>>().join(":");
+        let words = [place, rule, message].into_iter().filter(|part| !part.is_empty());
+        let words = words.collect::<Vec<_>>().join(": ");
+        if fix.is_empty() { words } else { format!("{words}; {fix}") }
+    };
+    let all = error.findings();
+    let told = CommandError::refused(error).detail("findings", all.to_vec().into());
+    all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(line(finding)))
+}
+
 /// What the registry says no to.
 fn not_taken(error: RegistryError, address: &str) -> CommandError {
     let code = error.code().to_owned();
@@ -315,9 +339,7 @@ fn not_taken(error: RegistryError, address: &str) -> CommandError {
         | "audit_tier_not_cleared"
         | "audit_review_required"
         | "audit_required"
-        | "audit_stale" => {
-            CommandError::refused(&error).hint("see what a scan finds with: savoir scan")
-        }
+        | "audit_stale" => found(&error).hint("look at it yourself: savoir scan --deep PATH"),
         "version_exists" => {
             CommandError::findings(&error).hint("raise `version` in SKILL.md and publish again")
         }

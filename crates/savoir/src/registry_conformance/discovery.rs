@@ -221,7 +221,13 @@ async fn pages(subject: &Subject) -> Verdict {
     })?;
     ensure(list["total"].is_u64(), || "`total` is no number".to_owned())?;
     let found = names(&list)?;
-    ensure(found.is_sorted(), || format!("they are not sorted by name: {}", found.join(", ")))
+    let again = page(subject, &[("page", "1"), ("per_page", "2")]).await?;
+    // Others may publish meanwhile; what stays is the order.
+    let again = names(&again)?;
+    let same = again.iter().filter(|name| found.contains(name));
+    ensure(same.is_sorted_by_key(|name| found.iter().position(|one| one == name)), || {
+        format!("they come in another order: {} and {}", found.join(", "), again.join(", "))
+    })
 }
 
 async fn listed(subject: &Subject) -> Verdict {

@@ -187,7 +187,7 @@ async fn yank_back(subject: &Subject) -> Verdict {
     anew.error(409, "version_exists")?;
     yank(subject, &skill, false).await?;
     let line = subject.line(&skill.full, "1.0.0").await?;
-    ensure(line["yanked"] == false, || "it is still yanked".to_owned())?;
+    ensure(line["yanked"] != true, || "it is still yanked".to_owned())?;
     always(subject, &skill).await
 }
 

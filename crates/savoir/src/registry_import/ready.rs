@@ -19,7 +19,7 @@ use semver::Version;
 
 use super::{
     Plan, Refusal,
-    facts::{facts, result},
+    facts::result,
     found::{Job, Mirrored},
 };
 
@@ -145,7 +145,7 @@ impl Ready {
     ) -> Result<Self, Refusal> {
         let package = submission.name.to_string().parse::<PackageName>();
         let package = package.map_err(|error| Refusal::new(path, error.code(), &error))?;
-        let facts = facts(&submission);
+        let facts = savoir_server::facts_of(&submission);
         let facts = facts.map_err(|error| Refusal::new(path, error.code(), &error))?;
         let sha256 = sha256_hex(&artefact);
         let path = path.to_owned();

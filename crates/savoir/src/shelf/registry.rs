@@ -1,5 +1,7 @@
 //! Skills that are asked for by name.
 
+use std::path::Path;
+
 use savoir_package::{
     lock::LockedSkill,
     registry::{
@@ -24,6 +26,19 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// A source as it is meant: `acme/pdf` is a skill of the registry that was typed, or that the
+    /// namespace belongs to, and a repository only if there is none.
+    pub(crate) fn meant(&self, text: &str, door: &Door) -> Result<String, CommandError> {
+        let full = text.split_once('@').map_or(text, |(full, _)| full);
+        let Ok(name) = Name::parse(full) else { return Ok(text.to_owned()) };
+        if name.namespace().is_none() || Path::new(full).exists() {
+            return Ok(text.to_owned());
+        }
+        let theirs = self.remote.registry.is_some()
+            || door.registries(&door.shelf.state()?, self)?.owner_of(&name).is_some();
+        Ok(if theirs { format!("registry:{text}") } else { text.to_owned() })
+    }
+
     /// What is asked for, if a source is the name of a published skill.
     pub(crate) fn named(&self, source: &Source) -> Result<Option<Asked>, CommandError> {
         let Source::Registry { namespace, name, range } = source else { return Ok(None) };

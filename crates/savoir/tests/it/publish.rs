@@ -27,8 +27,14 @@ fn run(sandbox: &Sandbox, args: &[&str]) -> Transcript {
 }
 
 fn with_token(sandbox: &Sandbox, args: &[&str]) -> Transcript {
+    with_token_for(sandbox, None, args)
+}
+
+/// As [`with_token`], with a token that belongs to a registry.
+fn with_token_for(sandbox: &Sandbox, registry: Option<&str>, args: &[&str]) -> Transcript {
     let mut command = sandbox.command(args);
     command.current_dir(sandbox.path("project")).env_clear().env("HOME", sandbox.path("home"));
+    command.envs(registry.map(|url| ("SAVOIR_REGISTRY", url)));
     let output = command.env("SAVOIR_TOKEN", "sv_secret").output().expect("savoir runs");
     Transcript {
         code: output.status.code().unwrap_or(-1),
@@ -146,7 +152,9 @@ fn what_is_sent_and_what_is_told() {
     let manifest = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
     sandbox.write("project/savoir.toml", manifest);
     let args = ["publish", "pdf", "--namespace", "acme", "--yes", "--changelog", "Tables."];
-    let done = with_token(&sandbox, &args);
+    let nobody = with_token(&sandbox, &args);
+    assert_eq!(nobody.code, 3, "a project does not get the token of a person: {nobody}");
+    let done = with_token_for(&sandbox, Some(&url), &args);
     assert_eq!(done.code, 0, "{done}");
     for words in ["acme/pdf 1.2.0", "experimental", "allow", "savoir install acme/pdf@1.2.0"] {
         assert!(done.stdout.contains(words), "{words}: {done}");

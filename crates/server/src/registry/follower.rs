@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Desk,
+    Desk, EXCERPT,
     search::{Document, Entry, SearchError, SearchIndex},
 };
 
@@ -195,9 +195,6 @@ impl Follower<'_> {
         }
     }
 }
-
-/// The key of the beginning of a skill's text, among what has no other place.
-pub(crate) const EXCERPT: &str = "excerpt";
 
 fn document(found: Findable) -> Document {
     let Findable { summary, facts, downloads } = found;

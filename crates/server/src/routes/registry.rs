@@ -32,7 +32,7 @@ use std::future::Future;
 
 use axum::{
     extract::{Request, State},
-    http::{Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -52,6 +52,7 @@ use crate::{
 
 pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;
+use self::texts::WELL_KNOWN;
 pub(super) use self::texts::well_known;
 
 /// Where the registry is on the server. Its routes see only what comes after it.
@@ -101,7 +102,23 @@ pub(super) async fn recall(State(app): State<App>, request: Request, next: Next)
             return response;
         }
     }
-    next.run(request).await
+    let ours = request.uri().path().starts_with(PLACE) || request.uri().path() == WELL_KNOWN;
+    let private = ours && app.config.registry.readers != Readers::Everyone;
+    let mut response = next.run(request).await;
+    if private {
+        keep_private(response.headers_mut());
+    }
+    response
+}
+
+/// What only those get who have an account is for no cache on the way.
+fn keep_private(headers: &mut HeaderMap) {
+    headers.append(header::VARY, HeaderValue::from_static("authorization"));
+    let said = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let said = said.map(|said| said.replace("public", "private"));
+    if let Some(said) = said.and_then(|said| HeaderValue::from_str(&said).ok()) {
+        headers.insert(header::CACHE_CONTROL, said);
+    }
 }
 
 /// Answers what is remembered and known to be new enough: nothing has to be waited for.

@@ -191,8 +191,8 @@ impl Registry<'_> {
         work.done(actor, package, deed).await
     }
 
-    /// Keeps what a scan found, and tells what tier the version has now. For administrators, and for
-    /// the registry's own scanner.
+    /// Keeps what a scan found, and tells what tier the version has now. For administrators, for the
+    /// registry's own scanner, and for those who publish, if they asked the scanner.
     pub async fn set_scan(
         &self,
         actor: &Actor,
@@ -200,9 +200,9 @@ impl Registry<'_> {
         version: &Version,
         scan: &ScanResult,
     ) -> Result<Tier, RegistryError> {
-        actor.must_be_admin()?;
         let mut work = self.begin().await?;
         work.lock_package(package).await?;
+        must_publish(work.connection(), actor, package).await?;
         work.must_be_live(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
         sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5

@@ -617,7 +617,8 @@ impl ReadVersion {
             entry: entry(record),
             claimed: self.claimed,
             attested: self.attested,
-            yanked: record.yanked_at.is_some(),
+            yanked: record.yanked_at.is_some()
+                || record.scan.as_ref().is_some_and(|scan| scan.verdict == ScanVerdict::Block),
             deprecated: record.deprecated.clone(),
         })
     }

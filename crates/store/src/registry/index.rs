@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
 use super::{
-    Facts, PackageName,
+    Facts, PackageName, ScanVerdict,
     facts::{read_tier, read_version, tier_number},
     order::sort_key,
 };
@@ -99,7 +99,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Reads `version, entry, claimed, attested, yanked_at, deprecated`.
+    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict`. What a scan blocks is
+    /// chosen by nobody anew, as if it were yanked.
     fn read(row: &Row) -> Result<Self, StoreError> {
         let entry = row.text(1)?;
         Ok(Self {
@@ -110,7 +111,8 @@ impl Live {
             })?,
             claimed: row.maybe_number(2)?.map(read_tier).transpose()?,
             attested: read_tier(row.number(3)?)?,
-            yanked: row.maybe_number(4)?.is_some(),
+            yanked: row.maybe_number(4)?.is_some()
+                || row.maybe_text(6)?.as_deref() == Some(ScanVerdict::Block.as_str()),
             deprecated: row.maybe_text(5)?,
         })
     }
@@ -173,7 +175,8 @@ pub(super) fn tags(facts: &Facts) -> Vec<String> {
 }
 
 async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Live>, StoreError> {
-    let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated FROM versions
+    let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict
+         FROM versions
          WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
     .text(id)
     .all(connection)

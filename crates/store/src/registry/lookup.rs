@@ -13,6 +13,8 @@ use crate::{
     sql::{Row, among, built, sql},
 };
 
+/// Versions with the same bytes that are looked at.
+const MOST_THE_SAME: u64 = 1000;
 /// The most packages that are read at once.
 const MOST_AT_ONCE: usize = 500;
 
@@ -54,25 +56,33 @@ fn findable(row: &Row) -> Result<Findable, StoreError> {
 }
 
 impl Registry<'_> {
-    /// The version whose artefact has a digest, unless it was withdrawn. Several may have the same
-    /// bytes; then it is any of them.
-    pub async fn artefact(&self, sha256: &str) -> Result<Option<Artefact>, StoreError> {
+    /// The version whose artefact has a digest and is called so, unless it was withdrawn. Several may
+    /// have the same bytes.
+    pub async fn artefact(
+        &self,
+        sha256: &str,
+        filename: &str,
+    ) -> Result<Option<Artefact>, StoreError> {
         if !is_digest(sha256) {
             return Ok(None);
         }
-        let row = sql("SELECT package, version, size FROM versions
-             WHERE sha256 = $1 AND withdrawn_at IS NULL LIMIT 1")
+        let rows = sql("SELECT package, version, size FROM versions
+             WHERE sha256 = $1 AND withdrawn_at IS NULL ORDER BY package, sort_key LIMIT $2")
         .text(sha256)
-        .optional(self.reader())
+        .count(MOST_THE_SAME)
+        .all(self.reader())
         .await?;
-        let artefact = |row: Row| {
-            Ok(Artefact {
+        for row in &rows {
+            let found = Artefact {
                 package: read_name(&row.text(0)?)?,
                 version: read_version(&row.text(1)?)?,
                 size: row.count(2)?,
-            })
-        };
-        row.map(artefact).transpose()
+            };
+            if found.package.filename(&found.version) == filename {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// What some packages are searched by. Those that have no version to choose are left out.

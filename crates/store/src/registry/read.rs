@@ -190,7 +190,7 @@ impl Registry<'_> {
         Ok(package_version(package, &row)?)
     }
 
-    /// The highest version in a range that was not yanked; a pre-release that the range does not name
+    /// The highest version in a range that was not yanked, and that no scan blocks; a pre-release that the range does not name
     /// only if nothing else is in it.
     pub async fn newest(
         &self,
@@ -199,6 +199,7 @@ impl Registry<'_> {
     ) -> Result<PackageVersion, RegistryError> {
         let rows = sql("SELECT version FROM versions
              WHERE package = $1 AND withdrawn_at IS NULL AND yanked_at IS NULL
+                AND (verdict IS NULL OR verdict <> 'block')
              ORDER BY sort_key DESC")
         .text(&package.id())
         .all(self.reader())

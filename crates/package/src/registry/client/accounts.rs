@@ -63,6 +63,15 @@ impl Client {
         self.ask(Ask::delete(url)).await.map(drop)
     }
 
+    /// Ends the token that this client has, by its id.
+    pub async fn end_own_token(&self, id: &str) -> Result<(), RegistryError> {
+        let mut url = self.url("api/v1/tokens")?;
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.push(id);
+        }
+        self.ask(Ask::delete(url)).await.map(drop)
+    }
+
     /// The address of something of the accounts.
     fn account_url(&self, what: &str) -> Result<Url, RegistryError> {
         let server = self.0.line.base.path().trim_end_matches('/');

@@ -61,6 +61,7 @@ fn somebody_logs_in_is_known_and_logs_out() {
     assert_eq!(house.typed(&login, "correct horse\n").code, 0);
     let ended = |asked: &super::server::Asked| asked.method == "DELETE";
     assert!(house.server.seen().iter().any(ended));
+    house.server.on("DELETE", "/registry/api/v1/tokens/t9", 204, &Value::Null);
     let out = house.well(&["logout", "--registry", &url]);
     assert!(out.stdout.contains("the token has ended"), "{out}");
     let last = house.server.seen().pop().expect("a question");
@@ -75,7 +76,7 @@ fn somebody_logs_in_is_known_and_logs_out() {
 fn what_cannot_be_ended_is_forgotten_anyway() {
     let house = House::new().known();
     let refused = json!({"detail": "Only a person who logged in can do this"});
-    house.server.on("DELETE", "/api/v1/auth/tokens/t1", 403, &refused);
+    house.server.on("DELETE", "/registry/api/v1/tokens/t1", 403, &refused);
     let out = house.well(&["logout"]);
     assert!(out.stdout.contains("has not ended there"), "{out}");
     assert!(out.stderr.contains("savoir registry tokens revoke t1 --email"), "{out}");

@@ -60,10 +60,7 @@ async fn by_digest(
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Given<Response> {
     let missing = || Refused::not_found("there is no such archive here");
-    let found = registry(&app).artefact(&sha256).await?.ok_or_else(missing)?;
-    if filename != found.package.filename(&found.version) {
-        return Err(missing());
-    }
+    let found = registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
     let parcel = Parcel { sha256: &sha256, size: found.size, caching: Caching::Immutable };
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
     if parcel.is_large() {

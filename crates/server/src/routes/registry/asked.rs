@@ -17,8 +17,13 @@ use crate::{
     app::App,
     around::Budget,
     asked::{Caller, caller, spend},
+    client::address_key,
     config::Readers,
 };
+
+/// Reads of one address for each request that one person has. What is remembered costs nothing, and
+/// is not counted.
+const READS: u32 = 10;
 
 /// Whoever changes something.
 #[derive(Debug)]
@@ -77,6 +82,9 @@ impl FromRequestParts<App> for Reading {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Given<Self> {
         if app.config.registry.readers == Readers::Everyone {
+            let who = address_key(&app.config, &parts.headers, &parts.extensions);
+            let limit = app.config.limits.all.saturating_mul(READS);
+            spend(app, &format!("registry {who}"), limit, None).await?;
             return Ok(Self);
         }
         let Acting { actor, .. } =

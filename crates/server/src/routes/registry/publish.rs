@@ -8,7 +8,7 @@ use axum::{
 use bytes::Bytes;
 use savoir_engine::vetting::Vetted;
 use savoir_package::{
-    archive,
+    Tree,
     registry::wire,
     scan::Verdict,
     submission::{Asked, Rejection, Submission},
@@ -16,11 +16,11 @@ use savoir_package::{
 };
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
-    Actor, Facts, FileFact, Holding, NewSignature, NewVersion, PackageName, RegistryError,
-    RegistryKey, ScanResult, ScanVerdict, Signer,
+    Actor, Facts, Holding, NewSignature, NewVersion, PackageName, RegistryError, RegistryKey,
+    ScanResult, ScanVerdict, Signer,
 };
 use semver::Version;
-use serde_json::{Map, json};
+use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -30,15 +30,12 @@ use super::{
     form::Form,
     refused::{Given, Refused},
     settled, shown,
-    texts::PLAIN,
 };
 use crate::{
     app::App,
-    registry::{EXCERPT, Pass},
+    registry::{Pass, facts_of},
 };
 
-/// Characters of a skill's text that are searched.
-const SEARCHED: usize = 4000;
 /// Bytes of what changed.
 const LONGEST_CHANGELOG: usize = 64 * 1024;
 /// How often a number is taken for prose that others publish at the same time.
@@ -73,7 +70,7 @@ async fn publish(
     acting: Acting,
     request: Request,
 ) -> Given<(StatusCode, Answer<wire::Published>)> {
-    let _pass = enter(&app, &acting)?;
+    let pass = enter(&app, &acting)?;
     let form = Form::read(request).await?;
     let parcel = Parcel::read(form).await?;
     let version = match &parcel.submission.version {
@@ -81,7 +78,7 @@ async fn publish(
         None => next(&app, &parcel.package).await?,
     };
     registry(&app).may_publish(&acting.actor, &parcel.package, &version).await?;
-    let scan = parcel.vetted(&app, &version).await?;
+    let scan = parcel.vetted(&app, pass, &version).await?;
     let published = parcel.keep(&app, &acting.actor, version, scan).await?;
     settled(&app).await;
     Ok((StatusCode::CREATED, Answer(published)))
@@ -93,6 +90,19 @@ pub(super) fn enter(app: &App, acting: &Acting) -> Given<Pass> {
         let message = "too much is being published or scanned at once; wait until yours is done";
         Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     })
+}
+
+/// Vets a package. It keeps its place until it is done, also if whoever sent it went away: tools that
+/// run cannot be called back.
+pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vetted> {
+    let turn = app.desk.gate.turn().await;
+    let vetting = app.vetting.clone();
+    let vetted = tokio::spawn(async move {
+        let vetted = vetting.vet(&tree).await;
+        drop((pass, turn));
+        vetted
+    });
+    vetted.await.map_err(|error| Refused::failed(&error))
 }
 
 /// The number after the highest one of prose.
@@ -110,9 +120,7 @@ struct Parcel {
     sha256: String,
     package: PackageName,
     submission: Submission,
-    /// The digest of the archive without a folder.
-    plain: String,
-    changelog: Option<String>,
+    facts: Facts,
     reported: Option<Bytes>,
 }
 
@@ -130,29 +138,30 @@ impl Parcel {
         let bytes = form.artifact;
         let read = tokio::task::spawn_blocking(move || {
             let submission = Submission::read(&bytes, &asked)?;
-            let plain = sha256_hex(&archive::pack_plain(&submission.tree)?);
-            Ok::<_, Rejection>((bytes, submission, plain))
+            let facts = facts_of(&submission)?;
+            Ok::<_, Rejection>((bytes, submission, facts))
         });
         let read = read.await.map_err(|error| Refused::failed(&error))?;
-        let (bytes, submission, plain) = read.map_err(|rejection| rejected(&rejection))?;
+        let (bytes, submission, mut facts) = read.map_err(|rejection| rejected(&rejection))?;
+        if let Some(changelog) = form.changelog {
+            facts.more.insert("changelog".to_owned(), changelog.into());
+        }
         Ok(Self {
             sha256: sha256_hex(&bytes),
             package: submission.name.to_string().parse::<PackageName>()?,
             bytes,
             submission,
-            plain,
-            changelog: form.changelog,
+            facts,
             reported: form.audit,
         })
     }
 
     /// What is found in it; an error if that keeps it out.
-    async fn vetted(&self, app: &App, version: &Version) -> Given<ScanResult> {
+    async fn vetted(&self, app: &App, pass: Pass, version: &Version) -> Given<ScanResult> {
         let reported = self.reported.as_deref();
         let reported = reported.map(|text| Reported::read(text, &self.submission, version));
         let reported = reported.transpose()?;
-        let _turn = app.desk.gate.turn().await;
-        let vetted = app.vetting.vet(&self.submission.tree).await;
+        let vetted = vet(app, Some(pass), self.submission.tree.clone()).await?;
         let mut scan = result(&vetted);
         if let Some(reported) = reported {
             reported.lower(&mut scan);
@@ -183,7 +192,7 @@ impl Parcel {
         mut version: Version,
         scan: ScanResult,
     ) -> Given<wire::Published> {
-        let (facts, signatures) = (self.facts(), self.signatures(app).await?);
+        let signatures = self.signatures(app).await?;
         let counted = self.submission.version.is_none();
         let mut tries = 0;
         let published = loop {
@@ -194,7 +203,7 @@ impl Parcel {
                 skill_md: self.submission.skill_md.clone().into(),
                 integrity: &self.submission.integrity,
                 claimed: self.submission.claimed,
-                facts: &facts,
+                facts: &self.facts,
                 signatures: &signatures,
                 scan: Some(&scan),
             };
@@ -221,37 +230,6 @@ impl Parcel {
                 version,
             },
         })
-    }
-
-    fn facts(&self) -> Facts {
-        let from = &self.submission;
-        let file = |file: &wire::FileDigest| FileFact {
-            path: file.path.clone(),
-            sha256: file.sha256.clone(),
-            size: file.size,
-        };
-        let excerpt: String = from.body.chars().take(SEARCHED).collect();
-        let mut more = Map::new();
-        more.insert(EXCERPT.to_owned(), excerpt.into());
-        more.insert(PLAIN.to_owned(), self.plain.clone().into());
-        if let Some(changelog) = &self.changelog {
-            more.insert("changelog".to_owned(), changelog.clone().into());
-        }
-        Facts {
-            description: from.description.clone(),
-            tags: from.tags.clone(),
-            author: from.author.clone(),
-            license: from.license.clone(),
-            homepage: from.homepage.clone(),
-            repository: from.repository.clone(),
-            dialect: from.dialect.clone(),
-            needs: from.dependencies.clone(),
-            permissions: from.permissions.clone(),
-            tools: from.tools.clone(),
-            files: from.files.iter().map(file).collect(),
-            manifest: from.manifest.clone(),
-            more,
-        }
     }
 
     /// The signatures that hold under a key that is registered, and those that hold under the key that

@@ -7,14 +7,14 @@ use savoir_store::{
     registry::{Actor, PackageVersion, RegistryError, ScanResult, ScanVerdict},
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     asked::{Acting, At, registry},
     docs,
-    publish::{enter, result},
+    publish::{enter, result, vet},
     refused::{Given, Refused},
     settled, shown,
     told::{Below, Body, OneVersion, told},
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     app::App,
     body::{Members, Shape, Text},
+    registry::Pass,
 };
 
 /// Characters of a message or a reason.
@@ -121,23 +122,36 @@ async fn rescan(
     OneVersion { package, version }: OneVersion,
 ) -> Given<Response> {
     registry(&app).may_speak_for(&acting.actor, &package).await?;
-    let _pass = enter(&app, &acting)?;
+    let pass = enter(&app, &acting)?;
     let known = registry(&app).version(&package, &version).await?;
-    let scan = scan(&app, &known).await?;
-    let scanned = keep(&app, &Actor::operator(), &known, scan).await?;
+    let mut scan = scan(&app, Some(pass), &known).await?;
+    if let Some(judged) = judged(&known) {
+        // A scan finds; what a person decided stays.
+        scan.verdict = judged.0;
+        scan.report["judged"] = judged.1;
+    }
+    let scanned = keep(&app, &acting.actor, &known, scan).await?;
     Ok(told(StatusCode::OK, &scanned))
 }
 
+/// What an administrator decided about a version.
+fn judged(known: &PackageVersion) -> Option<(ScanVerdict, Value)> {
+    let (scan, _) = known.scan.as_ref()?;
+    let judged = scan.report.get("judged")?;
+    let verdict = judged["verdict"].as_str()?;
+    let verdict = VERDICTS.into_iter().find(|known| known.as_str() == verdict)?;
+    Some((verdict, judged.clone()))
+}
+
 /// Scans a version that was published.
-async fn scan(app: &App, known: &PackageVersion) -> Given<ScanResult> {
+async fn scan(app: &App, pass: Option<Pass>, known: &PackageVersion) -> Given<ScanResult> {
     let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
     let tree =
         tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
     let tree = tree.await.map_err(|error| Refused::failed(&error))?;
     let (_, tree) = tree.map_err(|error| Refused::failed(&error))?;
-    let _turn = app.desk.gate.turn().await;
-    Ok(result(&app.vetting.vet(&tree).await))
+    Ok(result(&vet(app, pass, tree).await?))
 }
 
 async fn keep(
@@ -193,10 +207,13 @@ async fn judge(
     OneVersion { package, version }: OneVersion,
     Body(Judgement { verdict, reason }): Body<Judgement>,
 ) -> Given<Response> {
+    if !acting.actor.is_admin() {
+        return Err(RegistryError::NotAdmin.into());
+    }
     let known = registry(&app).version(&package, &version).await?;
     // What was found stays, beside what a person makes of it.
     let found = known.scan.as_ref().map(|(scan, _)| scan.report.clone());
-    let mut report = found.filter(serde_json::Value::is_object).unwrap_or_else(|| json!({}));
+    let mut report = found.filter(Value::is_object).unwrap_or_else(|| json!({}));
     report["judged"] = json!({"verdict": verdict.as_str(), "reason": reason});
     let scanned = keep(&app, &acting.actor, &known, ScanResult { verdict, report }).await?;
     Ok(told(StatusCode::OK, &scanned))
@@ -252,7 +269,7 @@ pub(crate) async fn scan_backlog(app: &App, most: u64) -> Result<usize, Registry
             Err(RegistryError::Withdrawn { .. } | RegistryError::NotFound { .. }) => continue,
             Err(error) => return Err(error),
         };
-        let Ok(scan) = scan(app, &known).await else { continue };
+        let Ok(scan) = scan(app, None, &known).await else { continue };
         registry(app).set_scan(&Actor::operator(), package, version, &scan).await?;
     }
     Ok(waiting.len())

@@ -10,7 +10,7 @@ use axum::{
     routing::get,
 };
 use savoir_package::archive;
-use savoir_store::registry::{Facts, Filter, Order, PackageName};
+use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName};
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,13 +22,19 @@ use super::{
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching},
+    registry::{Answer, Caching, PLAIN},
 };
 
 /// Skills in the well-known index: those that changed last.
 const MOST_LISTED: u64 = 1000;
-/// Where the digest of the archive without a folder is, among what has no other place.
-pub(super) const PLAIN: &str = "plain_sha256";
+/// Bytes of that index: what other tools read.
+const LARGEST_INDEX: usize = 1_500_000;
+/// Skills of it that are read at once.
+const READ_AT_ONCE: usize = 50;
+/// Files of a skill that it names.
+const MOST_FILES: usize = 100;
+/// Where other tools look.
+pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/index.json";
 const MANIFEST: &str = "SKILL.md";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
@@ -43,7 +49,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 /// At the root of the server, where other tools look.
 pub(in crate::routes) fn well_known() -> Router<App> {
     Router::new()
-        .route("/.well-known/agent-skills/index.json", get(index))
+        .route(WELL_KNOWN, get(index))
         .route("/registry/.well-known/agent-skills/index.json", get(index))
 }
 
@@ -165,26 +171,22 @@ async fn index(
     let recent = Order::Recent { since: None };
     let page = registry(&app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
     let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
-    let mut found = registry(&app).findable(&names).await?;
-    found.sort_by(|a, b| a.summary.package.cmp(&b.summary.package));
-    let mut taken = BTreeSet::new();
+    let mut skills = Vec::new();
+    let (mut taken, mut bytes) = (BTreeSet::new(), 0);
     let base = super::base(&app);
-    let skills: Vec<Value> = found
-        .iter()
-        .filter_map(|found| {
-            let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
-            let (kind, file, digest) = what(&found.facts)?;
-            Some(json!({
-                "name": free_name(package, &mut taken),
-                "type": kind,
-                "description": found.summary.description,
-                "url": format!("{base}/{package}/{latest}/{file}"),
-                "digest": format!("sha256:{digest}"),
-                "files": found.facts.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
-                "version": latest.to_string(),
-            }))
-        })
-        .collect();
+    for some in names.chunks(READ_AT_ONCE) {
+        for found in registry(&app).findable(some).await? {
+            let Some(entry) = entry(&base, &found) else { continue };
+            bytes += entry.to_string().len();
+            if bytes > LARGEST_INDEX {
+                break;
+            }
+            if taken.insert(short_name(&found.summary.package)) {
+                skills.push(entry);
+            }
+        }
+    }
+    skills.sort_by_cached_key(|entry| entry["name"].to_string());
     let index = json!({
         "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
         "skills": skills,
@@ -201,13 +203,26 @@ fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
     }
 }
 
-/// The name without its namespace, as long as no other skill has it.
-fn free_name(package: &PackageName, taken: &mut BTreeSet<String>) -> String {
-    let name = package.name().to_owned();
-    if taken.insert(name.clone()) {
-        return name;
+/// A skill for other tools.
+fn entry(base: &str, found: &Findable) -> Option<Value> {
+    let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
+    let (kind, file, digest) = what(&found.facts)?;
+    let mut entry = json!({
+        "name": short_name(package),
+        "type": kind,
+        "description": found.summary.description,
+        "url": format!("{base}/{package}/{latest}/{file}"),
+        "digest": format!("sha256:{digest}"),
+        "version": latest.to_string(),
+    });
+    if found.facts.files.len() <= MOST_FILES {
+        let files = found.facts.files.iter().map(|file| file.path.as_str());
+        entry["files"] = files.collect::<Vec<_>>().into();
     }
-    let long = format!("{}-{name}", package.namespace());
-    taken.insert(long.clone());
-    long
+    Some(entry)
+}
+
+/// A name without a slash. That of a namespace has it in front, so that nobody takes another's.
+fn short_name(package: &PackageName) -> String {
+    package.to_string().replace('/', "-")
 }
