@@ -122,12 +122,14 @@ impl Sandbox {
             resolver: Box::new(SystemResolver),
             trust: self.trust.clone(),
         });
+        // Whoever is interrupted from here on has something to tidy up.
+        let interruptions = Interruptions::hold()?;
         let placeholders = Placeholders::hold(
             layout.placeholders.iter().map(PathBuf::as_path),
             policy.paths.iter().filter(|grant| grant.access == Access::Protected).map(|g| &*g.path),
         )?;
         let launch = Launch { policy, layout: &layout, landlock, program };
-        launch.start(&mut plan, settings, placeholders)
+        launch.start(&mut plan, settings, interruptions, placeholders)
     }
 }
 
@@ -173,10 +175,10 @@ impl Launch<'_> {
         &self,
         plan: &mut Plan,
         settings: Option<Settings>,
+        interruptions: Interruptions,
         placeholders: Placeholders,
     ) -> Result<Process, SandboxError> {
         let pipes = Pipes::new()?;
-        let interruptions = Interruptions::hold()?;
         let group = Group::new(&self.policy.limits);
         plan.grouped = group.is_some();
         let started = Instant::now();

@@ -263,6 +263,12 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
     is(&ada.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await, 403, "forbidden_scope");
     let judged = admin.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await;
     assert_eq!(judged.json()["audit"]["verdict"], "ALLOW", "{}", judged.text);
+    // What an administrator decided, no publisher undoes.
+    let verdict = json!({"verdict": "block", "reason": "Looked at again."});
+    admin.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await;
+    let again = ada.call(&format!("{SKILLS}/bad/1.0.0/rescan")).await;
+    assert_eq!(again.json()["audit"]["verdict"], "BLOCK", "{}", again.text);
+    is(&ada.get(&format!("{SKILLS}/bad/download")).await, 404, "not_found");
     assert_eq!(admin.delete(&clearance).await.status, 204);
     is(&admin.delete(&clearance).await, 404, "not_found");
 }
@@ -328,6 +334,16 @@ async fn prose_gets_its_numbers_from_the_registry() {
     }
     let text = server.stranger().get("/registry/anon/train-times/0.0.2/SKILL.md").await;
     assert!(text.text.contains("2 times"), "{}", text.text);
+    // The same text again is another version, and both can be had.
+    let same = prose("# Train times\n\nLook at the board, 3 times.\n");
+    let again = publish(&ada, "?namespace=anon", same.clone()).await.json()["published"].clone();
+    let sha256 = again["artifact"]["sha256"].as_str().unwrap();
+    for version in ["0.0.3", "0.0.4"] {
+        let path = format!("/registry/artifacts/{sha256}/train-times-{version}.zip");
+        let reply = server.stranger().request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(reply.status(), 200, "{version}");
+        assert_eq!(reply.bytes().await.unwrap(), same);
+    }
     let reply = publish(&ada, "", prose("# Train times\n\nLook.\n")).await;
     is(&reply, 400, "invalid_skill_manifest");
 }

@@ -285,7 +285,7 @@ async fn other_tools_find_skills() {
                 let list = server.stranger().get(&path).await.ok(200);
                 let skills = list["skills"].as_array().unwrap();
                 assert_eq!(skills.len(), 2, "{list}");
-                for (skill, kind) in skills.iter().zip(["skill-md", "archive"]) {
+                for (skill, kind) in skills.iter().zip(["archive", "skill-md"]) {
                     assert_eq!(skill["type"], kind, "{skill}");
                     let url = skill["url"].as_str().unwrap();
                     let path = url.strip_prefix(&format!("http://{}", server.address)).unwrap();
@@ -294,6 +294,12 @@ async fn other_tools_find_skills() {
                     assert_eq!(skill["digest"], format!("sha256:{digest}"), "{url}");
                 }
             }
+            // A namespace that comes first takes nobody's name.
+            publish(server, &ada, "aaa/tool", "1.0.0").await;
+            let list = server.stranger().get("/.well-known/agent-skills/index.json").await.ok(200);
+            let names: Vec<&Value> =
+                list["skills"].as_array().unwrap().iter().map(|skill| &skill["name"]).collect();
+            assert_eq!(names, ["aaa-tool", "acme-tool", "alone"]);
             let text = server.stranger().get("/registry/acme/tool/1.0.0/SKILL.md").await;
             assert_eq!(text.header("content-type"), "text/markdown; charset=utf-8");
             assert!(text.text.contains("Do what acme/tool does."), "{}", text.text);

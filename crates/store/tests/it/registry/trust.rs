@@ -1,4 +1,4 @@
-use savoir_skill::permission::Tier;
+use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::registry::{
     Act, Actor, Holding, NewKey, NewSignature, RegistryError, ScanResult, ScanVerdict,
     SignatureState, Signer,
@@ -48,8 +48,8 @@ async fn each_version_earns_its_tier() {
 
         let (tool, last) = (name("acme/tool"), version("1.4.0"));
         assert_eq!(registry.unscanned(9).await.unwrap(), [(tool.clone(), last.clone())]);
-        let result = registry.set_scan(&alice, &tool, &last, &allow()).await;
-        assert_eq!(result.unwrap_err().code(), "not_admin");
+        let result = registry.set_scan(&shop.bob(), &tool, &last, &allow()).await;
+        assert_eq!(result.unwrap_err().code(), "not_member");
         let operator = Actor::operator();
         let scanned = registry.set_scan(&operator, &tool, &last, &allow()).await.unwrap();
         assert_eq!(scanned, Tier::Community);
@@ -63,6 +63,11 @@ async fn each_version_earns_its_tier() {
         let block = ScanResult { verdict: ScanVerdict::Block, ..allow() };
         let blocked = registry.set_scan(&operator, &tool, &last, &block).await.unwrap();
         assert_eq!(blocked, Tier::Experimental);
+        // Nobody chooses it anew.
+        let latest = registry.package(&tool).await.unwrap().unwrap().summary.latest;
+        assert_eq!(latest, Some(version("1.3.0")));
+        let newest = registry.newest(&tool, &VersionRange::any()).await.unwrap();
+        assert_eq!(newest.version, version("1.3.0"));
         assert_eq!(registry.signatures(&tool, &last).await.unwrap().len(), 2);
     })
     .await;
