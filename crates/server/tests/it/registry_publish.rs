@@ -71,9 +71,9 @@ async fn found(server: &TestServer, words: &str) -> Vec<String> {
     items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Looks until something is found, for five seconds at most.
+/// Looks until something is found, for half a minute at most.
 async fn find(server: &TestServer, words: &str, name: &str) {
-    for _ in 0..100 {
+    for _ in 0..600 {
         if found(server, words).await.iter().any(|one| one == name) {
             return;
         }

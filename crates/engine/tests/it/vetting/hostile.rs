@@ -7,7 +7,7 @@ use savoir_package::scan::Verdict;
 use super::{can_detonate, detonated, gaia, look, rules, vet};
 
 /// How long one such package may take: the time of the skill, and what starting and ending takes.
-const MOST: Duration = Duration::from_secs(20);
+const MOST: Duration = Duration::from_mins(1);
 
 fn limited(what: &str, module: &str) -> Vec<String> {
     let started = Instant::now();
