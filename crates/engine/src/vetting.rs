@@ -42,7 +42,7 @@ use self::scanners::Scanners;
 pub struct Options {
     /// Whether tools are run.
     pub detonation: Detonation,
-    /// Whether pip-audit may ask its service.
+    /// Whom pip-audit may ask.
     pub audit: Audit,
     /// Where scanners are looked for, before the usual places.
     pub folders: Vec<PathBuf>,
@@ -61,11 +61,11 @@ pub enum Detonation {
     Off,
 }
 
-/// Whether pip-audit may ask its service, which learns which packages are asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether pip-audit may ask a service, which learns which packages are asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Audit {
-    /// It may ask `PyPI`, and nobody else.
-    Allowed,
+    /// It may ask the service at this host, and nobody else.
+    Service(String),
     /// It is not run.
     Off,
 }

@@ -95,9 +95,9 @@ struct RegistryArgs {
     /// Send those who download to the storage itself; it must have addresses, as S3 has
     #[arg(long)]
     registry_redirect: bool,
-    /// Have pip-audit ask its service about packages that are published
-    #[arg(long)]
-    registry_audit: bool,
+    /// Have pip-audit ask the service at this host about packages that are published
+    #[arg(long, value_name = "HOST")]
+    registry_audit: Option<String>,
     /// Do not try the tools of packages that are published in a sandbox
     #[arg(long)]
     no_registry_detonation: bool,
@@ -120,7 +120,7 @@ impl Args {
             workflow_private: self.workflow_private.then_some(true),
             registry_readers: self.registry.registry_readers,
             registry_redirect: self.registry.registry_redirect.then_some(true),
-            registry_audit: self.registry.registry_audit.then_some(true),
+            registry_audit: self.registry.registry_audit.clone(),
             registry_detonation: self.registry.no_registry_detonation.then_some(false),
             ..self.place.layer()
         }
@@ -267,14 +267,13 @@ fn server_config(
 
 fn registry_config(settings: &ServeLayer, place: &Place) -> RegistryConfig {
     let detonates = settings.registry_detonation.unwrap_or(true);
-    let audits = settings.registry_audit.unwrap_or(false);
     RegistryConfig {
         readers: settings.registry_readers.unwrap_or_default().into(),
         search_folder: Some(place.search()),
         redirect: settings.registry_redirect.unwrap_or(false),
         vetting: vetting::Options {
             detonation: if detonates { Detonation::On } else { Detonation::Off },
-            audit: if audits { Audit::Allowed } else { Audit::Off },
+            audit: settings.registry_audit.clone().map_or(Audit::Off, Audit::Service),
             ..vetting::Options::default()
         },
     }

@@ -55,7 +55,7 @@ pub(crate) struct ServeLayer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry_redirect: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) registry_audit: Option<bool>,
+    pub(crate) registry_audit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry_detonation: Option<bool>,
 }
@@ -206,7 +206,7 @@ impl ServeLayer {
             ("public-url", Value::Null),
             ("rate-limit", json!(RateLimit(RateLimits::default()))),
             ("registration", json!(Registration::Local)),
-            ("registry-audit", json!(false)),
+            ("registry-audit", Value::Null),
             ("registry-detonation", json!(true)),
             ("registry-readers", json!(Readers::default())),
             ("registry-redirect", json!(false)),
@@ -257,7 +257,7 @@ impl ServeLayer {
             "registration" => {
                 layer.registration = Some(Registration::from_str(&value, false).map_err(wrong)?);
             }
-            "registry-audit" => layer.registry_audit = Some(boolean(name, &value)?),
+            "registry-audit" => layer.registry_audit = Some(value),
             "registry-detonation" => layer.registry_detonation = Some(boolean(name, &value)?),
             "registry-readers" => {
                 layer.registry_readers = Some(Readers::from_str(&value, false).map_err(wrong)?);

@@ -1,4 +1,4 @@
-//! pip-audit, which asks `PyPI` whether pinned packages have known holes.
+//! pip-audit, which asks a service whether pinned packages have known holes.
 
 use std::{fs, time::Instant};
 
@@ -10,9 +10,6 @@ use super::{Engine, Scanner, Trouble, missing, not_needed, shown};
 use crate::vetting::{Audit, Options, finding::Finding, stage};
 
 pub(super) const NAME: &str = "pip-audit";
-
-/// The service that it asks, and nobody else.
-const SERVICE: &str = "pypi.org";
 
 /// Packages that are asked about.
 const MOST: usize = 200;
@@ -57,11 +54,11 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
     if pinned.is_empty() {
         return not_needed(NAME, "the package pins no Python packages");
     }
-    if options.audit == Audit::Off {
-        return not_needed(NAME, "asking its service was not allowed");
-    }
+    let Audit::Service(service) = &options.audit else {
+        return not_needed(NAME, "no service was named that it may ask");
+    };
     let started = Instant::now();
-    scanner.engine(started, ask(scanner, &pinned, options))
+    scanner.engine(started, ask(scanner, &pinned, service, options))
 }
 
 /// Packages that `requirements.txt` and SKILL.md name with one version.
@@ -102,7 +99,12 @@ fn parse(line: &str) -> Option<(String, String)> {
     (word(&name, "-_.") && word(version, ".+-_!")).then(|| (name, version.to_owned()))
 }
 
-fn ask(scanner: &Scanner, pinned: &[Pinned], options: &Options) -> Result<Vec<Finding>, Trouble> {
+fn ask(
+    scanner: &Scanner,
+    pinned: &[Pinned],
+    service: &str,
+    options: &Options,
+) -> Result<Vec<Finding>, Trouble> {
     let failed = |error: std::io::Error| error.to_string();
     let folder = tempfile::Builder::new().prefix("savoir-scanner-").tempdir().map_err(failed)?;
     let place = folder.path().canonicalize().map_err(failed)?;
@@ -123,7 +125,7 @@ fn ask(scanner: &Scanner, pinned: &[Pinned], options: &Options) -> Result<Vec<Fi
         "-f",
         "json",
     ];
-    let host: HostPattern = SERVICE.parse().map_err(|error| format!("{SERVICE}: {error}"))?;
+    let host: HostPattern = service.parse().map_err(|error| format!("{service}: {error}"))?;
     let network = Network::Hosts(vec![HostGrant {
         host,
         scheme: Some(Scheme::Https),

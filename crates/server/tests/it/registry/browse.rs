@@ -341,7 +341,11 @@ async fn a_private_registry_is_for_accounts() {
         ] {
             // Twice: what is remembered is for those who may read, too.
             for _ in 0..2 {
-                assert_eq!(bob.get(path).await.status, 200, "{path}");
+                let reply = bob.get(path).await;
+                assert_eq!(reply.status, 200, "{path}");
+                // No cache on the way may give it to others.
+                assert!(!reply.header("cache-control").contains("public"), "{path}");
+                assert_eq!(reply.header("vary"), "authorization", "{path}");
                 assert_eq!(reader.get(path).await.status, 200, "{path}");
                 server.stranger().get(path).await.refused(401, "unauthorized");
                 other.get(path).await.refused(403, "forbidden_scope");
