@@ -6,9 +6,9 @@
 //! Nothing is packed again, because artefacts are packed already, and times are left out, so that the
 //! same registry gives the same bytes.
 //!
-//! - [`write`] makes one while others publish: what it has is that of one moment.
-//! - [`check`] reads one to its end and holds everything against its digest.
-//! - [`restore`] puts a checked one into an empty registry, all of it or nothing.
+//! - [`write()`] makes one while others publish: what it has is that of one moment.
+//! - [`check()`] reads one to its end and holds everything against its digest.
+//! - [`restore()`] puts a checked one into an empty registry, all of it or nothing.
 
 mod check;
 mod error;

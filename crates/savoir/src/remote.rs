@@ -19,7 +19,7 @@ use crate::{
 /// The registry that is meant.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Remote {
-    /// A registry: its address, or its name in [registries] [default: `SAVOIR_REGISTRY`, those of
+    /// A registry: its address, or its name in `[registries]` [default: `SAVOIR_REGISTRY`, those of
     /// savoir.toml, then of your settings]
     #[arg(long, value_name = "URL|NAME")]
     pub(crate) registry: Option<String>,

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// The registry, by its address or its name [default: the one of [registries] in savoir.toml and in
+    /// The registry, by its address or its name [default: the one of `[registries]` in savoir.toml and in
     /// your settings to which the name belongs]
     #[arg(long, value_name = "URL")]
     registry: Option<String>,

@@ -23,7 +23,7 @@ the index.
 
 Exit codes: 1 something could not be copied, 2 wrong usage, 3 others can read credentials.toml.")]
 pub(super) struct Args {
-    /// The registry: its address, or its name in [registries]
+    /// The registry: its address, or its name in `[registries]`
     #[arg(value_name = "URL|NAME")]
     registry: String,
     /// The folder
