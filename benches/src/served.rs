@@ -127,7 +127,7 @@ impl Line {
 
     /// Asks for a path, with more lines for the head.
     pub(crate) fn get(&mut self, path: &str, head: &str) -> Came {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n{head}\r\n"), b"")
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n"), b"")
     }
 
     /// Sends a request and reads an answer that says how long it is.

@@ -22,6 +22,7 @@ mod plan;
 mod process;
 mod root;
 mod sys;
+mod tally;
 mod trial;
 mod watch;
 

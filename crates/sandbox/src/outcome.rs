@@ -38,6 +38,10 @@ pub enum End {
     TimedOut,
     /// It printed more than allowed.
     TooMuchOutput,
+    /// Its processes together took more memory than allowed.
+    TooMuchMemory,
+    /// It started more processes than allowed.
+    TooManyProcesses,
     /// Whoever started it ended it.
     Stopped,
 }
@@ -78,7 +82,7 @@ pub struct Enforcement {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
-    /// Resource limits, which count each process by itself.
+    /// Resource limits, which count each process by itself; all of them are counted beside.
     #[default]
     ResourceLimits,
     /// A control group, which counts all processes together, beside resource limits.

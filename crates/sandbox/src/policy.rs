@@ -126,9 +126,9 @@ pub struct Limits {
     pub wall: Option<Duration>,
     /// Seconds of processor time of each process.
     pub cpu: Option<u64>,
-    /// Bytes of memory: of all processes with a cgroup, of each without.
+    /// Bytes of memory of all processes.
     pub memory: u64,
-    /// What the memory limit counts without a cgroup.
+    /// What it counts of a single process without a cgroup.
     pub counted: Counted,
     /// Processes and threads at once.
     pub processes: u64,

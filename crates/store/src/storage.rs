@@ -104,6 +104,15 @@ impl Storage {
         }
     }
 
+    /// How many bytes a key has.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.size(key).await,
+            Place::Bucket(bucket) => bucket.size(key).await,
+        }
+    }
+
     /// A part of the bytes of a key; fewer if there are not as many.
     pub async fn get_range(
         &self,

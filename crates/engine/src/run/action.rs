@@ -192,6 +192,12 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
         End::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
         End::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
         End::TooMuchOutput => named("output-limit", output_limit_message(limit)),
+        End::TooMuchMemory => {
+            named("memory-limit", "Command took more memory than allowed".to_owned())
+        }
+        End::TooManyProcesses => {
+            named("process-limit", "Command started more processes than allowed".to_owned())
+        }
         End::Stopped => named("stopped", "Command was stopped".to_owned()),
         End::Signalled(SIGNAL_CPU) => {
             named("cpu-limit", "Command used more processor time than allowed".to_owned())

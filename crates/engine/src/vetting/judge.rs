@@ -391,7 +391,11 @@ impl Judge<'_> {
             told.push("it sent more than can be looked at".to_owned());
         }
         let by_itself = told.is_empty() && self.round.failure.is_none();
-        if by_itself && matches!(self.round.outcome.end, End::Signalled(9 | 24 | 25)) {
+        let limited = matches!(
+            self.round.outcome.end,
+            End::Signalled(9 | 24 | 25) | End::TooMuchMemory | End::TooManyProcesses
+        );
+        if by_itself && limited {
             told.push("it was ended by a limit of memory, time or size".to_owned());
         }
         let place = &self.round.place;

@@ -147,6 +147,9 @@ impl Scanner {
             End::Exited(0 | 1) => {}
             End::TimedOut => return Err("it took too long".to_owned()),
             End::TooMuchOutput => return Err("it printed too much".to_owned()),
+            End::TooMuchMemory | End::TooManyProcesses => {
+                return Err("it took too much memory".to_owned());
+            }
             End::Exited(code) => {
                 return Err(format!(
                     "it ended with {code}: {}",

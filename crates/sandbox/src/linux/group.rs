@@ -3,12 +3,13 @@
 
 use std::{
     fs,
-    os::fd::{AsRawFd as _, BorrowedFd},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use super::tally::pid_of;
 use crate::policy::Limits;
 
 /// A control group of one run; removed when the run is over.
@@ -44,12 +45,8 @@ impl Group {
 
     /// Puts a process, and so everyone that it starts, into the group; tells whether it worked.
     pub(crate) fn add(&self, pidfd: BorrowedFd<'_>) -> bool {
-        let information = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
-        let pid = fs::read_to_string(information).ok().and_then(|text| {
-            text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok())
-        });
         let procs = self.folder.join("cgroup.procs");
-        pid.is_some_and(|pid| fs::write(procs, pid.to_string()).is_ok())
+        pid_of(pidfd).is_some_and(|pid| fs::write(procs, pid.to_string()).is_ok())
     }
 }
 

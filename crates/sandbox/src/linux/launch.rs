@@ -20,7 +20,9 @@ use super::{
     plan::{self, Execution, Plan},
     process::{Interruptions, Process},
     root::{Layout, Texts},
-    sys, watch,
+    sys,
+    tally::Tally,
+    watch,
 };
 use crate::{
     closure::Closure,
@@ -217,10 +219,14 @@ impl Launch<'_> {
                 proxy: settings.is_some(),
                 watched: plan.watched,
             },
+            tally: None,
             group,
             interruptions,
         };
         self.wait_until_started(&mut process, plan, settings)?;
+        if process.group.is_none() {
+            process.tally = Tally::start(process.pidfd.as_fd(), &self.policy.limits);
+        }
         Ok(process)
     }
 

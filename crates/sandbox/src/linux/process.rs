@@ -14,6 +14,7 @@ use super::{
     group::Group,
     placeholder::Placeholders,
     sys,
+    tally::Tally,
 };
 use crate::{
     error::SandboxError,
@@ -77,8 +78,8 @@ pub struct Process {
     pub(super) status: Option<libc::c_int>,
     pub(super) over: bool,
     pub(super) enforcement: Enforcement,
-    #[expect(dead_code, reason = "held until the end")]
     pub(super) group: Option<Group>,
+    pub(super) tally: Option<Tally>,
     pub(super) interruptions: Interruptions,
 }
 
@@ -226,6 +227,7 @@ impl Process {
     fn finish(mut self, end: Option<End>, printed: u64) -> Outcome {
         self.bury();
         let duration = self.started.elapsed();
+        let end = end.or_else(|| self.tally.as_ref()?.exceeded());
         let end = end.unwrap_or_else(|| match self.status {
             Some(status) if libc::WIFEXITED(status) => End::Exited(libc::WEXITSTATUS(status)),
             Some(status) => End::Signalled(libc::WTERMSIG(status)),

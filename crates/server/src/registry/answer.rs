@@ -89,9 +89,9 @@ impl Answer {
             return self.response(StatusCode::NOT_MODIFIED, Bytes::new());
         }
         let parts = self.headers.contains_key(header::ACCEPT_RANGES);
-        match part(asked, &self.tag, self.body.len() as u64).filter(|_| parts) {
+        match part(method, asked, &self.tag, self.body.len() as u64).filter(|_| parts) {
             None => self.whole(method),
-            Some(Ok(range)) => self.part(method, range),
+            Some(Ok(range)) => self.part(range),
             Some(Err(())) => {
                 let mut response = self.response(StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new());
                 let all = format!("bytes */{}", self.body.len());
@@ -110,11 +110,10 @@ impl Answer {
         response
     }
 
-    fn part(&self, method: &Method, range: Range<u64>) -> Response {
+    fn part(&self, range: Range<u64>) -> Response {
         let (start, end) = (range.start as usize, range.end as usize);
         let told = format!("bytes {start}-{}/{}", end - 1, self.body.len());
-        let body = if *method == Method::HEAD { Bytes::new() } else { self.body.slice(start..end) };
-        let mut response = self.response(StatusCode::PARTIAL_CONTENT, body);
+        let mut response = self.response(StatusCode::PARTIAL_CONTENT, self.body.slice(start..end));
         insert(&mut response, header::CONTENT_RANGE, &told);
         response
     }
@@ -156,13 +155,15 @@ fn bare(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// The part that is asked for, if one part is; an error if there is no such part.
+/// The part that is asked for, if one part is; an error if there is no such part. Only GET has parts.
 pub(crate) fn part(
+    method: &Method,
     asked: &HeaderMap,
     tag: &HeaderValue,
     length: u64,
 ) -> Option<Result<Range<u64>, ()>> {
-    let text = asked.get(header::RANGE)?.to_str().ok()?;
+    let asks = *method == Method::GET;
+    let text = asked.get(header::RANGE).filter(|_| asks)?.to_str().ok()?;
     // Who has a part of something else needs all of this.
     if asked.get(header::IF_RANGE).is_some_and(|held| held != tag) {
         return None;
@@ -199,7 +200,7 @@ mod tests {
     }
 
     fn ranges(text: &str) -> Option<Result<Range<u64>, ()>> {
-        part(&asked(header::RANGE, text), &HeaderValue::from_static("\"t\""), 10)
+        part(&Method::GET, &asked(header::RANGE, text), &HeaderValue::from_static("\"t\""), 10)
     }
 
     #[test]
@@ -227,7 +228,9 @@ mod tests {
     fn a_part_of_something_else_is_not_given() {
         let mut both = asked(header::RANGE, "bytes=0-3");
         both.insert(header::IF_RANGE, HeaderValue::from_static("\"old\""));
-        assert_eq!(part(&both, &HeaderValue::from_static("\"t\""), 10), None);
+        assert_eq!(part(&Method::GET, &both, &HeaderValue::from_static("\"t\""), 10), None);
+        let range = asked(header::RANGE, "bytes=0-3");
+        assert_eq!(part(&Method::HEAD, &range, &HeaderValue::from_static("\"t\""), 10), None);
     }
 
     #[test]

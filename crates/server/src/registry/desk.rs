@@ -39,6 +39,8 @@ pub(crate) struct Desk {
     asking: Mutex<()>,
     /// How much is published at once.
     pub(crate) gate: Gate,
+    /// Whoever packs a large archive for other tools.
+    pub(crate) packing: Mutex<()>,
     /// Downloads that are not written down yet.
     pub(crate) downloads: DownloadCounter,
     /// The index, as soon as it is open.
@@ -56,6 +58,7 @@ impl Default for Desk {
             asked: AtomicU64::new(0),
             asking: Mutex::new(()),
             gate: Gate::default(),
+            packing: Mutex::new(()),
             downloads: DownloadCounter::default(),
             search: OnceLock::new(),
             news: Notify::new(),

@@ -7,8 +7,11 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Uploads at once, of everybody.
-const MOST: usize = 32;
+/// Uploads at once, of everybody who has more than one.
+const MOST: usize = 24;
+/// Uploads at once with those of people who have no other: a few who send slowly, or much, do not
+/// keep everybody else out.
+const MOST_WITH_FIRST: usize = 48;
 /// Uploads at once, of one person.
 const MOST_OF_ONE: usize = 8;
 /// Packages that are vetted at once; the others wait.
@@ -16,8 +19,18 @@ const MOST_VETTED: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct Gate {
-    inside: Arc<Mutex<HashMap<i64, usize>>>,
+    inside: Inside,
     vetting: Arc<Semaphore>,
+}
+
+type Inside = Arc<Mutex<HashMap<i64, Person>>>;
+
+/// Somebody who has uploads inside.
+#[derive(Debug)]
+struct Person {
+    uploads: usize,
+    /// One at a time waits to be vetted, so that people take turns, not packages.
+    turn: Arc<Semaphore>,
 }
 
 impl Default for Gate {
@@ -29,36 +42,54 @@ impl Default for Gate {
 /// A place at the gate, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    inside: Arc<Mutex<HashMap<i64, usize>>>,
+    inside: Inside,
     user: i64,
+    turn: Arc<Semaphore>,
+}
+
+/// Somebody's turn to be vetted, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _own: Option<OwnedSemaphorePermit>,
+    _all: OwnedSemaphorePermit,
 }
 
 impl Gate {
     /// A place for somebody's upload, if there is one.
     pub(crate) fn enter(&self, user: i64) -> Option<Pass> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = inside.values().sum();
-        let own = inside.get(&user).copied().unwrap_or_default();
-        if all >= MOST || own >= MOST_OF_ONE {
+        let all: usize = inside.values().map(|person| person.uploads).sum();
+        let first = !inside.contains_key(&user);
+        let room = if first { MOST_WITH_FIRST } else { MOST };
+        let person = inside.get(&user).map_or(0, |person| person.uploads);
+        if all >= room || person >= MOST_OF_ONE {
             return None;
         }
-        inside.insert(user, own + 1);
-        Some(Pass { inside: Arc::clone(&self.inside), user })
+        let new = || Person { uploads: 0, turn: Arc::new(Semaphore::new(1)) };
+        let person = inside.entry(user).or_insert_with(new);
+        person.uploads += 1;
+        let turn = Arc::clone(&person.turn);
+        Some(Pass { inside: Arc::clone(&self.inside), user, turn })
     }
 
-    /// Waits for one's turn to be vetted.
-    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // It is never closed.
-        Arc::clone(&self.vetting).acquire_owned().await.ok()
+    /// Waits for one's turn to be vetted. What has no pass belongs to nobody.
+    pub(crate) async fn turn(&self, pass: Option<&Pass>) -> Option<Turn> {
+        // They are never closed.
+        let own = match pass {
+            Some(pass) => Some(Arc::clone(&pass.turn).acquire_owned().await.ok()?),
+            None => None,
+        };
+        let all = Arc::clone(&self.vetting).acquire_owned().await.ok()?;
+        Some(Turn { _own: own, _all: all })
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = inside.get_mut(&self.user) {
-            *own -= 1;
-            if *own == 0 {
+        if let Some(person) = inside.get_mut(&self.user) {
+            person.uploads -= 1;
+            if person.uploads == 0 {
                 inside.remove(&self.user);
             }
         }
@@ -67,6 +98,10 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
 
     #[test]
@@ -74,11 +109,31 @@ mod tests {
         let gate = Gate::default();
         let mine: Vec<Pass> = std::iter::from_fn(|| gate.enter(1)).collect();
         assert_eq!(mine.len(), MOST_OF_ONE);
-        let others: Vec<Pass> = (2..100).filter_map(|user| gate.enter(user)).collect();
-        assert_eq!(mine.len() + others.len(), MOST);
-        drop(mine);
+        let greedy: Vec<Pass> = (2..10)
+            .flat_map(|user| std::iter::repeat_with(move || user).take(8))
+            .filter_map(|user| gate.enter(user))
+            .collect();
+        assert!(mine.len() + greedy.len() < MOST + 8);
+        let others: Vec<Pass> = (10..200).filter_map(|user| gate.enter(user)).collect();
+        assert_eq!(mine.len() + greedy.len() + others.len(), MOST_WITH_FIRST);
+        assert!(gate.enter(10).is_none(), "a second one while the place is full");
+        drop((mine, greedy));
         assert!(gate.enter(1).is_some());
         drop(others);
         assert!(gate.inside.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn people_take_turns() {
+        let gate = Gate::default();
+        let (mine, again) = (gate.enter(1).unwrap(), gate.enter(1).unwrap());
+        let other = gate.enter(2).unwrap();
+        let first = gate.turn(Some(&mine)).await.unwrap();
+        let short = Duration::from_millis(20);
+        assert!(timeout(short, gate.turn(Some(&again))).await.is_err(), "one of mine at a time");
+        let second = timeout(short, gate.turn(Some(&other))).await.unwrap().unwrap();
+        drop(first);
+        assert!(timeout(short, gate.turn(Some(&again))).await.is_ok());
+        drop(second);
     }
 }

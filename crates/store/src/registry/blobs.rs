@@ -85,6 +85,14 @@ impl Registry<'_> {
         Ok(Some(bytes))
     }
 
+    /// How many bytes an address has.
+    pub async fn blob_size(&self, digest: &str) -> Result<Option<u64>, StoreError> {
+        if !is_digest(digest) {
+            return Ok(None);
+        }
+        self.storage.size(&key(digest)).await
+    }
+
     /// A part of the bytes at an address, which is not held against its digest: whoever reads all
     /// parts does that.
     pub async fn blob_part(

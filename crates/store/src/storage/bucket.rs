@@ -128,6 +128,14 @@ impl Bucket {
         found.bytes().await.map(Some).map_err(|error| self.failed(key, &error))
     }
 
+    pub(crate) async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        match self.store.head(&self.path(key)?).await {
+            Ok(known) => Ok(Some(known.size)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(key, &error)),
+        }
+    }
+
     pub(crate) async fn get_range(
         &self,
         key: &str,

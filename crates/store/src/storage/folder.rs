@@ -71,6 +71,16 @@ impl Folder {
         .await
     }
 
+    pub(crate) async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || match fs::metadata(&path) {
+            Ok(known) => Ok(Some(known.len())),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(file_error(&path, &error)),
+        })
+        .await
+    }
+
     pub(crate) async fn get_range(
         &self,
         key: &str,

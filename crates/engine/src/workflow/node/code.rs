@@ -148,6 +148,7 @@ fn run(job: Job, cancel: &Cancel) -> Result<String, Stop> {
         End::TooMuchOutput => {
             Err(failed(format_args!("it printed more than {} KiB", limits::PRINTED_AT_MOST >> 10)))
         }
+        End::TooMuchMemory | End::TooManyProcesses => Err(failed("it took too much memory")),
         End::Stopped => Err(failed("it was stopped")),
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{End, PathGrant, limits};
+use savoir_sandbox::{Counted, End, LimitedBy, PathGrant, limits};
 
 use super::{end_after, marker, policy, start, within};
 use crate::support::{self, NAME, Run, SETUP, can_hold_sandboxes, processes_with};
@@ -147,6 +147,41 @@ fn too_much_output_ends_a_program_and_is_not_passed_on() {
         let outcome = process.drive(b"", |_, bytes| passed += bytes.len() as u64);
         assert_eq!(outcome.end, End::TooMuchOutput, "{role}");
         assert!(passed <= MOST + (64 << 10), "{role}: {passed} bytes were passed on");
+    }
+}
+
+#[test]
+fn the_memory_of_all_processes_counts() {
+    if !can_hold_sandboxes() {
+        return;
+    }
+    let mut policy = policy("together", "");
+    policy.limits.memory = 256 << 20;
+    policy.limits.counted = Counted::Data;
+    let process = start(policy, "");
+    end_after(process.killer().unwrap(), 20 * SECOND);
+    let outcome = process.drive(b"", |_, _| {});
+    let expected = match outcome.enforcement.limits {
+        LimitedBy::ControlGroup => End::Signalled(libc::SIGKILL),
+        LimitedBy::ResourceLimits => End::TooMuchMemory,
+    };
+    assert_eq!(outcome.end, expected);
+    assert!(outcome.duration < 15 * SECOND, "{:?}", outcome.duration);
+}
+
+#[test]
+fn too_many_processes_do_not_go_on() {
+    if !can_hold_sandboxes() || !support::is_root() {
+        return;
+    }
+    let mut policy = policy("many", "");
+    policy.limits.processes = 40;
+    let process = start(policy, "");
+    end_after(process.killer().unwrap(), 20 * SECOND);
+    let outcome = process.drive(b"", |_, _| {});
+    // Nobody counts root's processes but us; a control group refuses the next one.
+    if outcome.enforcement.limits == LimitedBy::ResourceLimits {
+        assert_eq!(outcome.end, End::TooManyProcesses);
     }
 }
 

@@ -51,6 +51,8 @@ fn entry() {
             }
             thread::sleep(LONG);
         }
+        "together" => together(),
+        "many" => many(),
         "take back" => take_back(),
         "fill" => fill(),
         "supervise" => supervise(&setup),
@@ -68,6 +70,24 @@ fn stubborn() {
             let _ = fork();
         }
     }
+    thread::sleep(LONG);
+}
+
+/// Takes little by itself, and much with its children.
+fn together() {
+    for _ in 0..7 {
+        if fork().unwrap() {
+            break;
+        }
+    }
+    let taken = vec![1_u8; 48 << 20];
+    thread::sleep(LONG);
+    drop(taken);
+}
+
+/// Starts as many as it gets.
+fn many() {
+    while let Ok(false) = fork() {}
     thread::sleep(LONG);
 }
 

@@ -15,7 +15,7 @@ use tantivy::{
 use super::fields::{DAY, KEY, WEIGHT, WEIGHT_OF_ONE};
 
 /// Skills that one question looks at, over all segments.
-const MOST_LOOKED_AT: u64 = 20_000;
+const MOST_LOOKED_AT: u64 = 12_000;
 /// So many times more are looked at where phrases make most of them unfit.
 const MORE_FOR_PHRASES: u64 = 3;
 /// Phrases are looked up in one of so many that were looked at: in the best of them, in steps.

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Larger ones are sent in pieces of this size.
-const PIECE: u64 = 512 * 1024;
+pub(super) const PIECE: u64 = 512 * 1024;
 /// How long the storage may be asked for what somebody was sent to.
 const LINK_LASTS: Duration = Duration::from_mins(5);
 
@@ -114,10 +114,10 @@ fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
 
 /// An artefact that is to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Parcel<'a> {
-    sha256: &'a str,
-    size: u64,
-    caching: Caching,
+pub(super) struct Parcel<'a> {
+    pub(super) sha256: &'a str,
+    pub(super) size: u64,
+    pub(super) caching: Caching,
 }
 
 impl Parcel<'_> {
@@ -132,7 +132,12 @@ impl Parcel<'_> {
     }
 
     /// Sends somebody to the storage, or the pieces to them.
-    async fn send(self, app: App, method: &Method, asked: &HeaderMap) -> Given<Response> {
+    pub(super) async fn send(
+        self,
+        app: App,
+        method: &Method,
+        asked: &HeaderMap,
+    ) -> Given<Response> {
         let tag = format!("\"{}\"", self.sha256);
         let tag = HeaderValue::from_str(&tag).map_err(|error| Refused::failed(&error))?;
         if has_already(asked, &tag) {
@@ -143,7 +148,7 @@ impl Parcel<'_> {
         {
             return redirect(&link);
         }
-        let range = match part(asked, &tag, self.size) {
+        let range = match part(method, asked, &tag, self.size) {
             None => 0..self.size,
             Some(Ok(range)) => range,
             Some(Err(())) => {
@@ -200,7 +205,7 @@ fn redirect(link: &str) -> Given<Response> {
     Ok(response)
 }
 
-fn lost(sha256: &str) -> Refused {
+pub(super) fn lost(sha256: &str) -> Refused {
     Refused::failed(&format!("the blob {sha256} is not in the storage; restore it from a backup"))
 }
 

@@ -1,6 +1,6 @@
 //! What a publisher sends.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use axum::{
     body::Body,
@@ -25,6 +25,8 @@ use crate::{body, limits::BODY_SECONDS};
 const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
 /// Bytes of a text beside the archive.
 const LONGEST_TEXT: usize = 1024 * 1024;
+/// The parts that mean something.
+const PARTS: [&str; 6] = ["artifact", "skill", "audit", "namespace", "name", "changelog"];
 
 /// What a publisher sent.
 #[derive(Debug, Default)]
@@ -82,8 +84,13 @@ impl Form {
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|_| Refused::invalid("the form has no boundary"))?;
         let mut form = Self::default();
+        let mut seen = HashSet::new();
         while let Some(part) = parts.next_field().await.map_err(|error| wrong(&error))? {
             let name = part.name().unwrap_or_default().to_owned();
+            if PARTS.contains(&name.as_str()) && !seen.insert(name.clone()) {
+                // Whoever looks at the first and whoever looks at the last would see two packages.
+                return Err(Refused::invalid(format!("the part `{name}` is there twice")));
+            }
             match name.as_str() {
                 "artifact" => {
                     form.artifact = bytes(part, "artifact", MAX_ARCHIVE_BYTES as usize).await?;

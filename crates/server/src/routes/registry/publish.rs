@@ -95,7 +95,7 @@ pub(super) fn enter(app: &App, acting: &Acting) -> Given<Pass> {
 /// Vets a package. It keeps its place until it is done, also if whoever sent it went away: tools that
 /// run cannot be called back.
 pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vetted> {
-    let turn = app.desk.gate.turn().await;
+    let turn = app.desk.gate.turn(pass.as_ref()).await;
     let vetting = app.vetting.clone();
     let vetted = tokio::spawn(async move {
         let vetted = vetting.vet(&tree).await;

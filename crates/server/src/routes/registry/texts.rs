@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::{
     Router,
     extract::State,
-    http::{HeaderMap, Method, Uri},
+    http::{HeaderMap, Method, Uri, header},
     response::Response,
     routing::get,
 };
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
+    artefacts::{PIECE, Parcel, lost},
     asked::{At, Reading, package, registry, version},
     docs,
     refused::{Given, Refused},
@@ -120,8 +121,7 @@ async fn plain_flat(
     At((name, version)): At<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Given<Response> {
-    let answer = plain(&app, &package(None, &name)?, &version, &uri).await?;
-    Ok(answer.respond(&method, &headers))
+    plain(&app, &package(None, &name)?, &version, (method, uri, headers)).await
 }
 
 /// Download a version of a skill of a namespace as an archive without a folder.
@@ -140,26 +140,66 @@ async fn plain_in_namespace(
     At((namespace, name, version)): At<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Given<Response> {
-    let answer = plain(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
-    Ok(answer.respond(&method, &headers))
+    plain(&app, &package(Some(&namespace), &name)?, &version, (method, uri, headers)).await
 }
 
-async fn plain(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<Answer> {
+async fn plain(
+    app: &App,
+    name: &PackageName,
+    number: &str,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Given<Response> {
     let number = version(number)?;
-    remembered(app, uri, name, Some(&number), async {
-        let known = registry(app).version(name, &number).await?;
-        let lost = || Refused::failed(&format!("the artefact of {name} {number} is lost"));
-        let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
-        let packed = tokio::task::spawn_blocking(move || {
-            let (_, skill) = archive::one_skill(archive::unpack(&bytes)?)?;
-            archive::pack_plain(&skill)
-        });
-        let packed = packed.await.map_err(|error| Refused::failed(&error))?;
-        let packed = packed.map_err(|error| Refused::failed(&error))?;
+    let known = registry(app).version(name, &number).await?;
+    let digest = known.facts.more.get(PLAIN).and_then(Value::as_str).map(str::to_owned);
+    let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > PIECE;
+    let counts = method == Method::GET && !headers.contains_key(header::RANGE);
+    let response = if let Some(sha256) = digest.filter(|_| large) {
+        let size = laid_out(app, &known.sha256, &sha256).await?;
+        let parcel = Parcel { sha256: &sha256, size, caching: Caching::Immutable };
+        parcel.send(app.clone(), &method, &headers).await?
+    } else {
+        let packing = async {
+            let packed = packed(app, &known.sha256).await?;
+            Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
+        };
+        let answer = remembered(app, &uri, name, Some(&number), packing).await?;
+        answer.respond(&method, &headers)
+    };
+    if counts && response.status().is_success() {
         app.desk.downloads.count(name, &number);
-        Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
-    })
-    .await
+    }
+    Ok(response)
+}
+
+/// The artefact as an archive without a folder.
+async fn packed(app: &App, artefact: &str) -> Given<Vec<u8>> {
+    let bytes = registry(app).blob(artefact).await?.ok_or_else(|| lost(artefact))?;
+    let packed = tokio::task::spawn_blocking(move || {
+        let (_, skill) = archive::one_skill(archive::unpack(&bytes)?)?;
+        archive::pack_plain(&skill)
+    });
+    let packed = packed.await.map_err(|error| Refused::failed(&error))?;
+    packed.map_err(|error| Refused::failed(&error))
+}
+
+/// Puts a large one where it can be sent from in pieces; tells how large it is. Nothing refers to it
+/// there: it is swept after a while, and packed again when somebody asks.
+async fn laid_out(app: &App, artefact: &str, sha256: &str) -> Given<u64> {
+    if let Some(size) = registry(app).blob_size(sha256).await? {
+        return Ok(size);
+    }
+    // One at a time: each is held in memory twice.
+    let _alone = app.desk.packing.lock().await;
+    if let Some(size) = registry(app).blob_size(sha256).await? {
+        return Ok(size);
+    }
+    let packed = packed(app, artefact).await?;
+    let size = packed.len() as u64;
+    if registry(app).put_blob(packed.into()).await? != sha256 {
+        return Err(Refused::failed(&format!("{artefact} is packed otherwise than it was")));
+    }
+    Ok(size)
 }
 
 /// The index of draft 0.2.0, with the files that clients of draft 0.1 ask for.

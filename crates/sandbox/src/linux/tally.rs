@@ -1,0 +1,113 @@
+//! What all processes of a run take together, where no control group counts it: resource limits hold
+//! the memory of each process by itself, and root's processes are not counted at all.
+
+use std::{
+    fs,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use super::sys;
+use crate::{outcome::End, policy::Limits};
+
+/// Milliseconds between two counts: what processors can fill in this time is little.
+const EVERY: i32 = 50;
+
+/// A count that ends the run when there is too much.
+#[derive(Debug)]
+pub(super) struct Tally {
+    exceeded: Arc<OnceLock<End>>,
+}
+
+impl Tally {
+    /// Counts until the first process of the run has ended. `None` if nobody can count here.
+    pub(super) fn start(first: BorrowedFd<'_>, limits: &Limits) -> Option<Self> {
+        let pid = pid_of(first)?;
+        memory_of(pid)?;
+        let first = first.try_clone_to_owned().ok()?;
+        let exceeded = Arc::new(OnceLock::new());
+        let (told, most) = (Arc::clone(&exceeded), (limits.processes, limits.memory));
+        let counting = thread::Builder::new().name("tally".to_owned());
+        counting.spawn(move || count(&first, pid, most, &told)).ok()?;
+        Some(Self { exceeded })
+    }
+
+    /// The limit because of which the run was ended.
+    pub(super) fn exceeded(&self) -> Option<End> {
+        self.exceeded.get().copied()
+    }
+}
+
+fn count(first: &OwnedFd, pid: u32, most: (u64, u64), exceeded: &OnceLock<End>) {
+    let mut ended = [sys::Wait::read(first.as_raw_fd())];
+    while sys::poll(&mut ended, Some(EVERY)).is_ok() && !ended[0].ready {
+        let all = everyone(pid);
+        let end = if all.len() as u64 > most.0 {
+            End::TooManyProcesses
+        } else if all.into_iter().filter_map(memory_of).sum::<u64>() > most.1 {
+            End::TooMuchMemory
+        } else {
+            continue;
+        };
+        let _ = exceeded.set(end);
+        let _ = sys::signal(first.as_fd(), libc::SIGKILL);
+        return;
+    }
+}
+
+/// The number of the process behind a descriptor.
+pub(super) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+}
+
+/// A process and all that it and its children started: whoever loses its parent becomes a child of
+/// the first process of the namespace.
+fn everyone(first: u32) -> Vec<u32> {
+    let mut found = vec![first];
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+    }
+    found
+}
+
+/// Bytes of a process that belong to no file.
+fn memory_of(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kilobytes = status.lines().filter_map(|line| {
+        let rest = line.strip_prefix("RssAnon:").or_else(|| line.strip_prefix("RssShmem:"))?;
+        rest.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    });
+    Some(kilobytes.sum::<u64>() * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn everyone_is_counted() {
+        let mut shell = Command::new("sh").args(["-c", "sleep 30 & sleep 30"]).spawn().unwrap();
+        let seen = (0..200).any(|_| {
+            thread::sleep(std::time::Duration::from_millis(10));
+            everyone(shell.id()).len() == 3
+        });
+        let all = everyone(shell.id());
+        for pid in all.iter().rev() {
+            let _ = Command::new("kill").arg(pid.to_string()).status();
+        }
+        shell.wait().unwrap();
+        assert!(seen, "a shell and two that sleep: {all:?}");
+        assert!(memory_of(std::process::id()).unwrap() > 100_000);
+        assert_eq!(memory_of(u32::MAX), None);
+    }
+}
