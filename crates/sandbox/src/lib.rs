@@ -57,6 +57,7 @@
 //! - `linux` builds the sandbox from namespaces, a root of its own, Landlock, a filter of system
 //!   calls and limits, and watches the process. On other systems `other` stands in its place and
 //!   refuses.
+//! - `memory` is for servers: [`give_memory_back`].
 //! - `support` tells what this machine can hold, by trying it.
 //!
 //! What none of this stops is written down in `docs/security.md`.
@@ -78,6 +79,7 @@ mod linux;
 #[cfg(not(all(target_os = "linux", not(savoir_other_system))))]
 #[path = "other.rs"]
 mod linux;
+mod memory;
 mod outcome;
 mod policy;
 mod proxy;
@@ -87,6 +89,7 @@ pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern, is_public};
 pub use linux::{Killer, Process, Sandbox, Stream};
+pub use memory::give_memory_back;
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
 pub use policy::{
     Access, Counted, HostGrant, Limits, Methods, Network, PathGrant, Policy, Scheme, Secret,

@@ -227,6 +227,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
         let (database, now) = (&app.database, Time::now());
         told("counters", database.rate_limits().sweep().await);
         told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
+        savoir_sandbox::give_memory_back();
         told("executions", database.workflows().sweep_executions(now.minus(EXECUTION_KEPT)).await);
     }
 }

@@ -96,15 +96,20 @@ impl ToolGrant {
 
     /// The name Personal Agent knows the tool by; a name it does not know is lower-cased.
     pub fn normalized(&self) -> String {
-        normalize(&self.name)
+        let lower = self.name.to_lowercase();
+        known(&lower).map_or(lower, str::to_owned)
+    }
+
+    /// Whether it names a tool that Personal Agent has, in the words of any system.
+    pub fn is_known(&self) -> bool {
+        known(&self.name.to_lowercase()).is_some()
     }
 }
 
-fn normalize(name: &str) -> String {
-    let lower = name.to_lowercase();
+fn known(lower: &str) -> Option<&'static str> {
     let key: String = lower.chars().filter(|c| !matches!(c, '-' | '_')).collect();
     let known = ALIASES.iter().find(|(_, aliases)| aliases.contains(&key.as_str()));
-    known.map_or(lower, |(tool, _)| (*tool).to_owned())
+    known.map(|(tool, _)| *tool)
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod allow_list;
 pub mod allowed_tools;
 pub mod check;
 pub mod command;

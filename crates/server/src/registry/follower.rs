@@ -156,7 +156,13 @@ impl Follower<'_> {
 
     async fn apply(&mut self, entries: Vec<Entry>, up_to: u64) -> Result<(), FollowError> {
         let index = Arc::clone(&self.index);
-        tokio::task::spawn_blocking(move || index.apply(entries, up_to)).await??;
+        let writing = tokio::task::spawn_blocking(move || {
+            let applied = index.apply(entries, up_to);
+            // A writer takes some megabytes, for a moment.
+            savoir_sandbox::give_memory_back();
+            applied
+        });
+        writing.await??;
         self.applied = up_to;
         Ok(())
     }

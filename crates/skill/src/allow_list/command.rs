@@ -1,0 +1,73 @@
+//! Commands against `Bash(git add:*)`.
+//!
+//! What a shell would make of a command is never guessed: where a list restricts commands, a command is
+//! some words with or without quotes, and nothing that starts a second one, redirects or expands.
+
+use std::borrow::Cow;
+
+/// Whether a command fits a pattern: `git add:*` and `git add *` are its first words, `git status` is
+/// all of it.
+pub(super) fn meets(pattern: &str, command: &str) -> Result<(), Cow<'static, str>> {
+    let (first, more) = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
+        Some(first) => (first, true),
+        None => (pattern, false),
+    };
+    let wanted = words(first).map_err(|_| "the pattern is not understood")?;
+    if wanted.is_empty() || wanted.iter().any(|word| word.contains('*')) {
+        return Err("the pattern is not understood".into());
+    }
+    let words = words(command)?;
+    let begins = words.len() >= wanted.len() && words.iter().zip(&wanted).all(|(a, b)| a == b);
+    if begins && (more || words.len() == wanted.len()) {
+        return Ok(());
+    }
+    Err(if more {
+        format!("the command must begin with `{first}`").into()
+    } else {
+        format!("the command must be `{first}`").into()
+    })
+}
+
+/// The words of a plain command.
+fn words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in command.chars() {
+        match (quote, c) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('"'), '$' | '`' | '\\' | '!') => return Err(not_plain(c)),
+            (_, '\n' | '\r' | '\0') => return Err(not_plain(c)),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ' ' | '\t') => words.extend(word.take()),
+            (
+                None,
+                ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '{' | '}' | '!',
+            ) => {
+                return Err(not_plain(c));
+            }
+            (None, '#') if word.is_none() => return Err(not_plain(c)),
+            (None, '~') if word.is_none() => return Err(not_plain(c)),
+            (None, '*' | '?' | '[') => return Err(not_plain(c)),
+            (None, c) if c.is_whitespace() || c.is_control() => return Err(not_plain(c)),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote is not closed".into());
+    }
+    words.extend(word);
+    // A variable before a command changes what the command does.
+    if words.first().is_some_and(|first| first.contains('=')) {
+        return Err("a variable is set before the command".into());
+    }
+    Ok(words)
+}
+
+fn not_plain(c: char) -> Cow<'static, str> {
+    format!("it has `{}`; send one plain command at a time", c.escape_debug()).into()
+}

@@ -1,0 +1,107 @@
+//! Paths against `Read(docs/**)`, addresses against `WebFetch(domain:example.com)`.
+
+use std::borrow::Cow;
+
+type Met = Result<(), Cow<'static, str>>;
+
+/// Whether a path fits a pattern. `*` is anything within a part, `**` any parts; a folder stands for
+/// all that is below it. Both are relative to where the work happens, unless both begin with `/`.
+pub(super) fn meets(pattern: &str, path: &str) -> Met {
+    if path.contains(['\\', '\0']) || path.split('/').any(|part| part == "..") {
+        return Err("the path must not have `..` or backslashes".into());
+    }
+    if path.starts_with('/') != pattern.starts_with('/') {
+        return Err(format!("the path must fit `{pattern}`").into());
+    }
+    let pattern_parts = parts(pattern);
+    if pattern_parts.contains(&"..")
+        || pattern_parts.is_empty()
+        || pattern.contains(['[', '{', '!'])
+    {
+        return Err("the pattern is not understood".into());
+    }
+    if fits(&pattern_parts, &parts(path)) {
+        return Ok(());
+    }
+    Err(format!("the path must fit `{pattern}`").into())
+}
+
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}
+
+/// Compares part by part. The rows of a table keep it linear for each part of the pattern.
+fn fits(pattern: &[&str], path: &[&str]) -> bool {
+    // reached[i]: the pattern so far fits the first i parts.
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    for part in pattern {
+        let mut next = vec![false; path.len() + 1];
+        for i in 0..=path.len() {
+            if *part == "**" {
+                next[i] = reached[i] || (i > 0 && next[i - 1]);
+            } else {
+                next[i] = i > 0 && reached[i - 1] && fits_part(part, path[i - 1]);
+            }
+        }
+        reached = next;
+    }
+    // What is below a folder that fits, fits.
+    reached[1..].contains(&true) || (path.is_empty() && reached[0])
+}
+
+fn fits_part(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    if !pattern.contains('*') {
+        return rest.is_empty();
+    }
+    let pieces: Vec<&str> = pieces.collect();
+    let (last, middle) = match pieces.split_last() {
+        Some((last, middle)) => (*last, middle),
+        None => return rest.is_empty(),
+    };
+    for piece in middle {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Whether an address is on a host: `domain:example.com` is that host, `domain:*.example.com` those
+/// below it.
+pub(super) fn meets_domain(pattern: &str, url: &str) -> Met {
+    let Some(domain) = pattern.strip_prefix("domain:").map(str::trim) else {
+        return Err("the pattern is not understood; write domain:HOST".into());
+    };
+    let host = host(url).ok_or("the address must be http:// or https:// with a plain host")?;
+    let fits = match domain.strip_prefix("*.") {
+        Some(parent) => host.len().checked_sub(parent.len() + 1).is_some_and(|at| {
+            host.is_char_boundary(at)
+                && host[at..].starts_with('.')
+                && host[at + 1..].eq_ignore_ascii_case(parent)
+                && at > 0
+        }),
+        None => host.eq_ignore_ascii_case(domain),
+    };
+    if fits { Ok(()) } else { Err(format!("the host must be {domain}").into()) }
+}
+
+/// The host of an address that every program reads in the same way.
+fn host(url: &str) -> Option<&str> {
+    let rest = ["https://", "http://"].iter().find_map(|scheme| {
+        url.get(..scheme.len())?.eq_ignore_ascii_case(scheme).then(|| &url[scheme.len()..])
+    })?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        Some(_) => return None,
+        None => authority,
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    (!host.is_empty() && host.bytes().all(plain)).then_some(host)
+}

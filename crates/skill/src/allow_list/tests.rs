@@ -1,0 +1,215 @@
+use serde_json::json;
+
+use super::*;
+use crate::allowed_tools::split;
+
+fn list(text: &str) -> AllowList {
+    AllowList::new(Some(&split(text))).unwrap()
+}
+
+fn arguments(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn runs(list: &AllowList, command: &str) -> bool {
+    let given = arguments(json!({"command": command}));
+    list.check(Offered::Host("run_command"), &given).is_ok()
+}
+
+#[test]
+fn an_empty_list_restricts_nothing() {
+    assert_eq!(AllowList::new(None), None);
+    assert_eq!(AllowList::new(Some(&[])), None);
+    assert_eq!(AllowList::new(Some(&split(" , "))), None);
+}
+
+#[test]
+fn names_of_other_systems_stand_for_tools_of_the_host() {
+    let list = list("Bash, READ str-replace My_Tool");
+    for tool in ["run_command", "read_file", "edit_file", "my_tool"] {
+        assert!(list.names(Offered::Host(tool)), "{tool}");
+    }
+    for tool in ["write_file", "web_fetch", "mytool", "my-tool"] {
+        assert!(!list.names(Offered::Host(tool)), "{tool}");
+    }
+}
+
+#[test]
+fn a_skill_cannot_offer_a_tool_of_the_host() {
+    let list = list("Bash Read search git/log");
+    let offered = |skill, tool, called| Offered::Skill { skill, tool, called };
+    for (skill, tool, called) in [
+        ("evil", "bash", "bash"),
+        ("evil", "Read", "evil/Read"),
+        ("evil", "run_command", "run_command"),
+        ("evil", "log", "log"),
+        ("evil", "log", "evil/log"),
+        ("evil", "git/log", "evil_git_log"),
+        // The Kelvin sign and the dotless i become ASCII letters in some folding.
+        ("x", "search", "sear\u{0441}h"),
+        ("g\u{0131}t", "log", "x"),
+    ] {
+        assert!(!list.names(offered(skill, tool, called)), "{called}");
+    }
+    assert!(list.names(offered("web", "search", "search")));
+    assert!(list.names(offered("Git", "LOG", "git_log")));
+}
+
+#[test]
+fn commands_begin_as_they_may() {
+    let list = list("Bash(git add:*) Bash(npm test) Bash(make *)");
+    for command in ["git add", "git add .", "git  add 'a b' \"c\"", "npm test", "make -j2 all"] {
+        assert!(runs(&list, command), "{command}");
+    }
+    for command in [
+        "git",
+        "git adder",
+        "git commit -m x",
+        "git -c core.editor=evil add",
+        "GIT ADD .",
+        "/usr/bin/git add .",
+        "npm test --watch",
+        "npm",
+        "makefile",
+        "",
+        " ",
+        "PATH=/tmp git add .",
+        "'git add' .",
+        "sudo git add .",
+    ] {
+        assert!(!runs(&list, command), "{command}");
+    }
+}
+
+#[test]
+fn nothing_starts_a_second_command() {
+    let list = list("Bash(git add:*)");
+    for command in [
+        "git add . && rm -rf /",
+        "git add .; rm -rf /",
+        "git add . | sh",
+        "git add . & rm x",
+        "git add $(rm -rf /)",
+        "git add `rm -rf /`",
+        "git add \"$(rm -rf /)\"",
+        "git add \"`rm`\"",
+        "git add .\nrm -rf /",
+        "git add .\rrm -rf /",
+        "git add . > /etc/passwd",
+        "git add . < /etc/shadow",
+        "git add . 2>&1",
+        "git add <(rm x)",
+        "git add \\\nx",
+        "git add ${IFS}x",
+        "git add $HOME",
+        "git add {a,b}",
+        "git add *",
+        "git add ~/x",
+        "git add 'unclosed",
+        "git add \"unclosed",
+        "git add # comment",
+        "git add !!",
+        "git add \u{a0}x",
+        "git add \u{2028} rm",
+        "git add \0x",
+        "git add \u{1b}[0m",
+    ] {
+        assert!(!runs(&list, command), "{command:?}");
+    }
+}
+
+#[test]
+fn a_condition_that_is_not_understood_lets_nothing_through() {
+    for text in ["Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"] {
+        assert!(!runs(&list(text), "git add"), "{text}");
+    }
+    let list = list("my_tool(x) Read([ab]) WebFetch(example.com)");
+    let given = arguments(json!({"path": "a", "url": "https://example.com", "x": "x"}));
+    for tool in ["my_tool", "read_file", "web_fetch"] {
+        let error = list.check(Offered::Host(tool), &given).unwrap_err();
+        assert_eq!(error.code(), "arguments-not-allowed", "{tool}");
+    }
+    for text in ["Bash", "Bash()", "Bash(*)", "Bash(:*)", "Bash(x) Bash"] {
+        assert!(runs(&super::tests::list(text), "anything | at all"), "{text}");
+    }
+}
+
+#[test]
+fn paths_stay_where_they_may() {
+    let list = list("Read(docs/**) Read(*.md), Write(out)");
+    let fits = |tool, path: &str| {
+        list.check(Offered::Host(tool), &arguments(json!({"path": path}))).is_ok()
+    };
+    for path in ["docs/a", "docs/a/b.txt", "README.md", "./docs//x", "docs"] {
+        assert!(fits("read_file", path), "{path}");
+    }
+    for path in [
+        "docs/../secret",
+        "..",
+        "secret.txt",
+        "/docs/a",
+        "docs\\..\\x",
+        "doc",
+        "docsx/a",
+        "",
+        "README.md\0",
+    ] {
+        assert!(!fits("read_file", path), "{path:?}");
+    }
+    assert!(fits("write_file", "out/x/y") && fits("write_file", "out"));
+    assert!(!fits("write_file", "docs/a") && !fits("edit_file", "out/x"));
+}
+
+#[test]
+fn hosts_are_the_ones_that_they_may_be() {
+    let list = list("WebFetch(domain:example.com, domain:*.rs)");
+    let fits =
+        |url: &str| list.check(Offered::Host("web_fetch"), &arguments(json!({"url": url}))).is_ok();
+    for url in ["https://example.com/a?b", "http://EXAMPLE.com:8080", "https://docs.rs/x"] {
+        assert!(fits(url), "{url}");
+    }
+    for url in [
+        "https://example.com.evil.org",
+        "https://evil.org/example.com",
+        "https://example.com@evil.org",
+        "https://evil.org#example.com",
+        "https://evil.org\\@example.com",
+        "https://sub.example.com",
+        "ftp://example.com",
+        "example.com",
+        "https://.rs",
+        "https://example.com%2eevil.org",
+        "https://ex\u{e4}mple.com",
+        "https:///example.com",
+    ] {
+        assert!(!fits(url), "{url}");
+    }
+}
+
+#[test]
+fn arguments_of_another_kind_are_refused() {
+    let list = list("Bash(git:*) Read(docs/**)");
+    for given in [
+        json!({}),
+        json!({"command": ["git", "add"]}),
+        json!({"command": 1}),
+        json!({"Command": "git"}),
+    ] {
+        assert!(list.check(Offered::Host("run_command"), &arguments(given)).is_err());
+    }
+}
+
+#[test]
+fn a_refusal_tells_what_is_allowed() {
+    let list = list("Read Bash(git add:*)");
+    let other = list.check(Offered::Host("write_file"), &Map::new()).unwrap_err();
+    assert_eq!(other.code(), "tool-not-allowed");
+    assert!(other.to_string().contains("`write_file`"), "{other}");
+    assert!(other.to_string().contains("Read, Bash(git add:*)"), "{other}");
+    let given = arguments(json!({"command": "git push"}));
+    let wrong = list.check(Offered::Host("run_command"), &given).unwrap_err();
+    assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
+}
