@@ -4,6 +4,7 @@
 //! The rooms, in the order in which a call passes through them:
 //!
 //! - [`subject`] is a skill on disk with its digest; [`ground`] is where the run happens.
+//! - [`disclosure`] is what a model is told of skills before it asks for one.
 //! - [`manifest`] tells a model or another program which tools there are, in its own format.
 //! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.
 //! - [`requirements`] finds out what a skill needs and this machine does not have; [`structured`]
@@ -30,6 +31,7 @@ pub mod approval;
 pub mod call;
 pub mod chat;
 pub mod contract;
+pub mod disclosure;
 pub mod envelope;
 pub mod event;
 pub mod grant;

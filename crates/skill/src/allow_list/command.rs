@@ -34,27 +34,17 @@ fn words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
     let mut word: Option<String> = None;
     let mut quote = None;
     for c in command.chars() {
+        if means_more(quote, word.is_none(), c) {
+            return Err(not_plain(c));
+        }
         match (quote, c) {
-            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('"'), '$' | '`' | '\\' | '!') => return Err(not_plain(c)),
-            (_, '\n' | '\r' | '\0') => return Err(not_plain(c)),
-            (Some(_), c) => word.get_or_insert_default().push(c),
+            (Some(open), c) if open == c => quote = None,
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             (None, ' ' | '\t') => words.extend(word.take()),
-            (
-                None,
-                ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '{' | '}' | '!',
-            ) => {
-                return Err(not_plain(c));
-            }
-            (None, '#') if word.is_none() => return Err(not_plain(c)),
-            (None, '~') if word.is_none() => return Err(not_plain(c)),
-            (None, '*' | '?' | '[') => return Err(not_plain(c)),
-            (None, c) if c.is_whitespace() || c.is_control() => return Err(not_plain(c)),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     if quote.is_some() {
@@ -66,6 +56,16 @@ fn words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
         return Err("a variable is set before the command".into());
     }
     Ok(words)
+}
+
+/// Whether a shell makes more of a character than a part of a word.
+fn means_more(quote: Option<char>, begins: bool, c: char) -> bool {
+    match (quote, c) {
+        (_, '\n' | '\r' | '\0') | (Some('"'), '$' | '`' | '\\' | '!') => true,
+        (Some(_), _) | (None, ' ' | '\t') => false,
+        (None, '#' | '~') => begins,
+        (None, c) => ";&|<>(){}$`\\!*?[".contains(c) || c.is_whitespace() || c.is_control(),
+    }
 }
 
 fn not_plain(c: char) -> Cow<'static, str> {

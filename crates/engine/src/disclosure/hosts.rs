@@ -1,0 +1,381 @@
+//! What agents of others show their models of the skills that are installed for them.
+//!
+//! Each rule stands here with where it is known from. Sizes in tokens are estimates: every host counts
+//! with a tokenizer of its own.
+
+use serde::Serialize;
+
+use super::{cut, estimate_tokens, fair_share, fitting};
+
+/// What one host does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostRules {
+    /// Its name, as `--agent` takes it.
+    pub agent: &'static str,
+    /// Thousandths of the context that the catalogue may take.
+    pub per_mille: usize,
+    /// Tokens that it takes at most, however large the context is.
+    pub most_tokens: Option<usize>,
+    /// Characters of one description, with its hint, that are shown.
+    pub most_characters: Option<usize>,
+    /// Whether the hint when to use a skill belongs to the description.
+    pub with_hint: bool,
+    /// Whether the path of each skill is shown.
+    pub with_path: bool,
+    /// What happens when the catalogue is too long.
+    pub overflow: Overflow,
+    /// Characters of a name; a skill with a longer one is not loaded.
+    pub longest_name: Option<usize>,
+    /// Where all this is known from.
+    pub rules: &'static [Rule],
+}
+
+/// What happens when a catalogue is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overflow {
+    /// Whole skills are left out, those first that were used least.
+    LeaveOut,
+    /// Descriptions become shorter, all alike; then skills are left out.
+    Shorten,
+}
+
+/// One rule, and where it is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// What the host does.
+    pub says: &'static str,
+    /// Who says so.
+    pub source: &'static str,
+    /// How sure that is.
+    pub certainty: Certainty,
+}
+
+/// How sure a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// The host's documentation or source says so.
+    Documented,
+    /// Users saw it.
+    Reported,
+    /// We reckon so.
+    Estimate,
+}
+
+const TOKENS: Rule = Rule {
+    says: "tokens are counted by letters, not by the tokenizer of the model",
+    source: "savoir",
+    certainty: Certainty::Estimate,
+};
+
+/// All hosts whose rules are known.
+pub const HOSTS: [HostRules; 2] = [
+    HostRules {
+        agent: "claude-code",
+        per_mille: 10,
+        most_tokens: None,
+        most_characters: Some(1536),
+        with_hint: true,
+        with_path: false,
+        overflow: Overflow::LeaveOut,
+        longest_name: None,
+        rules: &[
+            Rule {
+                says: "description and when_to_use together are cut at 1536 characters",
+                source: "documentation of Claude Code",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "disable-model-invocation hides a skill from the model",
+                source: "documentation of Claude Code",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "the catalogue takes about 1 % of the context",
+                source: "documentation of Claude Code and reports of users",
+                certainty: Certainty::Reported,
+            },
+            Rule {
+                says: "the least used skills are left out first; without its records, the last by name",
+                source: "reports of users, and savoir",
+                certainty: Certainty::Estimate,
+            },
+            TOKENS,
+        ],
+    },
+    HostRules {
+        agent: "codex",
+        per_mille: 20,
+        most_tokens: Some(10_000),
+        most_characters: None,
+        with_hint: false,
+        with_path: true,
+        overflow: Overflow::Shorten,
+        longest_name: Some(64),
+        rules: &[
+            Rule {
+                says: "the catalogue takes 2 % of the context, at most 10,000 tokens",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "descriptions are shortened evenly, then skills are left out",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "policy.allow_implicit_invocation: false hides a skill from the model",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "a name has at most 64 characters",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            TOKENS,
+        ],
+    },
+];
+
+/// A skill as it is installed for a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name.
+    pub name: String,
+    /// What it says of itself.
+    pub description: String,
+    /// When to use it.
+    pub when_to_use: Option<String>,
+    /// Where its SKILL.md is, as the host names it.
+    pub path: String,
+    /// Whether it may be used without being asked for by name.
+    pub model_invocable: bool,
+    /// Why the host cannot load it.
+    pub broken: Option<String>,
+}
+
+/// What the model of a host sees.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulation {
+    /// The host.
+    pub agent: &'static str,
+    /// Tokens of the context.
+    pub context: usize,
+    /// Tokens that the catalogue may take.
+    pub budget: usize,
+    /// About how many it takes.
+    pub tokens: usize,
+    /// What it sees of each skill, in the order of the catalogue.
+    pub skills: Vec<Sight>,
+    /// Where the rules are known from.
+    pub rules: &'static [Rule],
+}
+
+/// What a model sees of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sight {
+    /// The skill.
+    pub name: String,
+    /// Whether it is in the catalogue.
+    pub visible: bool,
+    /// The line that it has there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Whether that is less than it says of itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Why it is not there, or not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Sight {
+    fn hidden(name: String, why: impl Into<String>) -> Self {
+        Self { name, visible: false, line: None, truncated: false, why: Some(why.into()) }
+    }
+}
+
+/// A skill that has a line.
+struct Entry {
+    name: String,
+    line: String,
+    cut: bool,
+}
+
+impl HostRules {
+    /// The rules of a host.
+    pub fn of(agent: &str) -> Option<&'static Self> {
+        HOSTS.iter().find(|rules| rules.agent == agent)
+    }
+
+    /// Tokens that the catalogue may take in a context.
+    pub fn budget(&self, context: usize) -> usize {
+        let share = context.saturating_mul(self.per_mille) / 1000;
+        self.most_tokens.map_or(share, |most| share.min(most))
+    }
+
+    /// What a model with a context of so many tokens sees.
+    pub fn simulate(&self, mut skills: Vec<Installed>, context: usize) -> Simulation {
+        skills.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
+        let budget = self.budget(context);
+        let mut hidden = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
+        for skill in skills {
+            match self.hides(&skill) {
+                Some(why) => hidden.push(Sight::hidden(skill.name, why)),
+                None if entries.last().is_some_and(|last| last.name == skill.name) => {
+                    hidden.push(Sight::hidden(skill.name, "another skill has the same name"));
+                }
+                None => entries.push(self.entry(skill)),
+            }
+        }
+        let mut sights = self.fit(entries, budget);
+        let lines = sights.iter().filter_map(|sight| sight.line.as_deref());
+        let tokens = lines.map(estimate_tokens).sum();
+        sights.extend(hidden);
+        Simulation { agent: self.agent, context, budget, tokens, skills: sights, rules: self.rules }
+    }
+
+    fn hides(&self, skill: &Installed) -> Option<String> {
+        if let Some(why) = &skill.broken {
+            return Some(why.clone());
+        }
+        if !skill.model_invocable {
+            return Some("it says that it is only for people to call".to_owned());
+        }
+        let longest = self.longest_name?;
+        let length = skill.name.chars().count();
+        (length > longest).then(|| format!("its name has {length} characters, {longest} are read"))
+    }
+
+    fn entry(&self, skill: Installed) -> Entry {
+        let mut text = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.with_hint
+            && let Some(hint) = &skill.when_to_use
+        {
+            text.push(' ');
+            text.push_str(hint.trim());
+        }
+        let most = self.most_characters.unwrap_or(usize::MAX);
+        let end = text.char_indices().nth(most).map(|(at, _)| at);
+        if let Some(end) = end {
+            text.truncate(end);
+        }
+        let path = if self.with_path { format!(" (file: {})", skill.path) } else { String::new() };
+        Entry {
+            line: format!("- {}: {text}{path}", skill.name),
+            name: skill.name,
+            cut: end.is_some(),
+        }
+    }
+
+    fn fit(&self, entries: Vec<Entry>, budget: usize) -> Vec<Sight> {
+        let whole: Vec<usize> = entries.iter().map(|entry| estimate_tokens(&entry.line)).collect();
+        let least: Vec<usize> = match self.overflow {
+            Overflow::LeaveOut => whole.clone(),
+            Overflow::Shorten => {
+                let name = |entry: &Entry| estimate_tokens(&entry.name) + 4;
+                entries.iter().zip(&whole).map(|(entry, whole)| name(entry).min(*whole)).collect()
+            }
+        };
+        let (count, room) = if whole.iter().sum::<usize>() <= budget {
+            (entries.len(), budget)
+        } else {
+            fitting(&least, budget)
+        };
+        let share = fair_share(&whole[..count], &least[..count], room);
+        let entries = entries.into_iter().zip(&least).enumerate();
+        entries
+            .map(|(index, (entry, least))| {
+                if index >= count {
+                    let why = format!("the catalogue of {budget} tokens is full");
+                    return Sight::hidden(entry.name, why);
+                }
+                let shorter = cut(&entry.line, share.max(*least));
+                let why = match (&shorter, entry.cut) {
+                    (Some(_), _) => Some("all descriptions are shortened to fit".to_owned()),
+                    (None, true) => Some("its description is too long".to_owned()),
+                    (None, false) => None,
+                };
+                Sight {
+                    name: entry.name,
+                    visible: true,
+                    truncated: why.is_some(),
+                    line: Some(shorter.unwrap_or(entry.line)),
+                    why,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(name: &str, words: usize) -> Installed {
+        Installed {
+            name: name.to_owned(),
+            description: vec!["word"; words].join(" "),
+            path: format!("/skills/{name}/SKILL.md"),
+            model_invocable: true,
+            ..Installed::default()
+        }
+    }
+
+    fn sights(agent: &str, skills: Vec<Installed>, context: usize) -> Vec<Sight> {
+        HostRules::of(agent).unwrap().simulate(skills, context).skills
+    }
+
+    #[test]
+    fn budgets_of_hosts() {
+        assert_eq!(HostRules::of("claude-code").unwrap().budget(200_000), 2000);
+        assert_eq!(HostRules::of("codex").unwrap().budget(200_000), 4000);
+        assert_eq!(HostRules::of("codex").unwrap().budget(2_000_000), 10_000);
+        assert!(HostRules::of("nobody").is_none());
+    }
+
+    #[test]
+    fn claude_code_cuts_and_leaves_out() {
+        let mut hinted = installed("b", 3);
+        hinted.when_to_use = Some("always".to_owned());
+        let mut hidden = installed("c", 3);
+        hidden.model_invocable = false;
+        let found = sights("claude-code", vec![installed("a", 600), hinted, hidden], 200_000);
+        assert_eq!(found[0].line.as_ref().unwrap().chars().count(), 1536 + "- a: ".len());
+        assert!(found[0].truncated && found[0].visible);
+        assert_eq!(found[1].line.as_deref(), Some("- b: word word word always"));
+        assert!(!found[2].visible && found[2].why.as_ref().unwrap().contains("people"));
+
+        let many = (0..100).map(|n| installed(&format!("s{n:02}"), 50)).collect();
+        let found = sights("claude-code", many, 200_000);
+        let visible = found.iter().filter(|sight| sight.visible).count();
+        assert!((20..60).contains(&visible), "{visible}");
+        assert!(found[..visible].iter().all(|sight| sight.visible && !sight.truncated));
+        assert!(found[99].why.as_ref().unwrap().contains("full"), "{:?}", found[99]);
+    }
+
+    #[test]
+    fn codex_shortens_before_it_leaves_out() {
+        let many: Vec<_> = (0..100).map(|n| installed(&format!("s{n:02}"), 100)).collect();
+        let rules = HostRules::of("codex").unwrap();
+        let simulation = rules.simulate(many.clone(), 200_000);
+        assert!(simulation.tokens <= simulation.budget, "{simulation:?}");
+        assert!(simulation.skills.iter().all(|sight| sight.visible && sight.truncated));
+        let tiny = rules.simulate(many, 10_000);
+        assert!(tiny.tokens <= tiny.budget);
+        assert!(tiny.skills.iter().any(|sight| !sight.visible));
+        let long = sights("codex", vec![installed(&"n".repeat(65), 1)], 200_000);
+        assert!(!long[0].visible);
+    }
+
+    #[test]
+    fn one_of_two_with_the_same_name() {
+        let mut other = installed("a", 2);
+        other.path = "/z/a/SKILL.md".to_owned();
+        let found = sights("codex", vec![other, installed("a", 1)], 200_000);
+        assert_eq!((found[0].visible, found[1].visible), (true, false));
+    }
+}
