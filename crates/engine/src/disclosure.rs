@@ -6,7 +6,7 @@
 
 pub mod hosts;
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, fmt::Write as _};
 
 use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
 use serde::Serialize;
@@ -108,8 +108,8 @@ impl Preamble {
             text.push('\n');
         }
         if !self.left_out.is_empty() {
-            let more = self.left_out.len();
-            text.push_str(&format!("({more} more: find them with search_skills)\n"));
+            // Writing into a text cannot fail.
+            let _ = writeln!(text, "({} more: find them with search_skills)", self.left_out.len());
         }
         text
     }

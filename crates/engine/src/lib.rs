@@ -16,6 +16,7 @@
 //!   knowledge that a run may ask, and [`shelf`] is where it finds skills.
 //! - [`prompt`] runs a skill that is a prompt, [`chat`] answers in a conversation, [`workflow`] goes
 //!   through a graph of models, skills, searches, requests and code.
+//! - [`agent`] is a model with tools, which a skill narrows while it is followed.
 //! - [`knowledge`] makes documents into passages that can be found.
 //! - [`contract`] finds out which permissions a tool really needs.
 //! - [`vetting`] runs a package where nothing is real, and asks scanners, before anyone trusts it.
@@ -27,6 +28,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod approval;
 pub mod call;
 pub mod chat;

@@ -1,0 +1,12 @@
+//! An agent: a model, the tools that it may use, and what a skill lets it do with them.
+//!
+//! - [`library`] is where it finds skills; [`machinery`] are the tools by which it asks for them.
+//! - [`toolset`] is whatever can be called; [`allowance`] is the fence around all of it, which a skill
+//!   narrows for as long as it is followed.
+//!
+//! The same functions serve our own agent and others that come over MCP.
+
+pub mod allowance;
+pub mod library;
+pub mod machinery;
+pub mod toolset;

@@ -1,0 +1,158 @@
+//! The fence around all tools of a turn.
+//!
+//! What a skill allows holds from the call that loaded it to the end of the turn, or until another
+//! skill is loaded. It holds for every tool set, whatever else is decided about a call: approvals and
+//! the sandbox come after it. Only the machinery of skills is outside.
+
+use std::sync::{Mutex, PoisonError};
+
+use savoir_skill::allow_list::{AllowList, NotAllowed};
+use serde_json::{Map, Value};
+
+use super::toolset::{ToolAnswer, ToolSpec};
+
+/// What the skills of a turn leave a model.
+#[derive(Debug, Default)]
+pub struct Allowance {
+    active: Mutex<Option<Active>>,
+}
+
+/// What holds at one moment. Calls that a model makes at once are all held to the moment before them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment(Option<Active>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Active {
+    skill: String,
+    list: AllowList,
+}
+
+impl Allowance {
+    /// An allowance that begins with what a skill allows, for whoever carries out that skill alone.
+    pub fn of(skill: &str, list: Option<AllowList>) -> Self {
+        let allowance = Self::default();
+        allowance.follow(skill, list);
+        allowance
+    }
+
+    /// A skill is followed from here on: its list takes the place of the one before, and one that has
+    /// none restricts nothing.
+    pub fn follow(&self, skill: &str, list: Option<AllowList>) {
+        let active = list.map(|list| Active { skill: skill.to_owned(), list });
+        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = active;
+    }
+
+    /// What holds now.
+    pub fn now(&self) -> Moment {
+        Moment(self.active.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Lets a call through that was made at a moment, or gives the answer for the model. What a call
+    /// at the same time has narrowed since then holds, too.
+    pub fn check(
+        &self,
+        moment: &Moment,
+        tool: &ToolSpec,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), ToolAnswer> {
+        let held = |moment: &Moment| moment.check(tool, arguments);
+        held(moment).and_then(|()| held(&self.now())).map_err(|(skill, refused)| {
+            tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
+            ToolAnswer::failed(refused.code(), &refused)
+        })
+    }
+}
+
+impl Moment {
+    /// The skill that restricts what can be called.
+    pub fn skill(&self) -> Option<&str> {
+        self.0.as_ref().map(|active| active.skill.as_str())
+    }
+
+    /// Whether some call of a tool would be let through.
+    pub fn offers(&self, tool: &ToolSpec) -> bool {
+        match (&self.0, tool.offered()) {
+            (Some(active), Some(offered)) => active.list.names(offered),
+            _ => true,
+        }
+    }
+
+    fn check(
+        &self,
+        tool: &ToolSpec,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), (String, NotAllowed)> {
+        match (&self.0, tool.offered()) {
+            (Some(active), Some(offered)) => {
+                let checked = active.list.check(offered, arguments);
+                checked.map_err(|refused| (active.skill.clone(), refused))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_model::ToolDefinition;
+    use savoir_skill::allowed_tools::split;
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::toolset::Origin;
+
+    fn tool(name: &str, origin: Origin) -> ToolSpec {
+        let definition = ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+        };
+        ToolSpec { definition, origin, atomic: false }
+    }
+
+    fn list(text: &str) -> Option<AllowList> {
+        AllowList::new(Some(&split(text)))
+    }
+
+    #[test]
+    fn the_machinery_always_works() {
+        let allowance = Allowance::of("x", list("Read"));
+        let machinery = tool("use_skill", Origin::Machinery);
+        assert!(allowance.check(&allowance.now(), &machinery, &Map::new()).is_ok());
+        assert!(allowance.now().offers(&machinery));
+        // A tool of a skill that calls itself like that is no machinery.
+        let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
+        let other = tool("use_skill", skill);
+        assert!(allowance.check(&allowance.now(), &other, &Map::new()).is_err());
+    }
+
+    #[test]
+    fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
+        let allowance = Allowance::default();
+        let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
+        let may = |tool| allowance.check(&allowance.now(), tool, &Map::new()).is_ok();
+        assert!(may(&read) && may(&write));
+        allowance.follow("reader", list("Read"));
+        assert!(may(&read) && !may(&write));
+        assert_eq!(allowance.now().skill(), Some("reader"));
+        allowance.follow("writer", list("Write"));
+        assert!(!may(&read) && may(&write));
+        allowance.follow("free", list(""));
+        assert!(may(&read) && may(&write));
+    }
+
+    #[test]
+    fn calls_at_once_are_held_to_both_moments() {
+        let allowance = Allowance::of("reader", list("Read"));
+        let write = tool("write_file", Origin::Host);
+        let before = allowance.now();
+        // A model loads a skill without a list and writes at the same time.
+        allowance.follow("free", None);
+        let refused = allowance.check(&before, &write, &Map::new()).unwrap_err();
+        assert_eq!(refused.failure.as_deref(), Some("tool-not-allowed"));
+        // The other way round: what was free is not free any more.
+        let before = allowance.now();
+        allowance.follow("reader", list("Read"));
+        assert!(allowance.check(&before, &write, &Map::new()).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! Where an agent finds skills.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+use savoir_skill::Skill;
+use thiserror::Error;
+
+use crate::disclosure::Candidate;
+
+/// Bytes of a file of a skill that a model may read.
+pub const MOST_FILE_BYTES: u64 = 256 * 1024;
+
+/// A place with skills, as one person sees it. Skills that are disabled are not there.
+pub trait Library: fmt::Debug + Send + Sync {
+    /// All skills, for whoever tells a model which there are.
+    fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>>;
+
+    /// One of them, whole.
+    fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
+
+    /// A text file of one, by a path that was checked with [`resource_path`].
+    fn read<'a>(
+        &'a self,
+        name: &'a str,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, LibraryError>>;
+
+    /// Notes that one is used.
+    fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
+
+    /// Keeps a draft where nobody is offered it until a person looked at it; tells where.
+    fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>>;
+}
+
+/// A skill that was opened.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The skill.
+    pub skill: Skill,
+    /// The paths of its other files, with `/`.
+    pub resources: Vec<String>,
+}
+
+/// A skill that a model wrote, checked and not yet looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Its handle.
+    pub name: String,
+    /// Its SKILL.md.
+    pub text: String,
+}
+
+/// Why a library does not give what was asked for, in words that a model can act on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LibraryError {
+    /// There is no such skill.
+    #[error("there is no skill `{name}`; {}", instead(near.as_deref()))]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// The one that was probably meant.
+        near: Option<String>,
+    },
+    /// It is there and cannot be read.
+    #[error("the skill `{name}` cannot be used: {reason}")]
+    Broken {
+        /// The skill.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The path leads elsewhere.
+    #[error("`{path}` is not a path inside the skill; use one of its resources as it is written")]
+    Outside {
+        /// The path that was given.
+        path: String,
+    },
+    /// The skill has no such file.
+    #[error("the skill `{name}` has no file `{path}`; its resources are told by use_skill")]
+    NoFile {
+        /// The skill.
+        name: String,
+        /// The path.
+        path: String,
+    },
+    /// The file is too large.
+    #[error("`{path}` has {size} bytes, at most {MOST_FILE_BYTES} can be read")]
+    TooLarge {
+        /// The path.
+        path: String,
+        /// Its size.
+        size: u64,
+    },
+    /// The file is no text.
+    #[error("`{path}` is no text in UTF-8")]
+    NoText {
+        /// The path.
+        path: String,
+    },
+    /// A draft is not good enough to be kept.
+    #[error("the skill is not kept: {reason}")]
+    Draft {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The library itself failed.
+    #[error("the skills cannot be read now: {reason}")]
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl LibraryError {
+    /// A stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "unknown-skill",
+            Self::Broken { .. } => "broken-skill",
+            Self::Outside { .. } => "path-outside-skill",
+            Self::NoFile { .. } => "no-such-file",
+            Self::TooLarge { .. } => "file-too-large",
+            Self::NoText { .. } => "file-not-text",
+            Self::Draft { .. } => "draft-refused",
+            Self::Failed { .. } => "library-failed",
+        }
+    }
+}
+
+/// What to ask for instead of a skill that is not there.
+fn instead(near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "find one with search_skills".to_owned(),
+    }
+}
+
+/// A path inside a skill, without `.` and doubled slashes. What leads out of it is refused by its
+/// letters; whoever opens the file sees to links.
+pub fn resource_path(path: &str) -> Result<String, LibraryError> {
+    let outside = || LibraryError::Outside { path: path.to_owned() };
+    if path.starts_with('/') || path.contains(['\\', '\0', ':']) || path.len() > 1024 {
+        return Err(outside());
+    }
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return Err(outside()),
+            part => parts.push(part),
+        }
+    }
+    if parts.is_empty() { Err(outside()) } else { Ok(parts.join("/")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_inside() {
+        assert_eq!(resource_path("references/a.md").unwrap(), "references/a.md");
+        assert_eq!(resource_path("./a//b/.").unwrap(), "a/b");
+        let long = "x/".repeat(600);
+        for path in ["", ".", "..", "a/../b", "../x", "/etc/passwd", "a\\b", "c:x", "a\0b", &long] {
+            assert_eq!(resource_path(path).unwrap_err().code(), "path-outside-skill", "{path:?}");
+        }
+    }
+}

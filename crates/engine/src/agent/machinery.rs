@@ -1,0 +1,220 @@
+//! The tools by which a model asks for skills: a few that are always the same, however many skills
+//! there are.
+
+mod draft;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use savoir_model::ToolDefinition;
+use savoir_skill::{allow_list::AllowList, allowed_tools::ToolGrant};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    allowance::Allowance,
+    library::{Library, LibraryError, Opened, resource_path},
+    toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
+};
+
+pub use self::{draft::write as write_draft, search::search};
+
+/// Skills that one search finds at most, and if nothing else is said.
+const MOST_FOUND: usize = 50;
+const FOUND: usize = 10;
+
+/// What `use_skill` tells, as Personal Agent has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkillInstructions {
+    /// The skill.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What to do.
+    pub instructions: String,
+    /// Whether it is meant to be carried out by somebody else.
+    pub context_fork: bool,
+    /// The tools that it allows, by the names of Personal Agent.
+    pub allowed_tools: Vec<String>,
+    /// Its other files.
+    pub resources: Vec<String>,
+}
+
+impl SkillInstructions {
+    /// What a skill tells.
+    pub fn of(opened: &Opened) -> Self {
+        let skill = &opened.skill;
+        let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
+        Self {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            instructions: skill.body.clone(),
+            context_fork: skill.policy.context_fork,
+            allowed_tools: grants.iter().map(ToolGrant::normalized).collect(),
+            resources: opened.resources.clone(),
+        }
+    }
+}
+
+/// The tools by which a model asks for skills.
+#[derive(Debug)]
+pub struct Machinery {
+    library: Arc<dyn Library>,
+    /// What a skill that is loaded narrows; nothing is narrowed for agents of others, who see to it
+    /// themselves.
+    allowance: Option<Arc<Allowance>>,
+}
+
+impl Machinery {
+    /// Tools over a library.
+    pub fn new(library: Arc<dyn Library>, allowance: Option<Arc<Allowance>>) -> Self {
+        Self { library, allowance }
+    }
+
+    /// Loads a skill, and follows it.
+    pub async fn use_skill(&self, name: &str) -> Result<SkillInstructions, LibraryError> {
+        let opened = self.library.open(name).await?;
+        self.library.used(&opened.skill.name).await;
+        if let Some(allowance) = &self.allowance {
+            let list = AllowList::new(opened.skill.policy.allowed_tools.as_deref());
+            allowance.follow(&opened.skill.name, list);
+        }
+        Ok(SkillInstructions::of(&opened))
+    }
+
+    /// Reads a text file of a skill.
+    pub async fn read_skill_file(&self, name: &str, path: &str) -> Result<String, LibraryError> {
+        let path = resource_path(path)?;
+        self.library.read(name, &path).await
+    }
+
+    /// The skills that fit a question best, with their lines.
+    pub async fn search_skills(&self, query: &str, most: usize) -> Result<Value, LibraryError> {
+        let skills = self.library.skills().await?;
+        let found = search(&skills, query, most.min(MOST_FOUND));
+        let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
+        Ok(json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()}))
+    }
+
+    async fn answer(&self, name: &str, given: &Map<String, Value>) -> Result<ToolAnswer, Refused> {
+        match name {
+            "use_skill" => {
+                let told = self.use_skill(text(given, "name")?).await?;
+                let told = serde_json::to_value(told).map_err(|error| Refused::failed(&error))?;
+                Ok(ToolAnswer::data(told))
+            }
+            "read_skill_file" => {
+                let (name, path) = (text(given, "name")?, text(given, "path")?);
+                Ok(ToolAnswer::text(self.read_skill_file(name, path).await?))
+            }
+            "search_skills" => {
+                let most = given.get("limit").and_then(Value::as_u64).unwrap_or(FOUND as u64);
+                let most = usize::try_from(most).unwrap_or(MOST_FOUND);
+                Ok(ToolAnswer::data(self.search_skills(text(given, "query")?, most).await?))
+            }
+            "save_skill" => {
+                let draft = write_draft(given)?;
+                let place = self.library.save(&draft).await?;
+                Ok(ToolAnswer::data(json!({
+                    "name": draft.name, "enabled": false, "saved": place,
+                    "note": "It is kept, and offered to nobody until a person looked at it.",
+                })))
+            }
+            name => {
+                Err(Refused { code: "unknown-tool", message: format!("there is no tool `{name}`") })
+            }
+        }
+    }
+}
+
+/// Why a call came to nothing.
+struct Refused {
+    code: &'static str,
+    message: String,
+}
+
+impl Refused {
+    fn failed(error: &dyn std::fmt::Display) -> Self {
+        Self { code: "failed", message: error.to_string() }
+    }
+}
+
+impl From<LibraryError> for Refused {
+    fn from(error: LibraryError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refused> {
+    let found = given.get(name).and_then(Value::as_str);
+    found.ok_or_else(|| Refused {
+        code: "missing-argument",
+        message: format!("the argument `{name}` is missing, or is no text"),
+    })
+}
+
+impl Toolset for Machinery {
+    fn tools(&self) -> Vec<ToolSpec> {
+        let text = |description: &str| json!({"type": "string", "description": description});
+        let name = text("The name of the skill, as it is listed");
+        let number = json!({"type": "integer", "minimum": 1, "maximum": MOST_FOUND});
+        vec![
+            tool(
+                "use_skill",
+                "Load the instructions of a skill before doing what it is for, and follow them.",
+                json!({"name": name}),
+                &["name"],
+            ),
+            tool(
+                "read_skill_file",
+                "Read a text file that a skill brings along, by its path in the list of resources.",
+                json!({"name": name, "path": text("The path inside the skill")}),
+                &["name", "path"],
+            ),
+            tool(
+                "search_skills",
+                "Find skills that are not listed, by words.",
+                json!({"query": text("What it should be for"), "limit": number}),
+                &["query"],
+            ),
+            tool(
+                "save_skill",
+                "Keep a procedure that worked as a skill. A person looks at it before it is offered.",
+                json!({
+                    "name": text("A short name: lower-case letters, digits and hyphens"),
+                    "description": text("One line: what it does, and when to use it"),
+                    "instructions": text("The steps, in Markdown"),
+                    "when_to_use": text("When it should be used"),
+                    "allowed_tools": text("The only tools that it needs, with blanks between them"),
+                }),
+                &["name", "description", "instructions"],
+            ),
+        ]
+    }
+
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> BoxFuture<'a, ToolAnswer> {
+        Box::pin(async move {
+            self.answer(name, arguments)
+                .await
+                .unwrap_or_else(|Refused { code, message }| ToolAnswer::failed(code, message))
+        })
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is written where it is used")]
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
+    let parameters = json!({
+        "type": "object", "properties": properties, "required": required,
+        "additionalProperties": false,
+    });
+    let definition =
+        ToolDefinition { name: name.to_owned(), description: description.to_owned(), parameters };
+    ToolSpec { definition, origin: Origin::Machinery, atomic: false }
+}

@@ -1,0 +1,70 @@
+//! Finding a skill by words among those that are there.
+
+use std::cmp::Reverse;
+
+use crate::disclosure::Candidate;
+
+/// What a word counts in a name, and in the rest of a line.
+const NAME: usize = 8;
+const LINE: usize = 2;
+/// What the beginning of a word counts.
+const BEGINNING: usize = 1;
+
+/// The skills that fit best. One that fits in nothing is not found; without words the first are.
+pub fn search<'a>(skills: &'a [Candidate], query: &str, most: usize) -> Vec<&'a Candidate> {
+    let wanted = words(query);
+    let mut found: Vec<(usize, &Candidate)> = skills
+        .iter()
+        .map(|skill| (score(skill, &wanted), skill))
+        .filter(|(score, _)| *score > 0 || wanted.is_empty())
+        .collect();
+    found.sort_by_key(|(score, skill)| (Reverse(*score), Reverse(skill.pinned), &skill.name));
+    found.into_iter().take(most).map(|(_, skill)| skill).collect()
+}
+
+fn score(skill: &Candidate, wanted: &[String]) -> usize {
+    let (name, line) = (words(&skill.name), words(&skill.line));
+    let each = wanted.iter().map(|word| {
+        let begins = |known: &String| word.len() > 2 && known.starts_with(word.as_str());
+        match () {
+            () if name.contains(word) => NAME,
+            () if line.contains(word) => LINE,
+            () if line.iter().any(begins) => BEGINNING,
+            () => 0,
+        }
+    });
+    each.sum()
+}
+
+fn words(text: &str) -> Vec<String> {
+    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts.map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_count_most() {
+        let skills: Vec<Candidate> = [
+            ("pdf-tools", "- pdf-tools: Fill forms."),
+            ("mail", "- mail: Send a PDF by mail."),
+            ("weather", "- weather: Tell the weather."),
+        ]
+        .map(|(name, line)| Candidate {
+            name: name.to_owned(),
+            line: line.to_owned(),
+            ..Candidate::default()
+        })
+        .into();
+        let names = |query| -> Vec<_> {
+            search(&skills, query, 10).iter().map(|skill| skill.name.as_str()).collect()
+        };
+        assert_eq!(names("PDF"), ["pdf-tools", "mail"]);
+        assert_eq!(names("weath"), ["weather"]);
+        assert_eq!(names("nothing at all").len(), 0);
+        assert_eq!(names("").len(), 3);
+        assert_eq!(search(&skills, "", 1).len(), 1);
+    }
+}

@@ -1,0 +1,90 @@
+//! Whatever a model can call.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use savoir_model::ToolDefinition;
+use savoir_skill::allow_list::Offered;
+use serde_json::{Map, Value, json};
+
+/// Tools that belong together.
+pub trait Toolset: fmt::Debug + Send + Sync {
+    /// The tools, as they are now.
+    fn tools(&self) -> Vec<ToolSpec>;
+
+    /// Calls one of them.
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> BoxFuture<'a, ToolAnswer>;
+}
+
+/// A tool that is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// The name under which it is called, what it does, and what it takes.
+    pub definition: ToolDefinition,
+    /// Whose it is.
+    pub origin: Origin,
+    /// Whether it must run alone.
+    pub atomic: bool,
+}
+
+/// Whose a tool is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The machinery of skills, which no list takes away.
+    Machinery,
+    /// The host.
+    Host,
+    /// A skill.
+    Skill {
+        /// The skill.
+        skill: String,
+        /// The name of the tool there.
+        tool: String,
+    },
+}
+
+impl ToolSpec {
+    /// The tool as allow-lists name it; `None` if no list takes it away.
+    pub fn offered(&self) -> Option<Offered<'_>> {
+        let called = self.definition.name.as_str();
+        match &self.origin {
+            Origin::Machinery => None,
+            Origin::Host => Some(Offered::Host(called)),
+            Origin::Skill { skill, tool } => Some(Offered::Skill { skill, tool, called }),
+        }
+    }
+}
+
+/// What a model reads after a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolAnswer {
+    /// The text.
+    pub text: String,
+    /// The same as data, where there is more to it than a text.
+    pub data: Option<Value>,
+    /// The stable word for what went wrong.
+    pub failure: Option<String>,
+}
+
+impl ToolAnswer {
+    /// Data that a model reads as JSON.
+    pub fn data(data: Value) -> Self {
+        Self { text: data.to_string(), data: Some(data), failure: None }
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Something went wrong, and what to do about it.
+    pub fn failed(code: &str, message: impl fmt::Display) -> Self {
+        let message = message.to_string();
+        let data = json!({"error": {"code": code, "message": message}});
+        Self { text: message, data: Some(data), failure: Some(code.to_owned()) }
+    }
+}
