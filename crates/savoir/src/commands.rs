@@ -24,6 +24,7 @@ mod man;
 mod migrate;
 mod models;
 mod new;
+mod preamble;
 mod prompt;
 mod publish;
 mod record;
@@ -40,6 +41,7 @@ mod search;
 mod serve;
 mod show;
 mod sign;
+mod simulate;
 mod status;
 mod sync;
 mod tools;
@@ -109,6 +111,8 @@ enum Command {
     List(list::Args),
     Status(status::Args),
     Info(info::Args),
+    Preamble(preamble::Args),
+    Simulate(simulate::Args),
     Approve(approve::Args),
     Approvals(approvals::Args),
     Revoke(revoke::Args),
@@ -166,6 +170,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Preamble(args) => preamble::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approvals::run(&args),
         Command::Revoke(args) => revoke::run(&args),

@@ -14,6 +14,8 @@ mod clients;
 #[cfg(unix)]
 mod cluster;
 mod convert;
+#[cfg(unix)]
+mod disclosure;
 mod documentation;
 mod generated;
 #[cfg(unix)]

@@ -1,0 +1,60 @@
+//! `savoir preamble`.
+
+use std::process::ExitCode;
+
+use savoir_engine::disclosure::{Candidate, Preamble};
+
+use crate::{
+    error::CommandError,
+    installed::{Installed, Selection, in_parallel},
+    load, output,
+};
+
+/// Tell a model which skills there are, a line for each
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir preamble                        all skills that an agent sees here
+  savoir preamble --agent claude-code    those of one agent
+  savoir preamble --budget 500           what fits into 500 tokens, descriptions cut alike
+  savoir preamble --budget 500 --json    with the names of those that did not fit
+
+Tokens are estimated by letters, since every model counts with a tokenizer of its own.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// About how many tokens it may have
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<usize>,
+    /// Skills that come first
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pin: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(args.selection.project.as_deref())?;
+    installed.warn();
+    let entries = args.selection.entries(&installed)?;
+    let read = in_parallel(&entries, |entry| {
+        let loaded = load::load(entry.path(), None).ok().filter(|one| one.reading.is_usable())?;
+        let skill = &loaded.reading.skill;
+        let offered = skill.policy.model_invocable != Some(false);
+        offered.then(|| Candidate::new(skill))
+    });
+    let mut skills: Vec<Candidate> = read.into_iter().flatten().collect();
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills.dedup_by(|a, b| a.name == b.name);
+    for skill in &mut skills {
+        skill.pinned = args.pin.contains(&skill.name);
+    }
+    let preamble = Preamble::new(skills, args.budget);
+    if args.json {
+        output::json(&preamble)?;
+    } else {
+        output::content(&output::harmless(&preamble.text()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

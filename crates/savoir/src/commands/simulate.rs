@@ -1,0 +1,129 @@
+//! `savoir simulate`.
+
+use std::{borrow::Cow, path::PathBuf, process::ExitCode};
+
+use savoir_engine::disclosure::hosts::{HOSTS, HostRules, Installed as Shown, Sight, Simulation};
+use savoir_package::ledger::Entry;
+
+use crate::{
+    error::CommandError,
+    installed::{Installed, in_parallel},
+    load, output,
+};
+
+/// Show what another agent tells its model of the skills that are installed for it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir simulate --agent claude-code
+  savoir simulate --agent codex --context 128000
+  savoir simulate --agent codex --check pdf-tools      exit code 1 if the model does not see it
+  savoir simulate --agent claude-code --json           with the rules and where they are known from
+
+Agents cut and leave out skills when there are many, and say nothing about it.")]
+pub(crate) struct Args {
+    /// The agent
+    #[arg(long, value_name = "ID", value_parser = host)]
+    agent: &'static HostRules,
+    /// Tokens of the context of its model
+    #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
+    context: usize,
+    /// Fail if one of these, or any if none is named, is not seen by the model
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
+    check: Option<Vec<String>>,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn host(word: &str) -> Result<&'static HostRules, String> {
+    let known: Vec<&str> = HOSTS.iter().map(|rules| rules.agent).collect();
+    HostRules::of(word).ok_or_else(|| format!("known are {}", known.join(" and ")))
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(args.project.as_deref())?;
+    installed.warn();
+    let sees = |entry: &&Entry| entry.agents().iter().any(|agent| agent.id == args.agent.agent);
+    let entries: Vec<&Entry> = installed.ledger.entries().iter().filter(sees).collect();
+    let skills = in_parallel(&entries, shown);
+    let simulation = args.agent.simulate(skills, args.context);
+    if args.json {
+        output::json(&simulation)?;
+    } else {
+        output::long_text(&table(&simulation))?;
+    }
+    let Some(wanted) = &args.check else { return Ok(ExitCode::SUCCESS) };
+    let missing = missing(&simulation, wanted);
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.json {
+        let names = missing.join(", ");
+        output::note(&format!("the model of {} does not see: {names}", args.agent.agent));
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// A skill as its files say it, whether or not they are good.
+fn shown(entry: &Entry) -> Shown {
+    let name = entry.name().to_owned();
+    let path = entry.path().join("SKILL.md").to_string_lossy().into_owned();
+    let loaded = match load::load(entry.path(), None) {
+        Ok(loaded) if loaded.reading.is_usable() => loaded,
+        Ok(_) => return broken(name, path, "its SKILL.md is broken; see savoir check"),
+        Err(_) => return broken(name, path, "it cannot be read"),
+    };
+    let skill = loaded.reading.skill;
+    Shown {
+        name,
+        description: skill.description,
+        when_to_use: skill.when_to_use,
+        path,
+        model_invocable: skill.policy.model_invocable != Some(false),
+        broken: None,
+    }
+}
+
+fn broken(name: String, path: String, why: &str) -> Shown {
+    Shown { name, path, broken: Some(why.to_owned()), ..Shown::default() }
+}
+
+/// The skills that are wanted and not seen; all that are there, if none is named.
+fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
+    let visible =
+        |name: &str| simulation.skills.iter().any(|sight| sight.visible && sight.name == name);
+    let all: Vec<&String> = match wanted {
+        [] => simulation.skills.iter().map(|sight| &sight.name).collect(),
+        some => some.iter().collect(),
+    };
+    all.into_iter().filter(|name| !visible(name)).cloned().collect()
+}
+
+fn table(simulation: &Simulation) -> String {
+    let Simulation { agent, context, budget, tokens, skills, .. } = simulation;
+    let seen = skills.iter().filter(|sight| sight.visible).count();
+    let mut text = format!(
+        "{agent} with {context} tokens: the catalogue has about {tokens} of {budget} tokens; \
+         {seen} of {} are seen\n",
+        output::plural(skills.len(), "skill")
+    );
+    let rows: Vec<[Cow<'_, str>; 3]> = skills.iter().map(row).collect();
+    if !rows.is_empty() {
+        text.push('\n');
+        text.push_str(&output::table(["NAME", "SEEN", "WHY"], &rows));
+    }
+    text
+}
+
+fn row(sight: &Sight) -> [Cow<'_, str>; 3] {
+    let seen = match (sight.visible, sight.truncated) {
+        (true, false) => "whole",
+        (true, true) => "cut",
+        (false, _) => "no",
+    };
+    [output::cell(&sight.name), seen.into(), output::cell(sight.why.as_deref().unwrap_or(""))]
+}
