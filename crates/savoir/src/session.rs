@@ -12,6 +12,10 @@ use crate::{ask, error::CommandError, output};
 
 /// Longest name of a machine that a token is called after.
 const MAX_HOST: usize = 64;
+/// How long a token is good unless somebody says otherwise.
+const DAYS: u32 = 90;
+/// The same of one with which everything can be done.
+const DAYS_OF_ADMIN: u32 = 7;
 
 /// Who logs in.
 #[derive(Debug, clap::Args)]
@@ -79,28 +83,43 @@ fn wrong_password(error: RegistryError) -> CommandError {
 /// What a token of this machine may do, for so many days.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Rights {
-    /// Let it change members and keys, too
+    /// Let it change members and keys, too; the same as --scope owner
     #[arg(long)]
     owner: bool,
+    /// Let it do more; can be given several times
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<More>,
     /// Let it publish in this namespace only
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// How long it is good
-    #[arg(long, value_name = "DAYS", default_value_t = 90,
-          value_parser = clap::value_parser!(u32).range(1..=366))]
-    days: u32,
+    /// How long it is good [default: 90, and 7 with --scope admin]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=366))]
+    days: Option<u32>,
+}
+
+/// What a token can do beyond publishing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum More {
+    /// Change members and keys
+    Owner,
+    /// Everything that an administrator does, such as reading the whole log; for administrators
+    Admin,
 }
 
 impl Rights {
     pub(crate) fn wanted(&self, name: String) -> WantedToken {
-        let more = self.owner.then_some("registry:owner");
+        let admin = self.scope.contains(&More::Admin);
+        let owner = self.owner || admin || self.scope.contains(&More::Owner);
+        let more = owner.then_some("registry:owner");
         let changes = ["registry:publish", "registry:yank"].into_iter().chain(more);
         let changes = changes.map(|scope| match &self.namespace {
             Some(namespace) => format!("{scope}:{namespace}"),
             None => scope.to_owned(),
         });
-        let scopes = std::iter::once("registry:read".to_owned()).chain(changes).collect();
-        WantedToken { name, scopes, expires_in_days: Some(self.days) }
+        let everywhere = admin.then(|| "admin".to_owned());
+        let scopes = std::iter::once("registry:read".to_owned()).chain(changes).chain(everywhere);
+        let days = self.days.unwrap_or(if admin { DAYS_OF_ADMIN } else { DAYS });
+        WantedToken { name, scopes: scopes.collect(), expires_in_days: Some(days) }
     }
 }
 

@@ -22,6 +22,7 @@ Examples:
   savoir login --registry https://skills.example.com/registry --email ada@example.com
   savoir login --email ada@example.com < password.txt
   savoir login --registry house --email ada@example.com --namespace acme --days 7
+  savoir login --email root@example.com --scope admin     for those who run the registry
   savoir login --token - < token.txt     a token that somebody made for you
 
 A token is made for this machine, kept in credentials.toml of your settings, where nobody else can
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     email: Option<String>,
     /// Take a token that there is instead: `-` for the first line of standard input
     #[arg(long, value_name = "-", value_parser = ["-"],
-          conflicts_with_all = ["email", "owner", "namespace", "days"])]
+          conflicts_with_all = ["email", "owner", "scope", "namespace", "days"])]
     token: Option<String>,
     #[command(flatten)]
     rights: Rights,

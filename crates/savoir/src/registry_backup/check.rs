@@ -21,7 +21,7 @@ const LARGEST_BLOB: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) end: End,
-    /// The accounts that something refers to: nobody else needs one.
+    /// The accounts that something refers to: nobody else needs one, but for administrators.
     pub(super) accounts: BTreeSet<i64>,
 }
 

@@ -61,7 +61,7 @@ async fn fill(
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
         let is_needed = match &record {
-            Record::Account { id, .. } => checked.accounts.contains(id),
+            Record::Account { id, admin, .. } => *admin || checked.accounts.contains(id),
             _ => true,
         };
         if is_needed {

@@ -47,6 +47,9 @@ pub(crate) struct Subject {
     /// Without a slash at the end.
     pub(super) base: String,
     http: reqwest::Client,
+    /// With a connection for each question: a server may hang up on one who sent what it refused, and
+    /// what changes something cannot be asked again.
+    fresh: reqwest::Client,
     settings: Settings,
     /// Makes the names of this run those of no other.
     pub(super) run: String,
@@ -83,14 +86,17 @@ impl Subject {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(format!("`{url}` is no address; write it as https://…/registry"));
         }
-        let http = reqwest::Client::builder().timeout(PATIENCE).build();
-        let http = http.map_err(|error| error.to_string())?;
+        let client = || reqwest::Client::builder().timeout(PATIENCE);
+        let http = client().build().map_err(|error| error.to_string())?;
+        let fresh = client().pool_max_idle_per_host(0).build();
+        let fresh = fresh.map_err(|error| error.to_string())?;
         let letters = Uuid::new_v4().simple().to_string();
         // A name begins with a letter, and digits alone are no word.
         let run = format!("x{}", &letters[..7]);
         let mut subject = Self {
             base: url.clone(),
             http,
+            fresh,
             settings,
             run,
             faults: Mutex::default(),
@@ -233,13 +239,13 @@ impl Ask<'_> {
         let wrong = |error: reqwest::Error| {
             fail(format!("{asked}: there is no answer: {}", error.without_url()))
         };
-        let request = self
-            .subject
-            .http
+        let safe = self.method.is_safe();
+        let http = if safe { &self.subject.http } else { &self.subject.fresh };
+        let request = http
             .request(self.method.clone(), &self.url)
             .headers(self.headers.clone())
             .body(self.body.clone());
-        let again = request.try_clone().filter(|_| self.method.is_safe());
+        let again = request.try_clone().filter(|_| safe);
         let mut response = match (request.send().await, again) {
             // A server may have hung up on the one who asked before on this connection.
             (Err(error), Some(again)) if error.is_request() => again.send().await.map_err(wrong)?,

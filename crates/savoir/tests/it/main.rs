@@ -41,7 +41,11 @@ mod publish;
 #[cfg(unix)]
 mod registry;
 #[cfg(unix)]
+mod registry_conformance;
+#[cfg(unix)]
 mod registry_faults;
+#[cfg(unix)]
+mod registry_life;
 #[cfg(unix)]
 mod registry_ops;
 #[cfg(target_os = "linux")]

@@ -189,6 +189,32 @@ fn a_registry_that_says_no() {
 }
 
 #[test]
+fn what_the_registry_found_is_told() {
+    let sandbox = sandbox(SKILL);
+    let body = r#"{"error":{"code":"audit_blocked","message":"It is not published.","findings":[
+        {"rule":"download-and-execute","file":"SKILL.md","line":9,"message":"It runs what it fetches.","fix":"ask for the file"},
+        {"rule":"detonation-secret","message":"It read a \u001b[2Jkey."}]}}"#;
+    for json in [false, true] {
+        let (url, taken) = registry("403 Forbidden", body.to_owned());
+        let mut args = vec!["publish", "pdf", "--registry", &url, "--yes"];
+        args.extend(json.then_some("--json"));
+        let refused = with_token(&sandbox, &args);
+        taken.join().expect("a request");
+        assert_eq!(refused.code, 3, "{refused}");
+        let first = "SKILL.md:9: download-and-execute: It runs what it fetches.; ask for the file";
+        assert!(refused.stderr.contains(&format!("help: {first}\n")), "{refused}");
+        assert!(refused.stderr.contains("help: detonation-secret: It read a "), "{refused}");
+        assert!(!refused.stderr.contains('\u{1b}'), "{refused}");
+        if json {
+            let error = &refused.json()["error"];
+            assert_eq!(error["code"], "audit_blocked", "{refused}");
+            assert_eq!(error["findings"][0]["rule"], "download-and-execute", "{refused}");
+            assert_eq!(error["findings"][1]["rule"], "detonation-secret", "{refused}");
+        }
+    }
+}
+
+#[test]
 fn prose_goes_to_anon() {
     let sandbox = sandbox(SKILL);
     sandbox.write("project/notes.md", "# Minutes\n\nWrite down what was said.\n");

@@ -115,7 +115,8 @@ impl House {
     }
 }
 
-fn piped(mut command: Command, input: &str) -> Transcript {
+/// Runs a command with something on standard input.
+pub(crate) fn piped(mut command: Command, input: &str) -> Transcript {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("savoir runs");
     // Who needs no input may be gone already.

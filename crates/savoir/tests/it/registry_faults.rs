@@ -23,10 +23,10 @@ use crate::{
     support::Sandbox,
 };
 
-const OFF: [&str; 2] = ["--rate-limit", "off"];
-const SKILLS: &str = "/registry/api/v1/skills";
+pub(crate) const OFF: [&str; 2] = ["--rate-limit", "off"];
+pub(crate) const SKILLS: &str = "/registry/api/v1/skills";
 
-fn skill(name: &str, version: &str) -> Vec<u8> {
+pub(crate) fn skill(name: &str, version: &str) -> Vec<u8> {
     let text = format!(
         "---\nname: {name}\ndescription: Waits for the end. Use when something breaks.\n\
          metadata:\n  version: \"{version}\"\n---\n# {name}\n\nWait, {version}.\n"
@@ -38,7 +38,7 @@ fn skill(name: &str, version: &str) -> Vec<u8> {
 }
 
 /// Sends bytes; the status and the body, or nothing if the server went away.
-fn send(
+pub(crate) fn send(
     address: &str,
     method: &str,
     path: &str,
@@ -67,7 +67,7 @@ fn send(
     Some((head.split_whitespace().nth(1)?.parse().ok()?, body))
 }
 
-fn publish(address: &str, token: &str, bytes: &[u8]) -> Option<(u16, String)> {
+pub(crate) fn publish(address: &str, token: &str, bytes: &[u8]) -> Option<(u16, String)> {
     let (status, body) = send(address, "POST", SKILLS, token, bytes)?;
     Some((status, String::from_utf8_lossy(&body).into_owned()))
 }
@@ -94,9 +94,18 @@ fn look(address: &str, name: &str, bytes: &[u8]) -> bool {
     true
 }
 
+/// Says that it is enough when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Publishes one after the other at houses that come and go, until it is told to stop; what was
 /// acknowledged, and what was tried.
-struct Publishers {
+pub(crate) struct Publishers {
     token: String,
     addresses: Vec<Mutex<String>>,
     stop: AtomicBool,
@@ -106,7 +115,7 @@ struct Publishers {
 }
 
 impl Publishers {
-    fn new(token: String, houses: &[&House]) -> Self {
+    pub(crate) fn new(token: String, houses: &[&House]) -> Self {
         Self {
             token,
             addresses: houses.iter().map(|house| Mutex::new(house.address.clone())).collect(),
@@ -114,6 +123,23 @@ impl Publishers {
             number: AtomicUsize::new(0),
             tried: Mutex::default(),
         }
+    }
+
+    /// One of the houses is somewhere else now.
+    pub(crate) fn moves(&self, which: usize, address: &str) {
+        address.clone_into(&mut self.addresses[which].lock().expect("an address"));
+    }
+
+    /// Publishes from so many threads while something else is done.
+    pub(crate) fn beside<T>(&self, threads: usize, work: impl FnOnce() -> T) -> T {
+        thread::scope(|scope| {
+            // Also if the work fails: else the threads would go on for ever.
+            let _stop = Stop(&self.stop);
+            for _ in 0..threads {
+                scope.spawn(|| self.run());
+            }
+            work()
+        })
     }
 
     fn run(&self) {
@@ -135,12 +161,12 @@ impl Publishers {
         }
     }
 
-    fn acknowledged(&self) -> usize {
+    pub(crate) fn acknowledged(&self) -> usize {
         self.tried.lock().expect("a list").values().filter(|done| **done).count()
     }
 
     /// Waits until so many more were acknowledged.
-    fn wait_for(&self, more: usize) {
+    pub(crate) fn wait_for(&self, more: usize) {
         let (from, began) = (self.acknowledged(), Instant::now());
         while self.acknowledged() < from + more {
             assert!(began.elapsed() < Duration::from_mins(1), "nothing is published any more");
@@ -149,7 +175,7 @@ impl Publishers {
     }
 
     /// Everything that was acknowledged is there, and nothing is there by half.
-    fn check(&self, addresses: &[&str]) {
+    pub(crate) fn check(&self, addresses: &[&str]) {
         let tried = self.tried.lock().expect("a list");
         let mut lost = Vec::new();
         for (name, acknowledged) in &*tried {
@@ -164,7 +190,7 @@ impl Publishers {
 }
 
 /// A number between 0 and `below`, for times that nobody chose.
-fn some(below: u64) -> u64 {
+pub(crate) fn some(below: u64) -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(Instant::now()) % below
 }
@@ -175,21 +201,17 @@ fn two_houses_that_are_killed_lose_nothing() {
     let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
     let token = register(&houses[0], "ada@example.com");
     let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| publishers.run());
-        }
+    publishers.beside(4, || {
         for kill in 0..6 {
             publishers.wait_for(2);
             thread::sleep(Duration::from_millis(some(300)));
             let which = kill % 2;
             houses[which].signal("-KILL");
             let new = ground.house(&OFF, None);
-            *publishers.addresses[which].lock().expect("an address") = new.address.clone();
+            publishers.moves(which, &new.address);
             houses[which] = new;
         }
         publishers.wait_for(2);
-        publishers.stop.store(true, Ordering::SeqCst);
     });
     publishers.check(&[&houses[0].address, &houses[1].address]);
 }
@@ -200,18 +222,14 @@ fn a_house_that_is_killed_while_it_publishes_has_all_or_nothing() {
     let mut house = House::start(&sandbox, &OFF, None);
     let token = register(&house, "ada@example.com");
     let publishers = Publishers::new(token, &[&house]);
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| publishers.run());
-        }
+    publishers.beside(3, || {
         for _ in 0..8 {
             publishers.wait_for(1);
             thread::sleep(Duration::from_millis(some(120)));
             house.signal("-KILL");
             house = House::start(&sandbox, &OFF, None);
-            *publishers.addresses[0].lock().expect("an address") = house.address.clone();
+            publishers.moves(0, &house.address);
         }
-        publishers.stop.store(true, Ordering::SeqCst);
     });
     publishers.check(&[&house.address]);
 }
@@ -276,7 +294,7 @@ fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
 }
 
 /// A skill that cannot be compressed.
-fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
+pub(crate) fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
     let mut tree =
         archive::unpack(&skill(name, "1.0.0")).and_then(archive::one_skill).expect("a skill").1;
     let mut noise = Vec::new();

@@ -7,6 +7,7 @@ mod import;
 
 use std::{fs, path::Path};
 
+use crate::support::Sandbox;
 use savoir_package::{File, Tree, archive};
 use savoir_skill::permission::Tier;
 use savoir_store::{
@@ -16,6 +17,35 @@ use savoir_store::{
         ScanVerdict,
     },
 };
+
+#[test]
+fn failures_have_a_code_for_programs() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("mirror/index/v1")).expect("a folder");
+    sandbox.write("mirror/index/v1/config.json", r#"{"version": 1}"#);
+    sandbox.write("there.tar", "x");
+    let nowhere = "http://127.0.0.1:1/registry";
+    for (args, code, exit) in [
+        (&["import", "none"][..], "folder_missing", 2),
+        (&["import", ".", "--namespace", "A B"], "invalid_namespace", 2),
+        (&["import", "mirror", "--namespace", "acme"], "mirror_keeps_names", 2),
+        (&["import", ".", "--owner", "none@example.org"], "account_missing", 2),
+        (&["backup", "."], "is_a_folder", 2),
+        (&["backup", "there.tar"], "file_exists", 2),
+        (&["backup", "b.tar", "--data", "none"], "registry_missing", 2),
+        (&["restore", "none.tar"], "file_missing", 2),
+        (&["restore", "there.tar"], "backup_damaged", 1),
+        (&["conformance", nowhere], "registry_unreachable", 2),
+        (&["conformance", "nowhere"], "registry_unreachable", 2),
+    ] {
+        let done = sandbox.run(&[&["registry"], args, &["--json"]].concat());
+        assert_eq!(done.code, exit, "{args:?}: {done}");
+        let error = &done.json()["error"];
+        assert_eq!(error["code"], code, "{args:?}: {done}");
+        assert!(error["message"].is_string() && error["hints"][0].is_string(), "{done}");
+        assert!(done.stderr.starts_with("error: "), "{done}");
+    }
+}
 
 /// A skill that can be published.
 pub(crate) fn skill_md(name: &str, version: &str, body: &str) -> String {

@@ -1,6 +1,6 @@
 //! Publishing over HTTP: what comes in, what is kept out, and that it never changes.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io::Write as _, net::TcpStream, time::Duration};
 
 use reqwest::Method;
 use savoir_package::{
@@ -8,8 +8,12 @@ use savoir_package::{
     submission::{Asked, Submission},
     trust::{self, SigningKey},
 };
+use savoir_sandbox::Support;
+use savoir_server::RateLimits;
+use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{Actor, NewKey};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::harness::{ADMIN, Client, Reply, TestServer};
 
@@ -41,17 +45,21 @@ async fn publish(client: &Client, query: &str, bytes: Vec<u8>) -> Reply {
     Reply::of(request.header("content-type", "application/zip").body(bytes)).await
 }
 
-/// Publishes with a form.
-async fn send(client: &Client, parts: &[(&str, &[u8])]) -> Reply {
+fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, bytes) in parts {
         let head = format!("--edge\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n");
         body.extend([head.as_bytes(), bytes, b"\r\n"].concat());
     }
     body.extend(b"--edge--\r\n");
+    body
+}
+
+/// Publishes with a form.
+async fn send(client: &Client, parts: &[(&str, &[u8])]) -> Reply {
     let request = client.request(Method::POST, SKILLS);
     let kind = "multipart/form-data; boundary=edge";
-    Reply::of(request.header("content-type", kind).body(body)).await
+    Reply::of(request.header("content-type", kind).body(form(parts))).await
 }
 
 fn code(reply: &Reply) -> (u16, String) {
@@ -243,7 +251,7 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
     assert!(finding["line"].is_number() && finding["fix"].is_string(), "{finding}");
     is(&server.stranger().get(&format!("{SKILLS}/bad")).await, 404, "not_found");
 
-    let sha256 = savoir_skill::digest::sha256_hex(&bytes);
+    let sha256 = sha256_hex(&bytes);
     assert!(error["message"].as_str().unwrap().contains(&sha256), "{error}");
     let appeal = json!({"message": "It is our own machine.", "sha256": sha256});
     assert_eq!(ada.post(&format!("{SKILLS}/bad/1.0.0/appeal"), &appeal).await.status, 202);
@@ -392,4 +400,192 @@ async fn hostile_archives() {
     let there: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(there, ["demo"], "nothing is left of those that were refused");
+}
+
+/// Sends a form on a connection, and reads the answer.
+async fn ask_on(stream: &mut tokio::net::TcpStream, client: &Client, body: &[u8]) -> String {
+    let head = format!(
+        "POST {SKILLS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\
+         content-type: multipart/form-data; boundary=edge\r\n\r\n",
+        client.token,
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("the server listens");
+    let mut answer = String::new();
+    // It is short, and ends as JSON does.
+    while !answer.ends_with("}}") {
+        let mut some = [0; 4096];
+        let count = stream.read(&mut some).await.expect("an answer");
+        assert!(count > 0, "the connection ends after: {answer}");
+        answer.push_str(&String::from_utf8_lossy(&some[..count]));
+    }
+    answer
+}
+
+#[tokio::test]
+async fn no_part_of_a_form_is_there_twice() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let (one, two) = (skill("one", "1.0.0", ""), skill("two", "1.0.0", ""));
+    for (first, second) in [(&one, &two), (&one, &one)] {
+        let reply = send(&ada, &[("artifact", first), ("artifact", second)]).await;
+        is(&reply, 400, "invalid_request");
+        assert!(reply.text.contains("`artifact` is there twice"), "{}", reply.text);
+    }
+    let twice: [(&str, &[u8]); 3] =
+        [("artifact", &one), ("namespace", b"acme"), ("namespace", b"other")];
+    is(&send(&ada, &twice).await, 400, "invalid_request");
+    // Who sends much more hears it, too, and goes on asking on the same connection.
+    let rest = noise(2_000_000);
+    let much: [(&str, &[u8]); 3] =
+        [("changelog", b"a"), ("changelog", b"b"), ("artifact", rest.as_bytes())];
+    let address = ada.url.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    for _ in 0..3 {
+        let answer = ask_on(&mut stream, &ada, &form(&much)).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("twice"), "{answer}");
+    }
+    assert_eq!(server.stranger().get(SKILLS).await.json()["items"], json!([]));
+    // What means nothing may be there as often as somebody likes.
+    let more: [(&str, &[u8]); 3] = [("x", b"1"), ("artifact", &one), ("x", b"2")];
+    assert_eq!(send(&ada, &more).await.status, 201);
+}
+
+/// Text that hardly gets smaller, of so many bytes.
+fn noise(bytes: usize) -> String {
+    let (mut text, mut seed) = (String::with_capacity(bytes + 64), String::new());
+    while text.len() < bytes {
+        seed = sha256_hex(seed.as_bytes());
+        text.push_str(&seed);
+        text.push('\n');
+    }
+    text
+}
+
+#[tokio::test]
+async fn other_tools_get_a_large_skill_as_it_is_promised() {
+    let server = TestServer::start().await;
+    let (ada, all) = (server.register("ada@example.org").await, server.stranger());
+    let files = tree(&[
+        ("SKILL.md", &manifest("large", "1.0.0", "Look at the numbers.")),
+        ("references/numbers.txt", &noise(3_000_000)),
+    ]);
+    let bytes = archive::pack("large", &files).unwrap();
+    let reply = publish(&ada, "?namespace=acme", bytes).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    let index = all.get("/.well-known/agent-skills/index.json").await.json();
+    let entry = &index["skills"][0];
+    assert_eq!((&entry["name"], &entry["type"]), (&json!("acme-large"), &json!("archive")));
+    let path = entry["url"].as_str().unwrap().strip_prefix(&all.url).unwrap();
+    assert_eq!(path, "/registry/acme/large/1.0.0/skill.zip");
+
+    let mut tags = BTreeSet::new();
+    let mut plain = Vec::new();
+    for method in [Method::GET, Method::GET, Method::HEAD, Method::GET] {
+        let response = all.request(method.clone(), path).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        tags.insert((header("etag"), header("content-length")));
+        let bytes = response.bytes().await.unwrap();
+        if method == Method::GET {
+            assert_eq!(entry["digest"], format!("sha256:{}", sha256_hex(&bytes)));
+            plain = bytes.to_vec();
+        }
+    }
+    let (tag, length) = tags.pop_first().unwrap();
+    assert!(tags.is_empty() && length == plain.len().to_string(), "{tag} {length} {tags:?}");
+    assert_eq!(archive::unpack(&plain).unwrap().get("SKILL.md"), files.get("SKILL.md"));
+    let same = all.header("if-none-match", &tag).get(path).await;
+    assert_eq!((same.status.as_u16(), same.text.as_str()), (304, ""));
+    // Across the border between two pieces.
+    let part = all.header("range", "bytes=524280-1048600").request(Method::GET, path);
+    let part = part.send().await.unwrap();
+    assert_eq!(part.status(), 206);
+    let told = format!("bytes 524280-1048600/{length}");
+    assert_eq!(part.headers()["content-range"].to_str().unwrap(), told);
+    assert_eq!(part.bytes().await.unwrap(), plain[524_280..=1_048_600]);
+}
+
+/// An upload of which nothing more comes than its beginning.
+fn sleeping(client: &Client) -> TcpStream {
+    let address = client.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST {SKILLS} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/zip\r\ncontent-length: 1000000\r\n\r\nPK",
+        client.token
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// Whether there is a place for one more upload of somebody; what is sent is none.
+async fn has_place(client: &Client) -> bool {
+    match client.post(SKILLS, &json!({})).await.status.as_u16() {
+        415 => true,
+        429 => false,
+        other => panic!("{other}"),
+    }
+}
+
+/// Waits until there is a place, or none any more.
+async fn places(client: &Client, wanted: bool) {
+    for _ in 0..1200 {
+        if has_place(client).await == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("after a minute there is {} place", if wanted { "no" } else { "still a" });
+}
+
+/// A skill with a tool that does not come back by itself.
+fn endless() -> Vec<u8> {
+    let text = "---\nname: endless\nversion: 1.0.0\ndescription: Looks something up. Use for \
+         tests.\nauthor: Sam\nlicense: MIT\npermissions:\n  - network:none\ntools:\n  - name: look\n    \
+         description: Look something up\n    parameters:\n      query: {type: string, required: \
+         true}\nsecurity_tier: experimental\n---\n\n# Endless\n";
+    let module = "from gaia.agents.base.tools import tool\n@tool\ndef look(query: str) -> str:\n    \
+         \"\"\"Look something up.\"\"\"\n    import time\n    time.sleep(1000)\n    return query\n";
+    archive::pack("endless", &tree(&[("SKILL.md", text), ("tools.py", module)])).unwrap()
+}
+
+#[tokio::test]
+async fn who_hangs_up_keeps_a_place_until_the_vetting_is_over() {
+    if !Support::examine().sandbox.is_held() {
+        eprintln!("=== SKIPPED: tools are not run here, so that vetting takes no time ===");
+        return;
+    }
+    let server = TestServer::with(|config| {
+        config.limits = RateLimits { runs: 0, routes: 0, all: 0 };
+        let limits = &mut config.registry.vetting.limits;
+        (limits.call, limits.skill) = (Duration::from_secs(5), Duration::from_secs(5));
+    })
+    .await;
+    let ada = server.register("ada@example.org").await;
+    // One place is left when all but one are taken.
+    let mut taken: Vec<TcpStream> = (0..8).map(|_| sleeping(&ada)).collect();
+    places(&ada, false).await;
+    taken.pop();
+    places(&ada, true).await;
+    let bytes = endless();
+    let mut held = false;
+    // Nobody can see from outside when the vetting begins.
+    for patience in [500, 1500, 3000] {
+        let sent =
+            tokio::time::timeout(Duration::from_millis(patience), publish(&ada, "", bytes.clone()));
+        if let Ok(reply) = sent.await {
+            panic!("it was not vetted for long: {}", reply.text);
+        }
+        // The server knows by then that nobody waits any more.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        held = !has_place(&ada).await;
+        places(&ada, true).await;
+        if held {
+            break;
+        }
+    }
+    assert!(held, "whoever hangs up can have more vetted at once than anybody else");
+    drop(taken);
+    is(&server.stranger().get(&format!("{SKILLS}/endless")).await, 404, "not_found");
 }

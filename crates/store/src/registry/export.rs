@@ -12,7 +12,7 @@ use super::{
     record::LogRecord,
 };
 use crate::{
-    Kind, StoreError,
+    Kind, Role, StoreError,
     database::begin_whole,
     sql::{Row, damaged, sql},
 };
@@ -91,7 +91,7 @@ impl Export {
     }
 
     async fn accounts(&mut self) -> Result<Vec<Record>, StoreError> {
-        let rows = sql("SELECT id, email FROM users
+        let rows = sql("SELECT id, email, role FROM users
              WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2")
         .number(self.number)
         .count(PAGE)
@@ -100,7 +100,13 @@ impl Export {
         if let Some(last) = rows.last() {
             self.number = last.number(0)?;
         }
-        let account = |row: &Row| Ok(Record::Account { id: row.number(0)?, email: row.text(1)? });
+        let account = |row: &Row| {
+            Ok(Record::Account {
+                id: row.number(0)?,
+                email: row.text(1)?,
+                admin: row.text(2)? == Role::Admin.as_str(),
+            })
+        };
         rows.iter().map(account).collect()
     }
 

@@ -64,6 +64,8 @@ pub struct Imported {
     pub left_out: u64,
     /// The addresses whose accounts were made.
     pub accounts: Vec<String>,
+    /// Those among them that are administrators.
+    pub administrators: Vec<String>,
     /// The number of the last change.
     pub seq: u64,
 }
@@ -114,7 +116,8 @@ impl<'a> Registry<'a> {
 
 impl Import<'_> {
     /// Makes accounts for addresses that have none here, so that what people own stays theirs. Each
-    /// gets this hash, of a password that nobody knows, until it is given another one.
+    /// gets this hash, of a password that nobody knows, until it is given another one. Those of
+    /// administrators are administrators again.
     #[must_use]
     pub fn with_accounts(mut self, password_hash: String) -> Self {
         self.password_hash = Some(password_hash);
@@ -208,32 +211,42 @@ impl Import<'_> {
 
     async fn accounts(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         for record in records {
-            let Record::Account { id, email } = record else { continue };
+            let Record::Account { id, email, admin } = record else { continue };
+            let role = if admin { Role::Admin } else { Role::User };
             let row = sql("SELECT id FROM users WHERE email = $1 AND deleted_at IS NULL")
                 .text(&email)
                 .optional(self.work.connection())
                 .await?;
             let found = match row {
                 Some(row) => Some(row.number(0)?),
-                None => self.make_account(&email).await?,
+                None => self.make_account(&email, role).await?,
             };
             self.accounts.get_or_insert_default().extend(found.map(|found| (id, found)));
         }
         Ok(())
     }
 
-    async fn make_account(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
+    /// Whoever has an account here keeps it as it is: an address alone makes no administrator of
+    /// somebody who knows its password.
+    async fn make_account(
+        &mut self,
+        email: &str,
+        role: Role,
+    ) -> Result<Option<i64>, RegistryError> {
         let Some(hash) = self.password_hash.clone() else { return Ok(None) };
         let row =
             sql("INSERT INTO users (email, password_hash, role, active, created_at, tokens_since)
              VALUES ($1, $2, $3, 1, $4, 0) RETURNING id")
             .text(email)
             .text(&hash)
-            .text(Role::User.as_str())
+            .text(role.as_str())
             .time(Time::now())
             .optional(self.work.connection())
             .await?;
         self.done.accounts.push(email.to_owned());
+        if role == Role::Admin {
+            self.done.administrators.push(email.to_owned());
+        }
         Ok(row.map(|row| row.number(0)).transpose()?)
     }
 

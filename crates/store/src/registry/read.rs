@@ -114,6 +114,27 @@ impl Registry<'_> {
         Ok(found)
     }
 
+    /// The same, if all of them together have at most so many characters. What would be too much is
+    /// not read: then there is nothing.
+    pub async fn indexes_within(
+        &self,
+        packages: &[PackageName],
+        most: usize,
+    ) -> Result<Option<Vec<IndexText>>, StoreError> {
+        let (mut found, mut size) = (Vec::with_capacity(packages.len()), 0);
+        for some in packages.chunks(MOST_AT_ONCE) {
+            let ids = some.iter().map(PackageName::id);
+            let head = "SELECT COALESCE(SUM(LENGTH(index_text)), 0) FROM packages WHERE id IN";
+            size += among(head, ids).one(self.reader()).await?.count(0)?;
+            if size > most as u64 {
+                return Ok(None);
+            }
+            found.extend(self.indexes(some).await?);
+        }
+        found.sort_by(|a, b| a.package.cmp(&b.package));
+        Ok(Some(found))
+    }
+
     /// The indexes of all packages after a name, in the order of names, at most `limit`: whoever
     /// keeps an index asks for [`Self::head`], reads them all, and then follows [`Self::changes`].
     pub async fn all_indexes(

@@ -18,6 +18,9 @@ pub enum Record {
         id: i64,
         /// Their address.
         email: String,
+        /// Whether they may do everything. Backups of older programs do not say it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        admin: bool,
     },
     /// A namespace.
     Namespace {

@@ -10,6 +10,7 @@ use crate::{
     place::PlaceArgs,
     progress::Progress,
     registry_backup, runtime,
+    shelf::told,
 };
 
 /// Write everything of the registry into one file
@@ -37,25 +38,32 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || backup(args))
+}
+
+fn backup(args: &Args) -> Result<ExitCode, CommandError> {
     let (file, place) = (&args.file, args.place.place()?);
     if file.is_dir() {
         return Err(CommandError::input(format!("{} is a folder", file.display()))
+            .named("is_a_folder")
             .hint(format!("name a file: {}", file.join("registry.tar").display())));
     }
     if !args.force && file.exists() {
         return Err(CommandError::input(format!("{} is there already", file.display()))
+            .named("file_exists")
             .hint("name another file, or replace this one: --force"));
     }
     if !place.exists() {
         let message = format!("{} has no registry", place.shown_database());
         return Err(CommandError::input(message)
+            .named("registry_missing")
             .hint("say where the server keeps things: --data, or --database and --storage"));
     }
     let end = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let mut progress = Progress::new();
-        let told = |done, total| progress.tell(|| format!("{done} of {total} blobs"));
-        let written = registry_backup::write(database.registry(&storage), file, told).await;
+        let tell = |done, total| progress.tell(|| format!("{done} of {total} blobs"));
+        let written = registry_backup::write(database.registry(&storage), file, tell).await;
         drop(progress);
         database.close().await;
         Ok(written?)

@@ -7,6 +7,8 @@ use std::{
     process::ExitCode,
 };
 
+use serde_json::{Value, json};
+
 use crate::{
     error::CommandError,
     output,
@@ -15,6 +17,7 @@ use crate::{
         report::{self, Counts},
     },
     runtime,
+    shelf::told,
 };
 
 /// The variables for those who do not want a token on the command line.
@@ -74,12 +77,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || conform(args))
+}
+
+fn conform(args: &Args) -> Result<ExitCode, CommandError> {
     let is_wanted = |check: &Check| args.only.is_empty() || args.only.contains(&check.group);
     let checks: Vec<Check> = conformance::checks().into_iter().filter(is_wanted).collect();
     if args.list {
-        let lines = checks.iter().map(|check| format!("{}: {}\n", check.id, check.proves));
-        output::text(&lines.collect::<String>())?;
-        return Ok(ExitCode::SUCCESS);
+        return list(args, &checks);
     }
     let (subject, outcomes) = runtime::block_on(async {
         let subject = find(args).await?;
@@ -98,6 +103,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     finish(args, &subject, &outcomes)
 }
 
+fn list(args: &Args, checks: &[Check]) -> Result<ExitCode, CommandError> {
+    if args.json {
+        let one = |check: &Check| json!({"id": check.id, "group": check.group.as_str(), "proves": check.proves});
+        output::json(&json!({ "checks": checks.iter().map(one).collect::<Vec<_>>() }))?;
+    } else {
+        let lines = checks.iter().map(|check| format!("{}: {}\n", check.id, check.proves));
+        output::text(&lines.collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 async fn find(args: &Args) -> Result<Subject, CommandError> {
     let url = args.url.clone().unwrap_or_default();
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
@@ -113,6 +129,7 @@ async fn find(args: &Args) -> Result<Subject, CommandError> {
     }
     Subject::find(settings).await.map_err(|why| {
         CommandError::input(format!("{url}: {why}"))
+            .named("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
     })
 }
@@ -121,20 +138,22 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
     let mut password = String::new();
     io::stdin().lock().read_line(&mut password).map_err(|error| {
         CommandError::input(format!("the password cannot be read: {error}"))
+            .named("password_unreadable")
             .hint("give it on standard input, in UTF-8")
     })?;
     let server = url.trim_end_matches('/').trim_end_matches("/registry");
-    let body = serde_json::json!({
+    let body = json!({
         "email": email, "password": password.trim_end_matches(['\r', '\n']),
     });
     let wrong = |why: String| {
         CommandError::input(format!("{email} cannot log in at {server}: {why}"))
+            .named("login_failed")
             .hint("look at the address and the password, or give a token: --token")
     };
     let asked = reqwest::Client::new().post(format!("{server}/api/v1/auth/login")).json(&body);
     let answer = asked.send().await.map_err(|error| wrong(error.without_url().to_string()))?;
     let status = answer.status();
-    let value: serde_json::Value = answer.json().await.unwrap_or_default();
+    let value: Value = answer.json().await.unwrap_or_default();
     match value["token"].as_str() {
         Some(token) => Ok(token.to_owned()),
         None => Err(wrong(status.to_string())),
@@ -146,6 +165,7 @@ fn finish(args: &Args, subject: &Subject, outcomes: &[Outcome]) -> Result<ExitCo
     if let Some(file) = &args.junit {
         fs::write(file, report::junit(subject.base(), outcomes)).map_err(|error| {
             CommandError::input(format!("{}: {error}", file.display()))
+                .named("report_unwritable")
                 .hint("name a file that can be written: --junit FILE")
         })?;
     }

@@ -12,6 +12,7 @@ use crate::{
     progress::Progress,
     registry_import::{self, Done, Mode, Plan, Refusal},
     runtime,
+    shelf::told,
 };
 
 /// Put a whole tree of skills into the registry of this machine
@@ -52,17 +53,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || import(args))
+}
+
+fn import(args: &Args) -> Result<ExitCode, CommandError> {
     let folder = &args.folder;
     if !folder.is_dir() {
         return Err(CommandError::input(format!("{}: there is no such folder", folder.display()))
+            .named("folder_missing")
             .hint("name a mirror, or a folder with skills"));
     }
     let namespace = args.namespace.as_deref().map(Namespace::parse).transpose();
     let namespace = namespace.map_err(|error| {
-        CommandError::input(format!("--namespace: {error}")).hint("write it as acme")
+        CommandError::input(format!("--namespace: {error}"))
+            .named("invalid_namespace")
+            .hint("write it as acme")
     })?;
     if namespace.is_some() && registry_import::is_mirror(folder) {
-        return Err(CommandError::input("a mirror keeps its names").hint("leave out --namespace"));
+        return Err(CommandError::input("a mirror keeps its names")
+            .named("mirror_keeps_names")
+            .hint("leave out --namespace"));
     }
     let place = args.place.place()?;
     let done = runtime::block_on(async {
@@ -73,8 +83,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             mode: if args.dry_run { Mode::Look } else { Mode::Write },
         };
         let mut progress = Progress::new();
-        let told = |done, total| progress.tell(|| format!("{done} of {total} skills"));
-        let done = registry_import::import(database.registry(&storage), folder, &plan, told).await;
+        let tell = |done, total| progress.tell(|| format!("{done} of {total} skills"));
+        let done = registry_import::import(database.registry(&storage), folder, &plan, tell).await;
         drop(progress);
         database.close().await;
         Ok(done?)
@@ -95,6 +105,7 @@ async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, 
     match database.accounts().by_email(email).await? {
         Some((user, _)) => Ok(Some(user.id)),
         None => Err(CommandError::input(format!("--owner: there is no account {email}"))
+            .named("account_missing")
             .hint(format!("make one: savoir admin create {email} --role user"))),
     }
 }

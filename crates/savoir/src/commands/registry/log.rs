@@ -17,7 +17,8 @@ const PER_PAGE: u32 = 100;
 /// Show what was done in a registry, and by whom
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Members see what was done in their namespace, who runs the registry sees everything.
+Members see what was done in their namespace, and of people outside of it the number of the account
+alone. Administrators see everything: savoir login --email EMAIL --scope admin.
 
 Examples:
   savoir registry log acme

@@ -11,6 +11,7 @@ use crate::{
     progress::Progress,
     registry_backup::{self, Restored},
     runtime,
+    shelf::told,
 };
 
 /// Put a backup into an empty registry
@@ -20,8 +21,9 @@ First the whole file is read, and everything in it is held against its digest. T
 visible at once, or nothing if something goes wrong. The database and the storage may be of another
 kind than those that the backup was made of.
 
-People keep what they own by their address. Who has no account here gets one without a password that
-anybody knows; `savoir admin reset-password EMAIL` gives it one.
+People keep what they own by their address, and administrators are administrators again. Who has no
+account here gets one without a password that anybody knows; `savoir admin reset-password EMAIL` gives
+it one. Who has one keeps it as it is.
 
 Examples:
   savoir registry restore registry.tar
@@ -43,9 +45,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || restore(args))
+}
+
+fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let file = &args.file;
     if !file.is_file() {
         return Err(CommandError::input(format!("{}: there is no such file", file.display()))
+            .named("file_missing")
             .hint("name a file that `savoir registry backup` wrote"));
     }
     let mut progress = Progress::new();
@@ -68,9 +75,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let restored = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let total = checked.end.blobs;
-        let told = |done| progress.tell(|| format!("{done} of {total} blobs"));
+        let tell = |done| progress.tell(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
-        let restored = registry_backup::restore(registry, file, &checked, told).await;
+        let restored = registry_backup::restore(registry, file, &checked, tell).await;
         database.close().await;
         Ok(restored?)
     })?;
@@ -78,9 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let Restored { imported, blobs } = &restored;
     let value = json!({
         "packages": imported.packages, "versions": imported.versions, "blobs": blobs,
-        "accounts_made": imported.accounts,
+        "accounts_made": imported.accounts, "administrators_made": imported.administrators,
     });
-    print(args, &value, &told(&restored, &place.words()))
+    print(args, &value, &words(&restored, &place.words()))
 }
 
 fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode, CommandError> {
@@ -92,14 +99,14 @@ fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(restored: &Restored, place: &str) -> String {
+fn words(restored: &Restored, place: &str) -> String {
     let imported = &restored.imported;
     let mut text = format!(
         "restored {} with {}\n",
         plural(imported.packages as usize, "package"),
         plural(imported.versions as usize, "version")
     );
-    if let Some(first) = imported.accounts.first() {
+    if let Some(first) = imported.administrators.first().or(imported.accounts.first()) {
         let made = plural(imported.accounts.len(), "account");
         // Writing to a string cannot fail.
         let _ = writeln!(

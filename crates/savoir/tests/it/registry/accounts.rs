@@ -189,6 +189,58 @@ fn tokens_for_programs_are_made_by_people() {
 }
 
 #[test]
+fn more_is_asked_for_by_its_name() {
+    let house = House::new().set();
+    accounts(&house);
+    let usual = ["registry:read", "registry:publish", "registry:yank", "registry:owner"];
+    for (more, scopes, days) in [
+        (&["--owner"][..], usual.to_vec(), 90),
+        (&["--scope", "owner"], usual.to_vec(), 90),
+        // What can do everything does not last as long, unless somebody says so.
+        (&["--scope", "admin"], [&usual[..], &["admin"]].concat(), 7),
+        (&["--scope", "admin", "--days", "30"], [&usual[..], &["admin"]].concat(), 30),
+    ] {
+        let login = [&["login", "--email", "ada@example.com"], more].concat();
+        let ran = house.typed(&login, "secret\n");
+        assert_eq!(ran.code, 0, "{ran}");
+        let asked = house.server.seen().into_iter().find(|one| one.path == "/api/v1/auth/tokens");
+        let wanted = asked.expect("a token").json();
+        assert_eq!(wanted["scopes"], json!(scopes), "{more:?}");
+        assert_eq!(wanted["expires_in_days"], days, "{more:?}");
+    }
+    let wrong = house.typed(&["login", "--email", "ada@example.com", "--scope", "all"], "x\n");
+    assert_eq!(wrong.code, 2, "{wrong}");
+}
+
+#[test]
+fn who_logged_in_to_one_registry_means_that_one() {
+    let house = House::new();
+    accounts(&house);
+    house.publish("acme/pdf", "1.0.0", |_| ());
+    house.server.get("/registry/api/v1/search", &json!({"query": "pdf", "items": []}));
+    let url = house.url();
+    let login = ["login", "--registry", &url, "--email", "ada@example.com"];
+    assert_eq!(house.typed(&login, "secret\n").code, 0);
+    assert!(!house.sandbox.path("home/.config/savoir/config.toml").exists());
+    house.server.seen();
+    house.well(&["search", "pdf"]);
+    assert_eq!(house.well(&["whoami", "--json"]).json()["email"], "ada@example.com");
+    house.well(&["install", "registry:acme/pdf", "--allow-experimental"]);
+    let asked = house.server.seen();
+    let known = asked.iter().all(|one| one.token.as_deref() == Some("sv_new"));
+    assert!(asked.len() >= 3 && known, "{asked:?}");
+    // With two of them somebody has to say which.
+    let other = Server::start();
+    let whoami = json!({"email": "ada@example.com"});
+    other.get("/registry/api/v1/whoami", &whoami);
+    let second = format!("{}/registry", other.address());
+    let login = ["login", "--registry", &second, "--token", "-"];
+    assert_eq!(house.typed(&login, "sv_second\n").code, 0);
+    let unclear = house.run(&["whoami", "--json"]);
+    assert_eq!((unclear.code, &unclear.json()["error"]["code"]), (2, &json!("no_registry")));
+}
+
+#[test]
 fn who_is_known_installs_what_is_private() {
     let house = House::new().known();
     house.publish("acme/pdf", "1.0.0", |_| ());

@@ -115,6 +115,29 @@ fn registries_of_the_project_are_asked_and_what_is_cached_will_do() {
 }
 
 #[test]
+fn a_name_with_a_namespace_is_one_of_the_registry_that_was_named() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("acme/pdf", "elsewhere/pdf");
+    for asked in ["acme/pdf", "acme/pdf@^1.0"] {
+        machine.well(&["install", asked, "--registry", &url, "--allow-experimental"]);
+        let lock = machine.read("project/savoir.lock");
+        assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
+        machine.well(&["remove", "pdf"]);
+        assert!(!machine.has(PDF));
+    }
+    // So is one of a namespace that belongs to a registry of the settings.
+    let manifest = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
+    machine.sandbox.write("project/savoir.toml", manifest);
+    machine.well(&["install", "acme/pdf", "--allow-experimental"]);
+    assert!(machine.has(PDF));
+    // What it does not have is not looked for in repositories of others.
+    let none = machine.run(&["install", "acme/other", "--registry", &url]);
+    assert!(none.code == 1 && !none.to_string().contains("github"), "{none}");
+}
+
+#[test]
 fn what_a_registry_does_not_have() {
     let machine = Machine::new();
     let none = machine.run(&["install", "pdf@^1.0"]);

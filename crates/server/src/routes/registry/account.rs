@@ -18,6 +18,7 @@ use super::{
     told::{Body, told},
 };
 use crate::{
+    access::Scope,
     app::App,
     body::{Members, Shape, ShapeError, Text},
     routes::tokens::{self, MOST_SCOPES, NewlyMade, Wanted},
@@ -190,6 +191,7 @@ async fn whoami(State(app): State<App>, Acting { caller, actor }: Acting) -> Giv
                 None => short(grant.right).to_owned(),
                 Some(place) => format!("{}:{place}", short(grant.right)),
             })
+            .chain(actor.is_admin().then(|| Scope::Admin.as_str().to_owned()))
             .collect(),
     };
     let who = wire::WhoAmI {

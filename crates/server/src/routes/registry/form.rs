@@ -83,6 +83,15 @@ impl Form {
         DefaultBodyLimit::disable().apply(&mut request);
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|_| Refused::invalid("the form has no boundary"))?;
+        let form = Self::gather(&mut parts).await;
+        if form.is_err() {
+            // Whoever still sends hears nothing, and their connection would break.
+            while let Ok(Some(_)) = parts.next_field().await {}
+        }
+        form
+    }
+
+    async fn gather(parts: &mut Multipart) -> Given<Self> {
         let mut form = Self::default();
         let mut seen = HashSet::new();
         while let Some(part) = parts.next_field().await.map_err(|error| wrong(&error))? {

@@ -137,17 +137,19 @@ async fn closure(
     let mut known: BTreeSet<PackageName> = asked.iter().cloned().collect();
     let mut next: Vec<PackageName> = known.iter().cloned().collect();
     let mut text = String::new();
+    let too_many =
+        || Refused::invalid("these skills need too many others; ask for them one by one");
     while !next.is_empty() {
-        let level = registry(&app).indexes(&next).await?;
+        // What would be too much is not even read.
+        let left = MOST_BYTES.saturating_sub(text.len());
+        let level = registry(&app).indexes_within(&next, left).await?.ok_or_else(too_many)?;
         next = Vec::new();
         for index in level {
             next.extend(needs(&index).filter(|need| known.insert(need.clone())));
             text.push_str(&index.text);
-        }
-        if known.len() > MOST_NEEDED || text.len() > MOST_BYTES {
-            return Err(Refused::invalid(
-                "these skills need too many others; ask for them one by one",
-            ));
+            if known.len() > MOST_NEEDED || text.len() > MOST_BYTES {
+                return Err(too_many());
+            }
         }
     }
     let answer = Answer::new(LINES, Caching::Minute, text);

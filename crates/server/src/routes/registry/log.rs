@@ -1,5 +1,7 @@
 //! What was done in the registry, and by whom.
 
+use std::collections::{HashMap, HashSet};
+
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_store::registry::{AuditEntry, AuditFilter, Holding, PackageName, Right};
 use serde::Serialize;
@@ -42,8 +44,8 @@ struct LogEntry {
     act: &'static str,
     at: String,
     /// Who did it; none if the account is gone, or if it was the operator.
-    account: Option<String>,
-    /// With which token.
+    account: Option<Who>,
+    /// With which token, if one may see who it was.
     token: Option<String>,
     package: Option<String>,
     version: Option<String>,
@@ -53,10 +55,37 @@ struct LogEntry {
     details: Value,
 }
 
+/// Who did something.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum Who {
+    /// By their address.
+    Address(String),
+    /// By the number of their account: its address is for their team and for administrators.
+    Number(i64),
+}
+
+/// Whose addresses somebody may see.
+#[derive(Debug)]
+enum Sight {
+    Everybody,
+    /// Those who are in a team with them.
+    Team(HashSet<i64>),
+}
+
+impl Sight {
+    fn has(&self, account: i64) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Team(members) => members.contains(&account),
+        }
+    }
+}
+
 /// List what was done, newest first.
 ///
 /// Administrators see everything. Members of a team see what concerns it, and name it with `package`
-/// or `namespace`.
+/// or `namespace`; of people who are not of the team they see the number of the account alone.
 #[utoipa::path(
     get, path = "/api/v1/audit-log", tag = "registry", security(("bearer" = [])),
     params(
@@ -66,7 +95,8 @@ struct LogEntry {
         ("package" = Option<String>, Query, description = "What was done to a skill"),
         ("namespace" = Option<String>, Query,
          description = "What was done to a namespace, or to a skill and its team as _/name"),
-        ("account" = Option<String>, Query, description = "What somebody did, by their address"),
+        ("account" = Option<String>, Query,
+         description = "What somebody did, by their address, or by the number of their account"),
     ),
     responses(
         (status = 200, body = AuditLog), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -76,54 +106,74 @@ struct LogEntry {
 async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Response> {
     let package: Option<PackageName> = query.text("package").map(str::parse).transpose()?;
     let holding: Option<Holding> = query.text("namespace").map(str::parse).transpose()?;
-    must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
+    let sight = must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
     let before = query.number("cursor", i64::MAX as u64)?;
     let limit = query.number("limit", LARGEST_PAGE)?.unwrap_or(PAGE);
     let account = match query.text("account") {
         None => None,
-        // Nobody learns here which addresses have accounts: no account has done nothing.
-        Some(email) => Some(app.database.accounts().by_email(email).await?.map_or(0, |it| it.0.id)),
+        Some(text) => Some(number(&app, text, &sight).await?),
     };
     let filter = AuditFilter { package, holding, account };
     let found = registry(&app).audit(&filter, before, limit).await?;
     let last = found.last().filter(|_| found.len() as u64 == limit).map(|entry| entry.change.seq);
     let accounts = found.iter().filter_map(|entry| entry.account).collect();
     let emails = emails(&app, accounts).await?;
-    let shown = |entry: AuditEntry| LogEntry {
-        seq: entry.change.seq,
-        act: entry.change.act.as_str(),
-        at: entry.done_at.to_string(),
-        account: entry.account.and_then(|account| emails.get(&account).cloned()),
-        token: entry.token,
-        package: entry.change.package.map(|package| package.to_string()),
-        version: entry.change.version.map(|version| version.to_string()),
-        namespace: entry.holding.map(|holding| holding.to_string()),
-        details: entry.details,
-    };
-    let items = found.into_iter().map(shown).collect();
+    let items = found.into_iter().map(|entry| shown(entry, &emails, &sight)).collect();
     let next_cursor = last.filter(|seq| *seq > 1).map(|seq| seq.to_string());
     Ok(told(StatusCode::OK, &AuditLog { items, next_cursor }))
 }
 
-/// Whether somebody may see what they ask for.
+/// The number of an account, by its address or by itself.
+async fn number(app: &App, text: &str, sight: &Sight) -> Given<i64> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let found = app.database.accounts().by_email(text).await?.map(|(user, _)| user.id);
+    // Nobody learns here which addresses have accounts, or whose a number is: no account has done
+    // nothing.
+    Ok(found.filter(|account| sight.has(*account)).unwrap_or(0))
+}
+
+fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &Sight) -> LogEntry {
+    let seen = entry.account.is_none_or(|account| sight.has(account));
+    let who = |account: i64| {
+        let email = emails.get(&account)?;
+        Some(if seen { Who::Address(email.clone()) } else { Who::Number(account) })
+    };
+    LogEntry {
+        seq: entry.change.seq,
+        act: entry.change.act.as_str(),
+        at: entry.done_at.to_string(),
+        account: entry.account.and_then(who),
+        token: entry.token.filter(|_| seen),
+        package: entry.change.package.map(|package| package.to_string()),
+        version: entry.change.version.map(|version| version.to_string()),
+        namespace: entry.holding.map(|holding| holding.to_string()),
+        details: entry.details,
+    }
+}
+
+/// Whether somebody may see what they ask for, and whose addresses they see in it.
 async fn must_see(
     app: &App,
     acting: &Acting,
     package: Option<&PackageName>,
     holding: Option<&Holding>,
-) -> Given<()> {
+) -> Given<Sight> {
+    if acting.actor.is_admin() {
+        return Ok(Sight::Everybody);
+    }
     let places: Vec<Holding> =
         package.map(PackageName::holding).into_iter().chain(holding.cloned()).collect();
     if places.is_empty() {
-        if !acting.actor.is_admin() {
-            let message = "name a `package` or a `namespace` of yours; only administrators see all";
-            return Err(Refused::forbidden(message));
-        }
-        acting.actor.must_have(Right::Own, None)?;
+        let message = "name a `package` or a `namespace` of yours; only administrators see all";
+        return Err(Refused::forbidden(message));
     }
+    let mut team = HashSet::new();
     for place in &places {
         acting.actor.must_have(Right::Own, Some(place))?;
-        must_be_member(app, acting, place).await?;
+        let members = must_be_member(app, acting, place).await?;
+        team.extend(members.into_iter().map(|member| member.user_id));
     }
-    Ok(())
+    Ok(Sight::Team(team))
 }

@@ -152,8 +152,12 @@ struct PrefixGrant {
 }
 
 /// Whether somebody is in a team, or an administrator.
-pub(super) async fn must_be_member(app: &App, acting: &Acting, holding: &Holding) -> Given<()> {
-    must_be(app, acting, holding, TeamRole::Publisher).await.map(drop)
+pub(super) async fn must_be_member(
+    app: &App,
+    acting: &Acting,
+    holding: &Holding,
+) -> Given<Vec<Member>> {
+    must_be(app, acting, holding, TeamRole::Publisher).await
 }
 
 /// Whether somebody may change a team. Whoever may not learns nothing about accounts.

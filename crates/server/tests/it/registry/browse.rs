@@ -8,6 +8,8 @@ use std::{
 use reqwest::Method;
 use savoir_package::trust::SigningKey;
 use savoir_server::Readers;
+use savoir_skill::digest::sha256_hex;
+use savoir_store::registry::{Actor, PackageRecord, Record, VersionRecord};
 use serde_json::{Value, json};
 
 use super::{API, draft, index, program, publish};
@@ -87,6 +89,64 @@ async fn lists_by_what_they_have() {
                 .await
                 .ok(200);
             assert_eq!(list("").await, ["acme/signed"]);
+        },
+    )
+    .await;
+}
+
+/// A package with one version, whose bytes nobody asks for.
+fn bare(number: usize) -> Record {
+    let digest = sha256_hex(number.to_string().as_bytes());
+    let version = VersionRecord {
+        version: "1.0.0".to_owned(),
+        integrity: "sha256-x".to_owned(),
+        sha256: digest.clone(),
+        skill_md: digest,
+        ..VersionRecord::default()
+    };
+    Record::Package(Box::new(PackageRecord {
+        name: format!("tool-{number:05}").parse().unwrap(),
+        created_by: None,
+        created_at: 1,
+        updated_at: 1,
+        deprecated: None,
+        versions: vec![version],
+    }))
+}
+
+#[tokio::test]
+async fn the_last_page_that_has_a_number() {
+    const ALL: usize = 10_050;
+    for_each_server(
+        |_| {},
+        async |server| {
+            let registry = server.database.registry(&server.storage);
+            let mut import = registry.import(&Actor::operator()).await.unwrap();
+            for number in 1..=ALL {
+                import.push(bare(number)).await.unwrap();
+            }
+            import.finish().await.unwrap();
+            let page = async |query: &str| {
+                server.stranger().get(&format!("{API}/skills?{query}")).await.ok(200)
+            };
+            for (number, first, last) in [(1, 1, 100), (57, 5601, 5700), (100, 9901, 10_000)] {
+                let found = page(&format!("page={number}&per_page=100")).await;
+                let expected: Vec<_> = (first..=last).map(|n| format!("tool-{n:05}")).collect();
+                assert_eq!(names(&found), expected);
+                assert!(found["total"].as_u64().unwrap() >= 10_000, "{}", found["total"]);
+            }
+            assert_eq!(names(&page("page=100").await).len(), 20);
+            let reply = server.stranger().get(&format!("{API}/skills?page=101")).await;
+            reply.refused(400, "invalid_request");
+            // Beyond, one goes on from the last page, to the very end.
+            let (mut seen, mut cursor) = (0, String::new());
+            loop {
+                let found = page(&format!("per_page=100{cursor}")).await;
+                seen += names(&found).len();
+                let Some(next) = found["next_cursor"].as_str() else { break };
+                cursor = format!("&cursor={next}");
+            }
+            assert_eq!(seen, ALL);
         },
     )
     .await;

@@ -166,3 +166,83 @@ async fn members_see_what_is_theirs() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn addresses_are_for_the_team_and_for_administrators() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, admin) =
+                (server.register("ada@example.org").await, server.register(ADMIN).await);
+            let (bob, eve) = (
+                server.register("bob@example.org").await,
+                server.register("eve@example.org").await,
+            );
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            let team = format!("{API}/namespaces/acme/members");
+            let member = |who: &str| json!({"email": who, "role": "publisher"});
+            for email in ["bob@example.org", "eve@example.org"] {
+                ada.post(&team, &member(email)).await.ok(200);
+            }
+            publish(server, &eve, "acme/tool", "1.1.0").await;
+            ada.delete(&format!("{team}/eve@example.org")).await.ok(204);
+            let version = format!("{API}/skills/acme/tool/1.0.0");
+            let robot = json!({"name": "r", "scopes": ["admin", "registry:yank"]});
+            let robot = admin.post("/api/v1/auth/tokens", &robot).await.ok(201);
+            let robot = server.client(robot["token"].as_str().unwrap());
+            robot.post(&format!("{version}/withdraw"), &json!({"why": "w"})).await.ok(200);
+
+            let seen = read(&bob, "namespace=acme").await;
+            let of = |act: &str, version: &str| {
+                let one = |entry: &&Value| entry["act"] == act && entry["version"] == version;
+                seen.iter().find(one).unwrap().clone()
+            };
+            assert_eq!(of("published", "1.0.0")["account"], "ada@example.org");
+            assert_eq!(of("published", "1.1.0")["account"], eve.id());
+            let withdrawn = of("withdrawn", "1.0.0");
+            assert_eq!(
+                (&withdrawn["account"], &withdrawn["token"]),
+                (&admin.id().into(), &json!(null))
+            );
+            let text = json!(seen).to_string();
+            assert!(!text.contains("eve@") && !text.contains(ADMIN), "{text}");
+            // Nobody finds out by asking whose a number is.
+            assert!(read(&bob, "namespace=acme&account=eve@example.org").await.is_empty());
+            assert_eq!(read(&bob, &format!("namespace=acme&account={}", eve.id())).await.len(), 1);
+            assert_eq!(read(&bob, "namespace=acme&account=ada@example.org").await.len(), 5);
+            let all = read(&admin, "namespace=acme").await;
+            assert_eq!(all.iter().find(|one| one["act"] == "withdrawn").unwrap()["account"], ADMIN);
+            assert!(json!(all).to_string().contains("eve@example.org"));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_program_of_an_administrator_reads_everything() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, admin) =
+                (server.register("ada@example.org").await, server.register(ADMIN).await);
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            let wanted = json!({"name": "log", "scopes": ["registry:read", "admin"],
+                "expires_in_days": 7});
+            let log = format!("{API}/audit-log");
+            ada.post("/api/v1/auth/tokens", &wanted).await.refuses(403, "Admin access required");
+            let made = admin.post("/api/v1/auth/tokens", &wanted).await.ok(201);
+            assert!(made["expires_at"].is_string(), "{made}");
+            let robot = server.client(made["token"].as_str().unwrap());
+            assert_eq!(acts(&read(&robot, "").await), ["namespace_created", "published"]);
+            let who = robot.get(&format!("{API}/whoami")).await.ok(200);
+            assert_eq!(
+                (&who["role"], &who["scopes"]),
+                (&json!("admin"), &json!(["read", "admin"]))
+            );
+            // Without that scope it is a program of anybody.
+            let robot = program(server, &admin, &json!({"scopes": ["read", "owner"]})).await;
+            robot.get(&log).await.refused(403, "forbidden_scope");
+        },
+    )
+    .await;
+}

@@ -237,8 +237,9 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             })
         };
         let records = [
-            Record::Account { id: 71, email: "alice@example.org".to_owned() },
-            Record::Account { id: 72, email: "new@example.org".to_owned() },
+            Record::Account { id: 71, email: "alice@example.org".to_owned(), admin: true },
+            Record::Account { id: 72, email: "new@example.org".to_owned(), admin: false },
+            Record::Account { id: 73, email: "root@example.org".to_owned(), admin: true },
             Record::Namespace { name: "acme".to_owned(), created_by: Some(72), created_at: 1 },
             member(71),
             member(72),
@@ -252,7 +253,11 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             import.renew().await.unwrap();
             if is_kept {
                 let done = import.finish().await.unwrap();
-                assert_eq!((done.accounts, done.left_out), (vec!["new@example.org".to_owned()], 0));
+                assert_eq!(done.accounts, ["new@example.org", "root@example.org"]);
+                assert_eq!(
+                    (done.administrators, done.left_out),
+                    (vec!["root@example.org".to_owned()], 0)
+                );
             } else {
                 import.cancel().await.unwrap();
                 assert!(accounts.by_email("new@example.org").await.unwrap().is_none());
@@ -260,6 +265,10 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
         }
         let (new, hash) = accounts.by_email("new@example.org").await.unwrap().unwrap();
         assert_eq!((new.role, new.active, &*hash), (Role::User, true, "h"));
+        let (root, hash) = accounts.by_email("root@example.org").await.unwrap().unwrap();
+        assert_eq!((root.role, root.active, &*hash), (Role::Admin, true, "h"));
+        let (alice, _) = accounts.by_email("alice@example.org").await.unwrap().unwrap();
+        assert_eq!(alice.role, Role::User, "who was here before keeps what they are");
         let members = registry.members(&"acme".parse().unwrap()).await.unwrap();
         let members: Vec<i64> = members.iter().map(|member| member.user_id).collect();
         assert_eq!(members, [shop.alice.id, new.id]);

@@ -70,7 +70,11 @@ async fn the_index_follows_every_change() {
         let messages: Vec<_> = lines.iter().map(|line| line.deprecated.as_deref()).collect();
         assert_eq!(messages, [Some("use b"), Some("use 2")]);
         let both = [name("acme/tool"), name("none")];
-        assert_eq!(registry.indexes(&both).await.unwrap().len(), 1);
+        let found = registry.indexes(&both).await.unwrap();
+        assert_eq!(found.len(), 1);
+        let size = found[0].text.len();
+        assert_eq!(registry.indexes_within(&both, size).await.unwrap(), Some(found));
+        assert_eq!(registry.indexes_within(&both, size - 1).await.unwrap(), None);
         assert_eq!(registry.index(&name("none")).await.unwrap(), None);
     })
     .await;
