@@ -64,7 +64,7 @@ pub struct LockedSkill {
     pub attested: Option<Tier>,
     /// The signature that attests it, such as `ed25519:` and the id of its key.
     pub signature: Option<String>,
-    /// Who signed.
+    /// What who signed was called when it was installed. Whom it is held to is the signature.
     pub signer: Option<String>,
     /// What it may do.
     pub permissions: Vec<Permission>,

@@ -25,7 +25,7 @@ mod settings;
 mod side_by_side;
 pub mod wire;
 
-pub use client::{Client, Closure, Listing, Package, Sort, canonical};
+pub use client::{Client, Closure, Listing, Package, Sort, Yanked, canonical};
 pub use error::{RegistryError, Release};
 pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
 pub use known::Known;

@@ -182,29 +182,29 @@ impl Submission {
         let Written { name, version } = &self.written;
         let place = trust::file_name(&self.tree).unwrap_or("signature.json");
         let bytes = trust::sign(&self.tree, name, version, publisher, key);
-        let mut signed = self.without(|path| path == place)?;
+        let mut signed = without(&self.tree, |path| path == place)?;
         let file = File { bytes, executable: false };
         signed.add(place.to_owned(), file).map_err(ArchiveError::from)?;
         Ok(signed)
-    }
-
-    /// The files without any signature.
-    pub fn unsigned(&self) -> Result<Tree, Rejection> {
-        self.without(|path| SIGNATURE_FILES.contains(&path))
-    }
-
-    fn without(&self, left_out: impl Fn(&str) -> bool) -> Result<Tree, Rejection> {
-        let mut rest = Tree::default();
-        for (path, file) in self.tree.files().filter(|(path, _)| !left_out(path)) {
-            rest.add(path.to_owned(), file.clone()).map_err(ArchiveError::from)?;
-        }
-        Ok(rest)
     }
 
     /// The archive, and what it is called.
     pub fn pack(&self) -> Result<(String, Vec<u8>), Rejection> {
         Ok(pack(&self.tree, &self.name, self.version.as_ref())?)
     }
+}
+
+/// The files of a skill without any signature, whether it holds or not.
+pub fn unsigned(tree: &Tree) -> Result<Tree, Rejection> {
+    without(tree, |path| SIGNATURE_FILES.contains(&path))
+}
+
+fn without(tree: &Tree, left_out: impl Fn(&str) -> bool) -> Result<Tree, Rejection> {
+    let mut rest = Tree::default();
+    for (path, file) in tree.files().filter(|(path, _)| !left_out(path)) {
+        rest.add(path.to_owned(), file.clone()).map_err(ArchiveError::from)?;
+    }
+    Ok(rest)
 }
 
 /// The archive of a skill, and what it is called. The same files give the same bytes, whenever and

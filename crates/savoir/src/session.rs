@@ -89,6 +89,9 @@ pub(crate) struct Rights {
     /// Let it do more; can be given several times
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<More>,
+    /// Let it read, and nothing else
+    #[arg(long, conflicts_with_all = ["owner", "scope", "namespace"])]
+    read_only: bool,
     /// Let it publish in this namespace only
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -111,7 +114,8 @@ impl Rights {
         let admin = self.scope.contains(&More::Admin);
         let owner = self.owner || admin || self.scope.contains(&More::Owner);
         let more = owner.then_some("registry:owner");
-        let changes = ["registry:publish", "registry:yank"].into_iter().chain(more);
+        let usual = ["registry:publish", "registry:yank"].into_iter();
+        let changes = usual.filter(|_| !self.read_only).chain(more);
         let changes = changes.map(|scope| match &self.namespace {
             Some(namespace) => format!("{scope}:{namespace}"),
             None => scope.to_owned(),

@@ -35,7 +35,7 @@ pub(crate) use self::{
     consent::{Consent, json as arrived},
     diff::{diff, summary},
     newest::lacks_needs,
-    registry::Ask,
+    registry::{Ask, withdrawn},
     report::Report,
 };
 use crate::{ask, config, error::CommandError, installed, output, runtime, trust::Keyring};

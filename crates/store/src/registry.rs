@@ -49,7 +49,7 @@ pub use facts::{
 pub use import::{Import, Imported};
 pub use index::IndexLine;
 pub use keys::{NewKey, RegistryKey};
-pub use list::{Cursor, Filter, Order, Page, Summary};
+pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
 pub use log::{Act, AuditEntry, AuditFilter, Change};
 pub use lookup::{Artefact, Findable};
 pub use name::{Holding, Namespace, PackageName};

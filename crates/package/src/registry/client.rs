@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-pub use api::{Listing, Sort};
+pub use api::{Listing, Sort, Yanked};
 pub(super) use artifact::tree;
 pub use closure::Closure;
 pub(super) use closure::needs;
@@ -108,7 +108,37 @@ impl Client {
     }
 
     async fn ask(&self, ask: Ask) -> Result<Answer, RegistryError> {
-        self.0.line.ask(ask).await
+        match self.0.line.ask(ask).await {
+            // Registries have a word for every refusal; who has none may be something else.
+            Err(RegistryError::Refused { code: None, status: 400..500, .. })
+                if self.has_index("").await == Some(false) =>
+            {
+                Err(self.not_a_registry().await)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether there is the index of a registry at a path below this address; nothing if nobody can
+    /// tell.
+    async fn has_index(&self, path: &str) -> Option<bool> {
+        let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
+        let address = shown(&url);
+        match self.0.line.ask(Ask::get(url)).await {
+            Ok(Answer::Given(given)) => Some(json::<Config>(&address, &given.bytes).is_ok()),
+            Ok(Answer::Missing) => Some(false),
+            // Who wants to know who asks is one.
+            Err(RegistryError::Refused { code: Some(_), .. }) => Some(true),
+            Ok(Answer::Same(_)) | Err(_) => None,
+        }
+    }
+
+    /// Says that this is no registry, and which one is meant if that can be seen.
+    async fn not_a_registry(&self) -> RegistryError {
+        let address = self.address();
+        let below = self.has_index("registry/").await == Some(true);
+        let instead = below.then(|| format!("{address}/registry"));
+        RegistryError::NotARegistry { address, instead }
     }
 
     /// How it is to be asked.
@@ -131,7 +161,7 @@ impl Client {
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
         let (text, reach) = match self.ask(Ask::get(url).unless(etag)).await? {
-            Answer::Missing => return Err(RegistryError::NotARegistry(self.address())),
+            Answer::Missing => return Err(self.not_a_registry().await),
             Answer::Same(reach) => (cached.and_then(|cached| cached.text), reach),
             Answer::Given(Given { bytes, etag, reach }) => {
                 let text = text(&address, bytes)?;

@@ -95,8 +95,16 @@ pub enum RegistryError {
         other: String,
     },
     /// An address has no index.
-    #[error("`{0}` is no registry: it has no index/v1/config.json; check the address")]
-    NotARegistry(String),
+    #[error(
+        "`{address}` is no registry: there is no {address}/index/v1/config.json; the address of a \
+         Savoir registry ends with /registry"
+    )]
+    NotARegistry {
+        /// What was asked.
+        address: String,
+        /// The address below it at which there is one.
+        instead: Option<String>,
+    },
     /// An index is of a kind that came later.
     #[error(
         "`{address}` has an index of version {version}; a newer version of this program reads it"
@@ -261,7 +269,7 @@ impl RegistryError {
             Self::NoSuchRegistry { .. } => "unknown_registry",
             Self::TwoOwners { .. } => "namespace_conflict",
             Self::NotItsOwn { .. } => "wrong_registry",
-            Self::NotARegistry(_) => "not_a_registry",
+            Self::NotARegistry { .. } => "not_a_registry",
             Self::Format { .. } => "index_version",
             Self::FilesOnly(_) => "files_only",
             Self::Unknown { .. } => "unknown_skill",

@@ -85,6 +85,8 @@ pub enum Note {
         name: String,
         /// Which version.
         version: Version,
+        /// Why, if who withdrew it said so.
+        reason: Option<String>,
     },
 }
 
@@ -268,7 +270,9 @@ fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
         let Some((line, _)) = shop.published(name, &chosen.version) else { continue };
         let (name, version) = (name.clone(), chosen.version.clone());
         if line.yanked {
-            notes.push(Note::Withdrawn { name: name.clone(), version: version.clone() });
+            let reason = line.yanked_reason.as_deref().map(plain);
+            let (name, version) = (name.clone(), version.clone());
+            notes.push(Note::Withdrawn { name, version, reason });
         }
         if let Some(message) = &line.deprecated {
             notes.push(Note::Deprecated { name, version, message: plain(message) });

@@ -45,6 +45,11 @@ impl Ask {
         Self { method: Method::POST, ..Self::get(url) }.with(kind, body)
     }
 
+    /// To put something in its place.
+    pub(super) fn put(url: Url, kind: impl Into<String>, body: Vec<u8>) -> Self {
+        Self { method: Method::PUT, ..Self::get(url) }.with(kind, body)
+    }
+
     /// To undo something.
     pub(super) fn delete(url: Url) -> Self {
         Self { method: Method::DELETE, ..Self::get(url) }

@@ -24,6 +24,9 @@ pub struct Published {
     pub beyond: Option<Version>,
     /// Whether the installed version was withdrawn.
     pub yanked: bool,
+    /// Why, if who withdrew it said so.
+    #[serde(default)]
+    pub yanked_reason: Option<String>,
     /// What people are told to use instead of the installed version.
     pub deprecated: Option<String>,
 }
@@ -117,6 +120,7 @@ impl Subject<'_> {
             beyond: highest.filter(|highest| best.as_ref().is_none_or(|best| best < highest)),
             newer: best,
             yanked: line.is_some_and(|line| line.yanked),
+            yanked_reason: line.and_then(|line| line.yanked_reason.as_deref()).map(plain),
             deprecated: line.and_then(|line| line.deprecated.as_deref()).map(plain),
         }
     }

@@ -19,7 +19,7 @@ use savoir_skill::digest::sha256_hex;
 use semver::Version;
 
 use super::{
-    Client, Listing, Name, RegistryError,
+    Client, Listing, Name, RegistryError, Yanked,
     client::tree,
     side_by_side::{blocking, side_by_side},
     wire::{Config, IndexLine, Lines, Reading},
@@ -97,7 +97,9 @@ async fn everything(
     folder: &Arc<Folder>,
     copied: &mut Copied,
 ) -> Result<(), RegistryError> {
-    let mut listing = Listing { per_page: Some(PER_PAGE), ..Listing::default() };
+    // A lock may name what nobody else gets any more.
+    let mut listing =
+        Listing { per_page: Some(PER_PAGE), yanked: Yanked::With, ..Listing::default() };
     let mut cursors = BTreeSet::new();
     loop {
         let page = client.list(&listing).await?;

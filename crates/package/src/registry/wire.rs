@@ -21,8 +21,9 @@ use crate::{
 pub use line::IndexLine;
 pub(super) use line::{Lines, Reading};
 pub use team::{
-    Appeal, Judged, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken, Member, Members, NewKey,
-    NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo, Tokens, WantedToken,
+    Appeal, Clearance, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken,
+    Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo, Tokens,
+    WantedToken,
 };
 
 /// The version of the index that is read and written.
@@ -178,6 +179,9 @@ pub struct VersionSummary {
     /// Whether it was withdrawn.
     #[serde(default)]
     pub yanked: bool,
+    /// Why, if who did it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yanked_reason: Option<String>,
 }
 
 /// A version, with everything that is known about it.
@@ -204,6 +208,12 @@ pub struct VersionDetail {
     #[serde(default, deserialize_with = "maybe_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub claimed_tier: Option<Tier>,
+    /// Whether it was withdrawn: who has it keeps it, and nobody else gets it.
+    #[serde(default)]
+    pub yanked: bool,
+    /// Why, if who did it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yanked_reason: Option<String>,
     /// The head of its SKILL.md.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]

@@ -231,21 +231,26 @@ impl Check<'_> {
         }
     }
 
-    /// Whom the lock names must have signed. Others may have signed the same files since.
+    /// Whom the lock names must have signed. Others may have signed the same files since. It is the
+    /// key that counts: what its owner is called changes with whom somebody trusts.
     fn signed(&mut self) {
         let is_wrong = |problem: &Problem| matches!(problem.fault, Fault::Signature(_));
         if self.problems.iter().any(is_wrong) {
             return;
         }
-        let signatures: Vec<String> = self.signers.iter().map(signature).collect();
-        let names: Vec<String> = self.signers.iter().map(|one| one.publisher.clone()).collect();
-        for (field, locked, kept) in [
-            ("signature", &self.locked.signature, signatures),
-            ("signer", &self.locked.signer, names),
-        ] {
-            if let Some(locked) = locked.clone().filter(|locked| !kept.contains(locked)) {
-                self.tell(None, Fault::Lock { field, locked, kept: listed(&kept) });
-            }
+        let signers = self.signers.iter();
+        let (field, locked, kept): (_, _, Vec<String>) =
+            match (&self.locked.signature, &self.locked.signer) {
+                (Some(locked), _) => ("signature", locked, signers.map(signature).collect()),
+                // A lock that names no key can only be held to a name.
+                (None, Some(locked)) => {
+                    ("signer", locked, signers.map(|one| one.publisher.clone()).collect())
+                }
+                (None, None) => return,
+            };
+        if !kept.contains(locked) {
+            let (locked, kept) = (locked.clone(), listed(&kept));
+            self.tell(None, Fault::Lock { field, locked, kept });
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     email: Option<String>,
     /// Take a token that there is instead: `-` for the first line of standard input
     #[arg(long, value_name = "-", value_parser = ["-"],
-          conflicts_with_all = ["email", "owner", "scope", "namespace", "days"])]
+          conflicts_with_all = ["email", "owner", "scope", "read_only", "namespace", "days"])]
     token: Option<String>,
     #[command(flatten)]
     rights: Rights,

@@ -1,6 +1,7 @@
 //! `savoir publish`.
 
 mod page;
+mod refused;
 
 use std::{
     fs,
@@ -11,9 +12,9 @@ use std::{
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_MANIFEST_BYTES,
-    registry::{Client, RegistryError, Settings, wire},
-    scan::{self, Finding, Report, Verdict},
-    submission::{Asked, Rejection, Submission},
+    registry::{Client, Settings, wire},
+    scan::{self, Report, Verdict},
+    submission::{self, Asked, Rejection, Submission},
     trust::Tier,
 };
 use savoir_skill::folder::is_skill_file;
@@ -28,6 +29,7 @@ use crate::{
 };
 
 use page::Page;
+use refused::{not_taken, refuse_blocked};
 
 /// Publish a skill in a registry
 #[derive(Debug, clap::Args)]
@@ -37,7 +39,8 @@ checked here as the registry checks it: the archive, every rule of `savoir check
 signatures, and the scan. The archive is the same for the same files, whoever packs it.
 
 A skill that claims more than the tier experimental needs a signature: one that lies in its folder, or
-one that --key makes for what is published. Nothing is written into the folder.
+one that --key makes for what is published. Nothing is written into the folder: --key and --unsigned
+pass over a signature that lies there.
 
 Examples:
   savoir publish --dry-run               see what would be published, and whether it could be
@@ -78,6 +81,10 @@ pub(crate) struct Args {
     /// Sign it with a key of yours, as `savoir keys list` shows it
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
+    /// Send it although the scan blocks it here: the registry scans it, too, and takes it only if an
+    /// administrator cleared the archive
+    #[arg(long)]
+    despite_scan: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -125,7 +132,9 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         audit,
     };
     door.doing(&format!("publishing {}", parcel.submission.name));
-    let published = door.wait(client.publish(&publish)).map_err(|error| not_taken(error, &address));
+    let published = door
+        .wait(client.publish(&publish))
+        .map_err(|error| not_taken(error, &address, args, &parcel));
     door.done();
     page.did(&published?.published, &address)?;
     Ok(ExitCode::SUCCESS)
@@ -136,11 +145,21 @@ fn parcel(args: &Args) -> Result<Parcel, CommandError> {
     let asked =
         Asked { namespace: args.namespace.clone(), name: args.name.clone(), skill_md: None };
     let rejected = |rejection: Rejection| rejected(&args.path, &rejection);
-    let mut submission = read(&args.path, &asked)?;
-    if args.unsigned && !submission.signatures.is_empty() {
-        let bare = submission.unsigned().map_err(rejected)?;
-        submission = checked(bare, &submission, &asked).map_err(rejected)?;
-    }
+    let (folder, tree) = files(&args.path)?;
+    let folder = folder.as_deref();
+    let read = |tree: Tree| Submission::of_tree(tree, folder, &asked);
+    let bare = || submission::unsigned(&tree).map_err(rejected);
+    let mut submission = if args.unsigned {
+        read(bare()?).map_err(rejected)?
+    } else {
+        match read(tree.clone()) {
+            // What a key signs anew need not have been signed well before.
+            Err(Rejection::Signature(_)) if args.key.is_some() => {
+                read(bare()?).map_err(rejected)?
+            }
+            read => read.map_err(rejected)?,
+        }
+    };
     if let Some(name) = &args.key {
         let signed = signed(&args.path, &submission, name)?;
         submission = checked(signed, &submission, &asked).map_err(rejected)?;
@@ -168,8 +187,9 @@ fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, Comm
     submission.signed(&publisher, &key).map_err(|rejection| rejected(path, &rejection))
 }
 
-/// The skill at a path: a folder, its SKILL.md, an archive, or another Markdown file.
-fn read(path: &Path, asked: &Asked) -> Result<Submission, CommandError> {
+/// The files of the skill at a path, and how its folder is called: a folder, its SKILL.md, an archive,
+/// or another Markdown file.
+fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
     let rejected = |rejection: Rejection| rejected(path, &rejection);
     let unreadable = |error: std::io::Error| {
         CommandError::input(format!("{}: {error}", path.display()))
@@ -178,7 +198,8 @@ fn read(path: &Path, asked: &Asked) -> Result<Submission, CommandError> {
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if packed::is_archive(path) {
         let bytes = packed::bytes(path).map_err(unreadable)?;
-        return Submission::read(&bytes, asked).map_err(rejected);
+        let unpacked = archive::unpack(&bytes).and_then(archive::one_skill);
+        return unpacked.map_err(|error| rejected(error.into()));
     }
     let named = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
     let folder = if metadata.is_dir() { Some(path) } else { path.parent().filter(|_| named) };
@@ -188,14 +209,14 @@ fn read(path: &Path, asked: &Asked) -> Result<Submission, CommandError> {
         let added = tree.add("SKILL.md".to_owned(), File { bytes, executable: false });
         added.map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        return Submission::of_tree(tree, stem.as_deref(), asked).map_err(rejected);
+        return Ok((stem, tree));
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let tree =
         Tree::read(folder).map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
     let real = folder.canonicalize().map_err(unreadable)?;
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
-    Submission::of_tree(tree, name.as_deref(), asked).map_err(rejected)
+    Ok((name, tree))
 }
 
 fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
@@ -208,7 +229,10 @@ fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
             failed.hint(format!("see everything with: savoir check {}", path.display()))
         }
         Rejection::Signature(_) => {
-            failed.hint(format!("sign it anew with: savoir sign {}", path.display()))
+            let path = path.display();
+            failed
+                .hint(format!("sign it anew: savoir sign {path}; or only what is sent: --key NAME"))
+                .hint("send it without the signature that lies there: --unsigned")
         }
         _ => failed,
     }
@@ -228,23 +252,6 @@ fn refuse_unsigned(args: &Args, submission: &Submission) -> Result<(), CommandEr
         .named("unsigned")
         .hint("sign what is published: --key NAME; `savoir keys new NAME` makes a key")
         .hint("or claim no more than `security_tier: experimental`"))
-}
-
-fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), CommandError> {
-    if parcel.verdict() != Verdict::Block {
-        return Ok(());
-    }
-    let worst = |finding: &&Finding| finding.blocks();
-    let findings = &parcel.report.findings;
-    let first = findings.iter().find(worst).or(findings.first());
-    let place = first.map_or_else(String::new, |first| {
-        format!("{}:{}: {} ({})", first.path, first.line, first.message, first.rule.id)
-    });
-    let path = args.path.display();
-    Err(CommandError::refused(format!("{path}: the scan blocks it: {place}"))
-        .named("audit_blocked")
-        .detail("scan", page::scanned(&parcel.report, parcel.verdict()))
-        .hint(format!("see everything with: savoir scan {path}")))
 }
 
 /// The report of a scan. The registry scans by itself, and only believes what is worse.
@@ -301,49 +308,4 @@ fn agree(args: &Args, page: &Page<'_>, address: &str) -> Result<(), CommandError
         Some(true) => Ok(()),
         _ => Err(CommandError::refused("it was not agreed to").named("not_agreed")),
     }
-}
-
-/// Findings that are told to a person.
-const MOST_TOLD: usize = 10;
-
-/// What a registry found, line by line.
-fn found(error: &RegistryError) -> CommandError {
-    let text = |finding: &Value, key: &str| match &finding[key] {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => String::new(),
-    };
-    let line = |finding: &Value| {
-        let [rule, file, line, message, fix] =
-            ["rule", "file", "line", "message", "fix"].map(|key| text(finding, key));
-        let place = [file, line].into_iter().filter(|part| !part.is_empty());
-        let place = place.collect::<Vec<_>>().join(":");
-        let words = [place, rule, message].into_iter().filter(|part| !part.is_empty());
-        let words = words.collect::<Vec<_>>().join(": ");
-        if fix.is_empty() { words } else { format!("{words}; {fix}") }
-    };
-    let all = error.findings();
-    let told = CommandError::refused(error).detail("findings", all.to_vec().into());
-    all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(line(finding)))
-}
-
-/// What the registry says no to.
-fn not_taken(error: RegistryError, address: &str) -> CommandError {
-    let code = error.code().to_owned();
-    match code.as_str() {
-        "unauthorized" => CommandError::refused(&error)
-            .hint(format!("log in again: savoir login --registry {address}")),
-        "forbidden_scope" => CommandError::refused(&error)
-            .hint("publish under a name or a namespace of yours: --namespace NAMESPACE"),
-        "audit_blocked"
-        | "audit_tier_not_cleared"
-        | "audit_review_required"
-        | "audit_required"
-        | "audit_stale" => found(&error).hint("look at it yourself: savoir scan --deep PATH"),
-        "version_exists" => {
-            CommandError::findings(&error).hint("raise `version` in SKILL.md and publish again")
-        }
-        _ => return error.into(),
-    }
-    .named(code)
 }

@@ -1,5 +1,6 @@
 //! `savoir registry`, one family of subcommands a file.
 
+mod auditors;
 mod backup;
 mod common;
 mod conformance;
@@ -10,6 +11,7 @@ mod members;
 mod mirror;
 mod release;
 mod restore;
+mod review;
 mod sign;
 mod tokens;
 
@@ -26,6 +28,7 @@ Examples:
   savoir registry members add acme grace@example.com --role owner
   savoir registry keys list acme
   savoir registry log acme
+  savoir registry appeals --email root@example.com
   savoir registry mirror https://skills.example.com/registry ./mirror
   savoir registry import mirror/
   savoir registry backup registry.tar
@@ -48,9 +51,14 @@ enum Command {
     Deprecate(release::Deprecate),
     Rescan(release::Rescan),
     Appeal(release::Appeal),
+    Appeals(review::Appeals),
+    Clear(review::Clear),
+    Unclear(review::Unclear),
+    Verdict(review::Verdict),
     Sign(sign::Args),
     Members(members::Args),
     Keys(keys::Args),
+    Auditors(auditors::Args),
     Tokens(tokens::Args),
     Log(log::Args),
     Mirror(mirror::Args),
@@ -67,9 +75,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Deprecate(args) => args.run(),
         Command::Rescan(args) => args.run(),
         Command::Appeal(args) => args.run(),
+        Command::Appeals(args) => args.run(),
+        Command::Clear(args) => args.run(),
+        Command::Unclear(args) => args.run(),
+        Command::Verdict(args) => args.run(),
         Command::Sign(args) => sign::run(args),
         Command::Members(args) => members::run(args),
         Command::Keys(args) => keys::run(args),
+        Command::Auditors(args) => auditors::run(args),
         Command::Tokens(args) => tokens::run(args),
         Command::Log(args) => log::run(args),
         Command::Mirror(args) => mirror::run(args),

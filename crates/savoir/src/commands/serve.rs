@@ -169,6 +169,10 @@ async fn serve(
         address,
         place: &place,
         models: models.clone(),
+        readers: match config.registry.readers {
+            savoir_server::Readers::Everyone => "",
+            savoir_server::Readers::Accounts => ", for those who have an account",
+        },
     };
     let app = App::new(config, database, storage.clone(), models).await?;
     let served = async {

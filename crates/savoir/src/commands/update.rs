@@ -3,12 +3,14 @@
 use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
+    manifest::Wanted,
     registry::Published,
     shelf::{
         Install, Plan, State,
         updates::{self, Availability},
     },
 };
+use savoir_skill::version::{SkillRef, VersionRange};
 use semver::Version;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +18,7 @@ use crate::{
     ask,
     error::CommandError,
     output,
-    shelf::{Ask, Consent, Door, Manner, Report, Whose, arrived, diff, summary, told},
+    shelf::{Ask, Consent, Door, Manner, Report, Whose, arrived, diff, summary, told, withdrawn},
 };
 
 /// Get newer versions of skills; what changes is shown first
@@ -127,7 +129,7 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
             Availability::Newer { version, .. } => {
                 writeln!(text, "{}", output::cell(&newer(name, locked, version.as_ref())))
             }
-            Availability::Published(published) => published_lines(name, locked, published)
+            Availability::Published(published) => published_lines(name, state, published)
                 .into_iter()
                 .try_for_each(|line| writeln!(text, "{}", output::cell(&line))),
             Availability::Unknown(why) => {
@@ -137,11 +139,20 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
     }
     if text.is_empty() {
         text.push_str("nothing is newer\n");
-    } else {
+    } else if found.values().any(can_be_had) {
         output::note("`savoir update NAME` or `savoir update --all` shows the change and makes it");
     }
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether an update gets something.
+fn can_be_had(found: &Availability) -> bool {
+    match found {
+        Availability::Newer { .. } => true,
+        Availability::Published(published) => published.newer.is_some(),
+        Availability::Current | Availability::Unknown(_) => false,
+    }
 }
 
 fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> String {
@@ -154,23 +165,54 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
 }
 
 /// What a registry says of a skill that is installed from it.
-fn published_lines(name: &str, locked: Option<&Version>, published: &Published) -> Vec<String> {
-    let Published { newer: within, beyond, yanked, deprecated } = published;
+fn published_lines(name: &str, state: &State, published: &Published) -> Vec<String> {
+    let locked = state.lock.skills.get(name).map(|locked| &locked.version);
+    let Published { newer: within, beyond, yanked, yanked_reason, deprecated } = published;
     let mut lines = Vec::new();
     if within.is_some() {
         lines.push(newer(name, locked, within.as_ref()));
     }
     if let Some(beyond) = beyond {
-        lines.push(format!("`{name}` has {beyond}, which is not what is asked for"));
+        lines.push(out_of_range(name, state, beyond));
     }
     let installed = locked.map(|version| format!(" {version}")).unwrap_or_default();
     if *yanked {
-        lines.push(format!("`{name}`{installed} was withdrawn, and stays because it is installed"));
+        lines.push(withdrawn(&format!("`{name}`{installed}"), yanked_reason.as_deref()));
     }
     if let Some(message) = deprecated {
         lines.push(format!("`{name}`{installed} is deprecated: {message}"));
     }
     lines
+}
+
+/// Who keeps a version away, and what to do to get it.
+fn out_of_range(name: &str, state: &State, beyond: &Version) -> String {
+    let source = state.lock.skills.get(name).and_then(|locked| locked.source.published(name));
+    let (address, published) = source.unwrap_or(("", name));
+    let needs = |range: &VersionRange| !range.matches(beyond);
+    if let Some(Wanted::Version { range, registry, .. }) = state.manifest.skills.get(name)
+        && needs(range)
+    {
+        let registry = registry.as_deref().unwrap_or(address);
+        return format!(
+            "`{name}` has {beyond}, and `{name}` in savoir.toml asks for {range}; to get it: \
+             savoir install {published}@^{beyond} --registry {registry}"
+        );
+    }
+    let asks =
+        |need: &&SkillRef| (need.name == name || need.name == published) && needs(&need.range);
+    let mut others = state.lock.skills.iter().filter_map(|(other, locked)| {
+        locked.dependencies.iter().find(asks).map(|need| (other, &need.range))
+    });
+    match others.next() {
+        Some((other, range)) => format!(
+            "`{name}` has {beyond}, and `{other}` needs {range} of it; a newer `{other}` may take it"
+        ),
+        None => format!(
+            "`{name}` has {beyond}; to get it: savoir install {published}@^{beyond} --registry \
+             {address}"
+        ),
+    }
 }
 
 fn told_as(name: &str, found: &Availability) -> Value {
@@ -188,6 +230,7 @@ fn told_as(name: &str, found: &Availability) -> Value {
             "version": published.newer.as_ref().map(ToString::to_string),
             "beyond": published.beyond.as_ref().map(ToString::to_string),
             "yanked": published.yanked,
+            "yanked_reason": published.yanked_reason,
             "deprecated": published.deprecated,
         }),
         Availability::Unknown(why) => json!({ "name": name, "state": "unknown", "why": why }),

@@ -95,16 +95,17 @@ impl<'a> Publisher<'a> {
         mirrored.versions.retain(|(_, line)| match known.versions.get(&plain(&line.version)) {
             Some(there) if there.sha256 == line.sha256 => {
                 if line.yanked && !there.yanked {
-                    yanked.push(line.version.clone());
+                    yanked.push((line.version.clone(), line.yanked_reason.clone()));
                 }
                 done.skipped += 1;
                 false
             }
             _ => true,
         });
-        for version in yanked {
+        for (version, why) in yanked {
             if self.plan.mode == Mode::Write {
-                let yank = self.registry.yank(&Actor::operator(), &package, &version, None).await;
+                let actor = Actor::operator();
+                let yank = self.registry.yank(&actor, &package, &version, why.as_deref()).await;
                 told(yank.map(drop), &mirrored.index, done)?;
             }
             done.yanked += 1;
@@ -297,7 +298,8 @@ impl<'a> Publisher<'a> {
         self.registry.publish(&actor, new).await?;
         let Some(line) = &ready.line else { return Ok(()) };
         if line.yanked {
-            self.registry.yank(&actor, package, version, None).await?;
+            let why = line.yanked_reason.as_deref();
+            self.registry.yank(&actor, package, version, why).await?;
         }
         if let Some(message) = &line.deprecated {
             self.registry.deprecate(&actor, package, Some(version), Some(message)).await?;
@@ -333,6 +335,7 @@ fn version(
         scan: ready.scan.clone(),
         scanned_at: Some(now),
         yanked_at: line.filter(|line| line.yanked).map(|_| now),
+        yanked_why: line.filter(|line| line.yanked).and_then(|line| line.yanked_reason.clone()),
         deprecated: line.and_then(|line| line.deprecated.clone()),
         published_by: plan.owner,
         published_at,

@@ -102,10 +102,16 @@ fn told(note: &Note) -> String {
         Note::Deprecated { name, version, message } => {
             format!("`{name}` {version} is deprecated: {message}")
         }
-        Note::Withdrawn { name, version } => {
-            format!("`{name}` {version} was withdrawn, and stays because it is installed")
+        Note::Withdrawn { name, version, reason } => {
+            withdrawn(&format!("`{name}` {version}"), reason.as_deref())
         }
     }
+}
+
+/// What is said of an installed version that nobody else gets any more, and why.
+pub(crate) fn withdrawn(what: &str, reason: Option<&str>) -> String {
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{what} was withdrawn, and stays because it is installed{reason}")
 }
 
 impl From<RegistryError> for CommandError {
@@ -123,6 +129,9 @@ impl From<RegistryError> for CommandError {
         match error {
             RegistryError::None(_) => {
                 failed.hint("name one with --registry URL, or in [registries] of savoir.toml")
+            }
+            RegistryError::NotARegistry { instead: Some(instead), .. } => {
+                failed.hint(format!("there is one at {instead}: --registry {instead}"))
             }
             RegistryError::Source(SourceError::Address { address, .. })
                 if address.starts_with("http://") =>

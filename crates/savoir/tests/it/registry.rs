@@ -3,6 +3,7 @@
 
 mod accounts;
 mod finding;
+mod real;
 mod server;
 mod team;
 
@@ -87,9 +88,8 @@ impl House {
         piped(self.command(args), input)
     }
 
-    /// Publishes a skill of one file.
-    fn publish(&self, name: &str, version: &str, change: impl FnOnce(&mut IndexLine)) -> IndexLine {
-        let name = Name::parse(name).expect("a name");
+    /// Writes a skill of one file; gives its folder.
+    fn write(&self, name: &Name, version: &str) -> String {
         let folder = format!("elsewhere/{}-{version}/{}", name.owner(), name.last());
         let text = format!(
             "---\nname: {}\ndescription: Does {name}. Use when needed.\nversion: \"{version}\"\n---\n\n\
@@ -97,6 +97,13 @@ impl House {
             name.last()
         );
         self.sandbox.write(&format!("{folder}/SKILL.md"), text);
+        folder
+    }
+
+    /// Publishes a skill of one file, and of what was put beside it.
+    fn publish(&self, name: &str, version: &str, change: impl FnOnce(&mut IndexLine)) -> IndexLine {
+        let name = Name::parse(name).expect("a name");
+        let folder = self.write(&name, version);
         let tree = Tree::read(&self.sandbox.path(&folder)).expect("a skill");
         let bytes = pack(name.last(), &tree).expect("an archive");
         let mut line = IndexLine::describe(&name, &tree, &bytes).expect("a skill");

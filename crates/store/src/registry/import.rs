@@ -632,6 +632,7 @@ impl ReadVersion {
             attested: self.attested,
             yanked: record.yanked_at.is_some()
                 || record.scan.as_ref().is_some_and(|scan| scan.verdict == ScanVerdict::Block),
+            yanked_why: record.yanked_why.clone().filter(|why| !why.is_empty()),
             deprecated: record.deprecated.clone(),
         })
     }

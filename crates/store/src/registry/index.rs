@@ -82,6 +82,9 @@ pub struct IndexLine {
     /// Whether it is only for those who have it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yanked: bool,
+    /// Why, if who yanked it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yanked_reason: Option<String>,
     /// What its users should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
@@ -95,12 +98,13 @@ pub(super) struct Live {
     pub(super) claimed: Option<Tier>,
     pub(super) attested: Tier,
     pub(super) yanked: bool,
+    pub(super) yanked_why: Option<String>,
     pub(super) deprecated: Option<String>,
 }
 
 impl Live {
-    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict`. What a scan blocks is
-    /// chosen by nobody anew, as if it were yanked.
+    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict, yanked_why`. What a
+    /// scan blocks is chosen by nobody anew, as if it were yanked.
     fn read(row: &Row) -> Result<Self, StoreError> {
         let entry = row.text(1)?;
         Ok(Self {
@@ -113,6 +117,7 @@ impl Live {
             attested: read_tier(row.number(3)?)?,
             yanked: row.maybe_number(4)?.is_some()
                 || row.maybe_text(6)?.as_deref() == Some(ScanVerdict::Block.as_str()),
+            yanked_why: row.maybe_text(7)?.filter(|why| !why.is_empty()),
             deprecated: row.maybe_text(5)?,
         })
     }
@@ -138,6 +143,7 @@ impl Live {
             signer: signed.then(|| package.holding().to_string()),
             attested: self.attested.as_str().to_owned(),
             yanked: self.yanked,
+            yanked_reason: self.yanked_why.clone(),
             deprecated: self.deprecated.as_deref().or(deprecated).map(ToOwned::to_owned),
         }
     }
@@ -175,7 +181,8 @@ pub(super) fn tags(facts: &Facts) -> Vec<String> {
 }
 
 async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Live>, StoreError> {
-    let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict
+    let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict,
+            yanked_why
          FROM versions
          WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
     .text(id)
@@ -282,6 +289,7 @@ mod tests {
             claimed: Some(Tier::Community),
             attested: Tier::Verified,
             yanked,
+            yanked_why: yanked.then(|| "it leaks".to_owned()),
             deprecated: None,
         }
     }
@@ -309,6 +317,8 @@ mod tests {
         let lines: Vec<IndexLine> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((lines[0].version.as_str(), lines[0].yanked), ("2.0.0", true));
+        assert_eq!(lines[0].yanked_reason.as_deref(), Some("it leaks"));
+        assert_eq!(lines[1].yanked_reason, None);
         assert_eq!((lines[1].tier.as_str(), lines[1].attested.as_str()), ("community", "verified"));
         assert_eq!(lines[0].filename, "tool-2.0.0.zip");
         assert_eq!(

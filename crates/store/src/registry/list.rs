@@ -79,6 +79,18 @@ pub struct Filter {
     pub tier: Option<Tier>,
     /// Those of an author.
     pub author: Option<String>,
+    /// Those of which every version was yanked.
+    pub yanked: Yanked,
+}
+
+/// What becomes of packages that have no version but yanked ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Yanked {
+    /// They are left out: nobody could choose them.
+    #[default]
+    Without,
+    /// They are there, too: whoever has such a version in a lock can have it.
+    With,
 }
 
 /// In which order.
@@ -148,7 +160,7 @@ pub struct Page {
 }
 
 impl Registry<'_> {
-    /// A page of packages that have a version, at most `limit`.
+    /// A page of packages that have a version which can be chosen, at most `limit`.
     pub async fn list(
         &self,
         filter: &Filter,
@@ -181,7 +193,11 @@ fn query(
     if filter.tag.is_some() {
         query.push(" JOIN package_tags t ON t.package = p.id");
     }
-    query.push(" WHERE p.latest IS NOT NULL");
+    // Who withdrew everything left an empty index, and nothing that anybody could have.
+    query.push(match filter.yanked {
+        Yanked::Without => " WHERE p.latest IS NOT NULL",
+        Yanked::With => " WHERE p.index_text <> ''",
+    });
     // With a tag, names and times are those of the index of tags.
     let (id, time) = match filter.tag {
         Some(_) => ("t.package", "t.updated_at"),

@@ -85,10 +85,15 @@ acts! {
 }
 
 impl Act {
+    /// What a word means.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|act| act.as_str() == word)
+    }
+
     /// A newer program on the same database may do what this one does not know; whoever follows only
     /// needs to know which package it concerns.
     fn read(text: &str) -> Self {
-        Self::ALL.iter().copied().find(|act| act.as_str() == text).unwrap_or(Self::Other)
+        Self::named(text).unwrap_or(Self::Other)
     }
 }
 
@@ -131,6 +136,8 @@ pub struct AuditFilter {
     pub holding: Option<Holding>,
     /// What an account did.
     pub account: Option<i64>,
+    /// Those of some kinds; all if there are none.
+    pub acts: Vec<Act>,
 }
 
 /// Something that was done, before it has a number.
@@ -255,6 +262,11 @@ impl Registry<'_> {
         }
         if let Some(account) = filter.account {
             query.and("account =", Value::Number(account));
+        }
+        if !filter.acts.is_empty() {
+            let word = |act: &Act| query.place(Value::Text(act.as_str().to_owned()));
+            let words: Vec<String> = filter.acts.iter().map(word).collect();
+            query.push(&format!(" AND act IN ({})", words.join(", ")));
         }
         let limit = i64::try_from(limit.min(LARGEST_PAGE)).unwrap_or(0);
         let limit = query.place(Value::Number(limit));

@@ -62,6 +62,8 @@ pub struct VersionSummary {
     pub size: u64,
     /// Whether it is only for those who have it already.
     pub yanked: bool,
+    /// Why, if who yanked it said so.
+    pub yanked_why: Option<String>,
     /// What its users should know.
     pub deprecated: Option<String>,
 }
@@ -77,6 +79,7 @@ fn version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
         sha256: row.text(6)?,
         size: row.count(7)?,
         yanked: row.maybe_number(8)?.is_some(),
+        yanked_why: row.maybe_text(10)?.filter(|why| !why.is_empty()),
         deprecated: row.maybe_text(9)?,
     })
 }
@@ -159,7 +162,7 @@ impl Registry<'_> {
             .await?;
         let Some(row) = row else { return Ok(None) };
         let rows = sql("SELECT version, published_at, published_by, claimed, attested, integrity,
-                sha256, size, yanked_at, deprecated
+                sha256, size, yanked_at, deprecated, yanked_why
              FROM versions WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
         .text(&package.id())
         .all(self.reader())

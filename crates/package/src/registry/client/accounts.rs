@@ -18,7 +18,7 @@ use crate::{
 impl Client {
     /// Who asks, as the registry sees it.
     pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
-        self.get(self.url("api/v1/whoami")?).await?.ok_or_else(|| self.no_program())
+        self.must_get(self.url("api/v1/whoami")?).await
     }
 
     /// A token for an address and a password, from the server that the registry is part of. Nobody
@@ -38,8 +38,8 @@ impl Client {
 
     /// The tokens of the account.
     pub async fn tokens(&self) -> Result<Vec<TokenInfo>, RegistryError> {
-        let found: Option<Tokens> = self.get(self.account_url("tokens")?).await?;
-        Ok(found.ok_or_else(|| self.no_program())?.tokens)
+        let found: Tokens = self.must_get(self.account_url("tokens")?).await?;
+        Ok(found.tokens)
     }
 
     /// Makes a token for a program.

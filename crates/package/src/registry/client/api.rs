@@ -36,6 +36,18 @@ pub struct Listing {
     pub updated_since: Option<String>,
     /// In which order; by name if nothing is said.
     pub sort: Option<Sort>,
+    /// Whether those are listed, too, that were withdrawn as a whole.
+    pub yanked: Yanked,
+}
+
+/// What becomes of skills of which every version was withdrawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Yanked {
+    /// They are left out.
+    #[default]
+    Without,
+    /// They are listed, too: who has them in a lock can have them.
+    With,
 }
 
 /// In which order skills are listed.
@@ -74,13 +86,14 @@ impl Client {
         if let Some(count) = per_page {
             url.query_pairs_mut().append_pair("per_page", &count.to_string());
         }
-        self.get(url).await?.ok_or_else(|| self.no_program())
+        self.must_get(url).await
     }
 
     /// Skills in an order that stays, a page at a time.
     pub async fn list(&self, listing: &Listing) -> Result<Page, RegistryError> {
         let mut url = self.url("api/v1/skills")?;
-        let Listing { cursor, per_page, tag, tier, author, updated_since, sort } = listing.clone();
+        let Listing { cursor, per_page, tag, tier, author, updated_since, sort, yanked } =
+            listing.clone();
         let pairs = [
             ("cursor", cursor),
             ("per_page", per_page.map(|count| count.to_string())),
@@ -89,10 +102,11 @@ impl Client {
             ("author", author),
             ("updated_since", updated_since),
             ("sort", sort.map(|sort| sort.as_str().to_owned())),
+            ("yanked", (yanked == Yanked::With).then(|| "include".to_owned())),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.get(url).await?.ok_or_else(|| self.no_program())
+        self.must_get(url).await
     }
 
     /// A skill with its versions.
@@ -182,13 +196,24 @@ impl Client {
         let address = shown(&url);
         match self.ask(Ask::post(url, kind, body)).await? {
             Answer::Given(given) => json(&address, &given.bytes),
-            Answer::Same(_) | Answer::Missing => Err(self.no_program()),
+            Answer::Same(_) | Answer::Missing => Err(self.no_program().await),
         }
     }
 
-    /// Files alone cannot search, list or publish.
-    pub(super) fn no_program(&self) -> RegistryError {
-        RegistryError::FilesOnly(self.address())
+    /// What every registry has that has a program behind it.
+    pub(super) async fn must_get<T: DeserializeOwned>(&self, url: Url) -> Result<T, RegistryError> {
+        match self.get(url).await? {
+            Some(found) => Ok(found),
+            None => Err(self.no_program().await),
+        }
+    }
+
+    /// Files alone cannot search, list or publish; and what is no registry cannot do anything.
+    async fn no_program(&self) -> RegistryError {
+        match self.known().await {
+            Ok(_) => RegistryError::FilesOnly(self.address()),
+            Err(error) => error,
+        }
     }
 }
 

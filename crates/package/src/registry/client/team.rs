@@ -14,10 +14,13 @@ use crate::registry::{
     http::{Answer, Ask},
     is_namespace,
     wire::{
-        Appeal, Judged, KeyInfo, Keys, Log, LogQuery, Member, Members, NewKey, NewMember,
-        NewSignature, RevokedKey,
+        Appeal, Clearance, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member, Members,
+        NewKey, NewMember, NewSignature, RevokedKey,
     },
 };
+
+/// Where the keys of the auditors are.
+const AUDITORS: &str = "api/v1/auditors/keys";
 
 impl Client {
     /// Who belongs to a namespace.
@@ -65,7 +68,27 @@ impl Client {
 
     /// A key signs no more, and what it signed loses that signature.
     pub async fn revoke_key(&self, namespace: &str, key: &RevokedKey) -> Result<(), RegistryError> {
-        let mut url = below(self.of_namespace(namespace, "keys")?, &key.key_id);
+        self.revoke(self.of_namespace(namespace, "keys")?, key).await
+    }
+
+    /// The keys of the auditors, who countersign whatever they looked at.
+    pub async fn auditor_keys(&self) -> Result<Vec<KeyInfo>, RegistryError> {
+        let found: Keys = self.must_get(self.url(AUDITORS)?).await?;
+        Ok(found.items)
+    }
+
+    /// Lets an auditor's key countersign. For administrators.
+    pub async fn add_auditor_key(&self, key: &NewKey) -> Result<(), RegistryError> {
+        self.ask(Ask::post(self.url(AUDITORS)?, JSON, body(key)?)).await.map(drop)
+    }
+
+    /// An auditor's key countersigns no more. For administrators.
+    pub async fn revoke_auditor_key(&self, key: &RevokedKey) -> Result<(), RegistryError> {
+        self.revoke(self.url(AUDITORS)?, key).await
+    }
+
+    async fn revoke(&self, keys: Url, key: &RevokedKey) -> Result<(), RegistryError> {
+        let mut url = below(keys, &key.key_id);
         if let Some(reason) = &key.reason {
             url.query_pairs_mut().append_pair("reason", reason);
         }
@@ -75,15 +98,17 @@ impl Client {
     /// What was done in a registry, newest first, a page at a time.
     pub async fn log(&self, query: &LogQuery) -> Result<Log, RegistryError> {
         let mut url = self.url("api/v1/audit-log")?;
-        let LogQuery { namespace, cursor, per_page } = query.clone();
+        let LogQuery { namespace, package, acts, cursor, per_page } = query.clone();
         let pairs = [
             ("namespace", namespace),
+            ("package", package),
             ("cursor", cursor),
             ("limit", per_page.map(|count| count.to_string())),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        url.query_pairs_mut().extend_pairs(given);
-        self.get(url).await?.ok_or_else(|| self.no_program())
+        let acts = acts.into_iter().map(|act| ("act", act));
+        url.query_pairs_mut().extend_pairs(given.chain(acts));
+        self.must_get(url).await
     }
 
     /// Adds a signature to a version.
@@ -112,6 +137,29 @@ impl Client {
     ) -> Result<(), RegistryError> {
         let url = self.of_version(name, version, "appeal")?;
         self.ask(Ask::post(url, JSON, body(appeal)?)).await.map(drop)
+    }
+
+    /// Decides what becomes of a version, whatever a scan found. For administrators.
+    pub async fn judge_version(
+        &self,
+        name: &Name,
+        version: &Version,
+        judgement: &Judgement,
+    ) -> Result<Judged, RegistryError> {
+        let url = self.of_version(name, version, "verdict")?;
+        self.judge(Ask::put(url, JSON, body(judgement)?)).await
+    }
+
+    /// Lets an archive be published although a scan blocks it. For administrators.
+    pub async fn clear(&self, sha256: &str, clearance: &Clearance) -> Result<(), RegistryError> {
+        let url = below(self.url("api/v1/clearances")?, sha256);
+        self.ask(Ask::put(url, JSON, body(clearance)?)).await.map(drop)
+    }
+
+    /// Takes that back. What was published stays.
+    pub async fn unclear(&self, sha256: &str) -> Result<(), RegistryError> {
+        let url = below(self.url("api/v1/clearances")?, sha256);
+        self.ask(Ask::delete(url)).await.map(drop)
     }
 
     /// What a registry says afterwards; it need not say anything.

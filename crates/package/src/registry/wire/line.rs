@@ -33,10 +33,14 @@ pub struct IndexLine {
     pub size: u64,
     /// What its archive is called.
     pub filename: String,
-    /// How far the registry trusts it.
+    /// How far the registry trusts it, and no further than it claims.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub tier: Tier,
+    /// The tier that its scan and its signatures earned it; not every registry tells.
+    #[serde(default, deserialize_with = "maybe_tier", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub attested: Option<Tier>,
     /// What it claims itself.
     #[serde(default, deserialize_with = "maybe_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -44,6 +48,9 @@ pub struct IndexLine {
     /// Whether it was withdrawn: who has it keeps it, and nobody else gets it.
     #[serde(default)]
     pub yanked: bool,
+    /// Why it was withdrawn, if who did it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yanked_reason: Option<String>,
     /// What people are told to use instead.
     #[serde(default)]
     pub deprecated: Option<String>,
@@ -65,6 +72,11 @@ pub struct IndexLine {
 }
 
 impl IndexLine {
+    /// The tier that it earned: what lists show, and who publishes is told.
+    pub fn earned(&self) -> Tier {
+        self.attested.unwrap_or(self.tier)
+    }
+
     /// The skills that it needs; a sentence if one of them cannot be read.
     pub fn needs(&self) -> Result<Vec<SkillRef>, String> {
         let read = |text: &String| {

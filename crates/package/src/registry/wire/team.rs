@@ -148,7 +148,7 @@ pub struct KeyInfo {
     #[serde(default)]
     pub revoked_at: Option<String>,
     /// Why.
-    #[serde(default, alias = "revoked_why")]
+    #[serde(default, alias = "revoked_why", alias = "reason")]
     pub revoked_reason: Option<String>,
 }
 
@@ -168,6 +168,9 @@ pub struct NewKey {
     /// What its owners call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// The address of the auditor who uses it; of no other key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
 }
 
 /// A key that signs no more. What it signed loses that signature.
@@ -232,8 +235,12 @@ pub struct Log {
 /// Which entries of the log are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Those of one namespace.
+    /// Those of one namespace, or of a skill with a team of its own as `_/name`.
     pub namespace: Option<String>,
+    /// Those of one skill.
+    pub package: Option<String>,
+    /// What was done, in the words of the log; everything if there are none.
+    pub acts: Vec<String>,
     /// Where the last page ended.
     pub cursor: Option<String>,
     /// How many at once.
@@ -248,6 +255,22 @@ pub struct Appeal {
     /// The archive, if it was refused: its digest in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+}
+
+/// Why an archive may be published although a scan blocks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clearance {
+    /// What who reads the log is told.
+    pub reason: String,
+}
+
+/// What an administrator makes of a version, whatever a scan found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// `allow`, `review` or `block`.
+    pub verdict: String,
+    /// What who reads the log is told.
+    pub reason: String,
 }
 
 /// What a version is after something was done to it, as far as the registry tells.

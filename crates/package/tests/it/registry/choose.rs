@@ -68,7 +68,7 @@ async fn withdrawn_versions_are_kept_and_not_given() {
     let found = gathered(&bench, &all, &[], Update::Nothing).await.unwrap();
     assert!(found.arrivals.is_empty());
     let (name, version) = ("base".to_owned(), semver::Version::new(1, 1, 0));
-    assert_eq!(found.notes, [Note::Withdrawn { name, version }]);
+    assert_eq!(found.notes, [Note::Withdrawn { name, version, reason: None }]);
     let other = Bench::new();
     let all = registries(&other, vec![site.entry()]);
     let found = gathered(&other, &all, &["base"], Update::Nothing).await.unwrap();

@@ -101,7 +101,10 @@ async fn members_and_keys_of_a_namespace() {
     expect(&server, "POST", at, Some(json!({"public_key": "AAAA"})), json!({})).await;
     expect(&server, "DELETE", &format!("{at}/21fe"), None, Value::Null).await;
     assert_eq!(client.keys("acme").await.unwrap()[0].label.as_deref(), Some("desk"));
-    client.add_key("acme", &NewKey { public_key: "AAAA".into(), label: None }).await.unwrap();
+    client
+        .add_key("acme", &NewKey { public_key: "AAAA".into(), label: None, email: None })
+        .await
+        .unwrap();
     let revoked = RevokedKey { key_id: "21fe".into(), reason: Some("stolen".into()) };
     client.revoke_key("acme", &revoked).await.unwrap();
     assert_eq!(client.keys("other").await.unwrap_err().code(), "unknown_namespace");
@@ -141,8 +144,11 @@ async fn signatures_scans_appeals_and_the_log() {
         })))
         .mount(&server)
         .await;
-    let query =
-        LogQuery { namespace: Some("acme".into()), cursor: Some("12".into()), per_page: None };
+    let query = LogQuery {
+        namespace: Some("acme".into()),
+        cursor: Some("12".into()),
+        ..LogQuery::default()
+    };
     let log = client.log(&query).await.unwrap();
     assert_eq!((log.items[0].act.as_str(), log.items[0].seq, log.next_cursor), ("yank", 11, None));
 }

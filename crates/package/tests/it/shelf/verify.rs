@@ -68,7 +68,6 @@ fn a_lock_that_says_more_than_the_files_is_named() {
         ("claimed = \"community\"", "claimed = \"verified\"", "claimed"),
         (version, "version = \"1.0.0\"\ndependencies = [\"other\"]", "dependencies"),
         ("signature = \"ed25519:", "signature = \"ed25519:0", "signature"),
-        ("signer = \"acme\"", "signer = \"everybody\"", "signer"),
     ] {
         let bench = Bench::new();
         let tree = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
@@ -82,6 +81,21 @@ fn a_lock_that_says_more_than_the_files_is_named() {
             "{problem}"
         );
     }
+}
+
+#[test]
+fn a_key_counts_and_not_what_its_owner_is_called() {
+    let bench = Bench::new();
+    let tree = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
+    bench.install(vec![tree], &["codex"]);
+    edit(&bench, "signer = \"acme\"", "signer = \"Acme Tools\"");
+    assert_eq!(bench.problems(), [""; 0]);
+    // Whoever takes the key out of a lock is held to the name.
+    let lock = bench.read("savoir.lock");
+    let signature = lock.lines().find(|line| line.starts_with("signature = ")).unwrap();
+    edit(&bench, &format!("{signature}\n"), "");
+    let problems = bench.problems();
+    assert!(problems[0].contains("has acme for its signer, and the lock says Acme Tools"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a registry knows of a skill.
 
-use std::process::ExitCode;
+use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
     Card,
@@ -8,6 +8,7 @@ use savoir_package::{
         Client, Name, Network, Package, RegistryError,
         wire::{Audit, IndexLine, VersionDetail},
     },
+    trust::Tier,
 };
 use savoir_skill::version::VersionRange;
 use serde_json::{Value, json};
@@ -101,14 +102,17 @@ impl Known {
     fn json(&self) -> Value {
         let versions = self.package.iter().rev().map(|line| {
             json!({
-                "version": line.version.to_string(), "tier": line.tier, "yanked": line.yanked,
-                "deprecated": line.deprecated, "published_at": line.published_at,
+                "version": line.version.to_string(), "tier": line.earned(),
+                "claimed_tier": line.claimed, "yanked": line.yanked,
+                "yanked_reason": line.yanked_reason, "deprecated": line.deprecated, "published_at": line.published_at,
                 "signer": line.signer,
             })
         });
         json!({
             "registry": self.registry,
             "published": self.line,
+            "tier": self.tier(),
+            "claimed_tier": self.line.claimed,
             "description": self.description,
             "detail": self.detail,
             "versions": versions.collect::<Vec<_>>(),
@@ -129,8 +133,8 @@ impl Known {
         page.field("published", line.published_at.as_deref().unwrap_or_default());
         let publisher = detail.and_then(|detail| detail.publisher.as_deref());
         page.field("publisher", publisher.unwrap_or_default());
-        page.field("tier there", line.tier.as_str());
-        page.field("claimed tier", line.claimed.map_or("", |tier| tier.as_str()));
+        page.field("tier", self.tier().as_str());
+        page.field("claimed tier", &self.claimed());
         page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
         page.list("permissions", or_none(&line.permissions));
         page.list("tools", or_none(&line.tools));
@@ -147,9 +151,28 @@ impl Known {
         page.text
     }
 
+    /// The tier that it earned, as `search` and `publish` tell it.
+    fn tier(&self) -> Tier {
+        self.detail.as_ref().map_or(self.line.earned(), |detail| detail.security_tier)
+    }
+
+    /// What it claims, where that is not what it earned.
+    fn claimed(&self) -> String {
+        match (self.line.claimed, self.tier()) {
+            (Some(claimed), earned) if claimed > earned => {
+                format!("{claimed}, which it has not earned")
+            }
+            (Some(claimed), earned) if claimed < earned => {
+                format!("{claimed}, so that it is trusted no further")
+            }
+            _ => String::new(),
+        }
+    }
+
     fn warnings(&self, page: &mut Page) {
         if self.line.yanked {
             page.field("withdrawn", "nobody gets this version any more who does not have it");
+            page.field("because", self.line.yanked_reason.as_deref().unwrap_or_default());
         }
         page.field("deprecated", self.line.deprecated.as_deref().unwrap_or_default());
     }
@@ -159,6 +182,10 @@ impl Known {
             let mut text = line.version.to_string();
             if line.yanked {
                 text.push_str(", withdrawn");
+                if let Some(reason) = &line.yanked_reason {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, " ({})", output::cell(reason));
+                }
             }
             if line.deprecated.is_some() {
                 text.push_str(", deprecated");

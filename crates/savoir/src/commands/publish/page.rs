@@ -103,6 +103,7 @@ pub(super) fn scanned(report: &Report, verdict: Verdict) -> Value {
         json!({
             "rule": one.rule.id, "severity": one.severity, "confidence": one.confidence,
             "path": one.path, "line": one.line, "column": one.column, "message": one.message,
+            "fix": one.rule.fix(),
         })
     });
     json!({ "verdict": verdict, "findings": findings.collect::<Vec<_>>() })

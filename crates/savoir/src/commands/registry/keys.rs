@@ -28,6 +28,10 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List the keys, those too that are revoked
+    #[command(after_help = "\
+Examples:
+  savoir registry keys list acme
+  savoir registry keys list acme --json")]
     List {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]
@@ -36,6 +40,10 @@ enum Command {
         common: Common,
     },
     /// Let a key sign
+    #[command(after_help = "\
+Examples:
+  savoir registry keys add acme ~/.config/savoir/keys/ada.pub
+  savoir registry keys add acme ~/.config/savoir/keys/ada.pub --label \"Ada's desk\"")]
     Add {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]
@@ -50,6 +58,9 @@ enum Command {
         common: Common,
     },
     /// A key signs no more, and what it signed loses that signature
+    #[command(after_help = "\
+Example:
+  savoir registry keys revoke acme 21fe31dfa154a261626bf854046fd227 --reason \"it was stolen\"")]
     Revoke {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]
@@ -71,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Add { namespace, key, label, common } => {
             common.with_namespace(namespace, async |client| {
                 let (key, text) = public_key(key)?;
-                let new = NewKey { public_key: text, label: label.clone() };
+                let new = NewKey { public_key: text, label: label.clone(), email: None };
                 client.add_key(namespace, &new).await?;
                 let key_id = key.key_id();
                 let value = json!({ "namespace": namespace, "key_id": key_id, "label": label });
@@ -92,13 +103,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
         let keys = client.keys(namespace).await?;
-        let rows: Vec<[Cow<'_, str>; 4]> = keys.iter().map(row).collect();
-        let text = match rows.as_slice() {
-            [] => format!("no key signs for {namespace}\n"),
-            rows => output::table(["KEY", "LABEL", "SINCE", "STATE"], rows),
-        };
+        let text = table(&keys, &format!("no key signs for {namespace}\n"));
         Ok((json!({ "namespace": namespace, "keys": keys }), text))
     })
+}
+
+/// Keys for people, or what is said if there are none.
+pub(super) fn table(keys: &[KeyInfo], none: &str) -> String {
+    let rows: Vec<[Cow<'_, str>; 4]> = keys.iter().map(row).collect();
+    match rows.as_slice() {
+        [] => none.to_owned(),
+        rows => output::table(["KEY", "LABEL", "SINCE", "STATE"], rows),
+    }
 }
 
 fn row(key: &KeyInfo) -> [Cow<'_, str>; 4] {

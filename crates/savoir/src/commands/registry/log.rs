@@ -13,22 +13,27 @@ use crate::{error::CommandError, output};
 
 /// How many entries are asked for at once.
 const PER_PAGE: u32 = 100;
+/// What stands before the name of a skill without a namespace, where a team is named.
+const ALONE: &str = "_/";
 
 /// Show what was done in a registry, and by whom
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Members see what was done in their namespace, and of people outside of it the number of the account
 alone. Administrators see everything: savoir login --email EMAIL --scope admin.
+A skill that stands alone has a team of its own, and is named as it is, or as _/NAME.
 
 Examples:
   savoir registry log acme
+  savoir registry log acme/pdf
+  savoir registry log greeter
   savoir registry log --limit 500 --json
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Args {
-    /// Only what was done in this namespace
-    #[arg(value_name = "NAMESPACE")]
-    namespace: Option<String>,
+    /// Only what was done in this namespace, or to this skill
+    #[arg(value_name = "NAMESPACE|NAME")]
+    what: Option<String>,
     /// At most so many, the newest first
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -39,7 +44,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let work = async |client: &Client| {
-        let entries = entries(client, args).await?;
+        let entries = found(client, args).await?;
         let rows: Vec<[Cow<'_, str>; 5]> = entries.iter().map(row).collect();
         let text = match rows.as_slice() {
             [] => "nothing was done\n".to_owned(),
@@ -47,20 +52,41 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         };
         Ok((json!({ "entries": entries }), text))
     };
-    match &args.namespace {
-        Some(namespace) => args.common.with_namespace(namespace, work),
+    match &args.what {
+        Some(what) => args.common.with_namespace(what.strip_prefix(ALONE).unwrap_or(what), work),
         None => args.common.with_registry(work),
     }
 }
 
-/// As many entries as were asked for, page by page.
-async fn entries(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
+/// What was asked for. A name without a namespace is a namespace, or a skill that stands alone.
+async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
     let limit = args.limit as usize;
-    let mut query = LogQuery {
-        namespace: args.namespace.clone(),
-        per_page: Some(args.limit.min(PER_PAGE)),
-        ..LogQuery::default()
+    let of_team = |team: &str| LogQuery { namespace: Some(team.into()), ..LogQuery::default() };
+    let query = match args.what.as_deref() {
+        None => LogQuery::default(),
+        Some(what) if what.starts_with(ALONE) => of_team(what),
+        Some(what) if what.contains('/') => {
+            LogQuery { package: Some(what.into()), ..LogQuery::default() }
+        }
+        Some(what) => {
+            let first = entries(client, of_team(what), limit).await;
+            if first.as_ref().is_ok_and(|entries| !entries.is_empty()) {
+                return first;
+            }
+            let alone = entries(client, of_team(&format!("{ALONE}{what}")), limit).await;
+            return alone.or(first);
+        }
     };
+    entries(client, query, limit).await
+}
+
+/// Entries of the log, page by page, at most so many.
+pub(super) async fn entries(
+    client: &Client,
+    mut query: LogQuery,
+    limit: usize,
+) -> Result<Vec<LogEntry>, CommandError> {
+    query.per_page = Some(u32::try_from(limit).unwrap_or(PER_PAGE).min(PER_PAGE));
     let mut found = Vec::new();
     loop {
         let page = client.log(&query).await?;

@@ -25,6 +25,10 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List the members
+    #[command(after_help = "\
+Examples:
+  savoir registry members list acme
+  savoir registry members list acme --json")]
     List {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]
@@ -33,6 +37,10 @@ enum Command {
         common: Common,
     },
     /// Make somebody a member, or give them another role
+    #[command(after_help = "\
+Examples:
+  savoir registry members add acme grace@example.com
+  savoir registry members add acme grace@example.com --role owner")]
     Add {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]
@@ -47,6 +55,9 @@ enum Command {
         common: Common,
     },
     /// Somebody is a member no more
+    #[command(after_help = "\
+Example:
+  savoir registry members remove acme grace@example.com")]
     Remove {
         /// Which namespace
         #[arg(value_name = "NAMESPACE")]

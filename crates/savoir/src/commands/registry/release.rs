@@ -69,7 +69,7 @@ pub(super) struct Deprecate {
 Example:
   savoir registry rescan acme/pdf@1.2.0
 
-Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+Exit codes: 1 it is blocked, or the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Rescan {
     /// Which version
     #[arg(value_name = "NAME@VERSION")]
@@ -145,8 +145,11 @@ impl Deprecate {
 impl Rescan {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         let Target { name, version } = &self.target;
-        self.common.with(&self.target, async |client| {
+        let mut blocked = false;
+        let done = self.common.with(&self.target, async |client| {
             let judged = client.rescan(name, version).await?;
+            let verdict = judged.audit.as_ref().map(|audit| audit.verdict.as_str());
+            blocked = verdict.is_some_and(|verdict| verdict.eq_ignore_ascii_case("block"));
             let text = match &judged.audit {
                 Some(audit) => {
                     let found = crate::output::plural(audit.findings.len(), "finding");
@@ -157,7 +160,8 @@ impl Rescan {
             let value =
                 json!({ "name": name, "version": version.to_string(), "audit": judged.audit });
             Ok((value, text))
-        })
+        })?;
+        Ok(if blocked { ExitCode::from(1) } else { done })
     }
 }
 

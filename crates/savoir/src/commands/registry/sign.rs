@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let files = output::plural(tree.files().count(), "file");
         let text = format!(
             "signed         {name} {version}, {files}\nby             {publisher}, key {key_id}\n\
-             integrity      {}\ntier there     {}\n",
+             integrity      {}\ntier           {}\n",
             line.integrity, judged.security_tier
         );
         let value = json!({

@@ -31,6 +31,9 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List your tokens, without their texts
+    #[command(after_help = "\
+Example:
+  savoir registry tokens list --email ada@example.com")]
     List {
         #[command(flatten)]
         account: Account,
@@ -38,6 +41,10 @@ enum Command {
         common: Common,
     },
     /// Make a token; its text is printed this once
+    #[command(after_help = "\
+Examples:
+  savoir registry tokens create \"build\" --namespace acme --days 30 --email ada@example.com
+  savoir registry tokens create \"installs\" --read-only --email ada@example.com < password.txt")]
     Create {
         /// What it is for
         #[arg(value_name = "NAME")]
@@ -50,6 +57,9 @@ enum Command {
         common: Common,
     },
     /// End a token
+    #[command(after_help = "\
+Example:
+  savoir registry tokens revoke 6f1c… --email ada@example.com")]
     Revoke {
         /// Which token, as `list` shows it
         #[arg(value_name = "ID")]
@@ -63,7 +73,7 @@ enum Command {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.command {
-        Command::List { account, common } => as_person(account, common, async |person| {
+        Command::List { account, common } => as_person(&account.email, common, async |person| {
             let tokens = person.tokens().await?;
             let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
             let text = match rows.as_slice() {
@@ -73,7 +83,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             Ok((json!({ "tokens": tokens }), text))
         }),
         Command::Create { name, rights, account, common } => {
-            as_person(account, common, async |person| {
+            as_person(&account.email, common, async |person| {
                 let (info, token) = person.create_token(&rights.wanted(name.clone())).await?;
                 let mut value = serde_json::to_value(&info).unwrap_or_default();
                 value["token"] = json!(token.secret());
@@ -88,22 +98,25 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 Ok((value, format!("{}\n", token.secret())))
             })
         }
-        Command::Revoke { id, account, common } => as_person(account, common, async |person| {
-            person.delete_token(id).await?;
-            Ok((json!({ "id": id, "revoked": true }), format!("{id} has ended\n")))
-        }),
+        Command::Revoke { id, account, common } => {
+            as_person(&account.email, common, async |person| {
+                person.delete_token(id).await?;
+                Ok((json!({ "id": id, "revoked": true }), format!("{id} has ended\n")))
+            })
+        }
     }
 }
 
-fn as_person(
-    account: &Account,
+/// Does something as somebody who gives a password for it.
+pub(super) fn as_person(
+    email: &str,
     common: &Common,
     work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
 ) -> Result<ExitCode, CommandError> {
     common.tell(|| {
         let client = common.remote.trusted()?;
         let password = session::secret("password")?;
-        runtime::block_on(session::as_person(&client, &account.email, &password, work))
+        runtime::block_on(session::as_person(&client, email, &password, work))
     })
 }
 

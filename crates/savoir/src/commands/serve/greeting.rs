@@ -23,6 +23,8 @@ pub(super) struct Greeting<'a> {
     pub(super) address: SocketAddr,
     pub(super) place: &'a Place,
     pub(super) models: Models,
+    /// Who reads the registry, if that is not everyone.
+    pub(super) readers: &'static str,
 }
 
 /// Who listens everywhere is reached by everyone.
@@ -58,6 +60,7 @@ impl Greeting<'_> {
         if self.address.ip().is_unspecified() {
             lines.push(("", EVERYWHERE.to_owned()));
         }
+        lines.push(("registry", format!("{}/registry{}", self.url, self.readers)));
         let (kept, files) = (self.place.shown_database(), self.place.shown_storage());
         lines.push(("data", format!("{kept}, files in {files}")));
         let skills = storage.skills().names().await?;

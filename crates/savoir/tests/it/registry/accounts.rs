@@ -176,6 +176,9 @@ fn tokens_for_programs_are_made_by_people() {
     let wanted = house.server.seen()[1].json();
     let scopes = ["registry:read", "registry:publish:acme", "registry:yank:acme"];
     assert_eq!(wanted, json!({"name": "build", "scopes": scopes, "expires_in_days": 7}));
+    let read = ["registry", "tokens", "create", "installs", "--read-only"];
+    assert_eq!(house.typed(&[&read[..], &person].concat(), "secret\n").code, 0);
+    assert_eq!(house.server.seen()[1].json()["scopes"], json!(["registry:read"]));
     let tokens = json!({"tokens": [{"id": "t1", "name": "build\u{1b}[2J", "scopes": ["a", "b"]}]});
     house.server.get("/api/v1/auth/tokens", &tokens);
     let listed = house.typed(&[&["registry", "tokens", "list"][..], &person].concat(), "secret\n");

@@ -1,5 +1,6 @@
 //! Searching, and what a registry knows of a skill.
 
+use savoir_package::{registry::Name, trust::Tier};
 use serde_json::{Value, json};
 
 use super::{House, Server};
@@ -58,6 +59,7 @@ fn several_registries_are_asked_and_a_silent_one_is_passed_over() {
         copy.address()
     );
     house.sandbox.write("project/savoir.toml", manifest);
+    copy.get("/index/v1/config.json", &json!({"version": 1}));
     let found = |name: &str| json!({"items": [summary(name, "1.0.0", "Reads.", &["a"])]});
     house.server.get("/registry/api/v1/search", &found("acme/pdf"));
     let one = house.well(&["search", "pdf"]);
@@ -88,11 +90,17 @@ fn a_registry_tells_what_it_knows_of_a_skill() {
     let line = house.publish("acme/pdf", "1.0.0", |line| {
         line.deprecated = Some("use acme/paper".into());
         line.signer = Some("acme".into());
+        line.attested = Some(Tier::Community);
+        line.claimed = Some(Tier::Experimental);
         line.permissions = vec!["network:read:example.com".into()];
         line.published_at = Some("2026-01-01T00:00:00Z".into());
     });
     let files = house.well(&["info", "acme/pdf"]);
     assert!(files.stdout.contains("a copy that has files only"), "{files}");
+    // The tier that was earned, as `search` and `publish` name it; and what is claimed beside it.
+    for words in ["tier           community\n", "claimed tier   experimental, so that"] {
+        assert!(files.stdout.contains(words), "{files}");
+    }
     assert!(files.stdout.contains("Does acme/pdf. Use when needed."), "{files}");
     let detail = json!({
         "name": "acme/pdf", "version": "1.0.0", "security_tier": "community",
@@ -109,10 +117,55 @@ fn a_registry_tells_what_it_knows_of_a_skill() {
     let json = house.well(&["info", "acme/pdf@1.1.0", "--json"]).json();
     assert_eq!((&json["published"]["yanked"], &json["detail"]), (&json!(true), &Value::Null));
     assert_eq!(json["versions"].as_array().map(Vec::len), Some(2));
+    let tiers = json!(["community", "experimental"]);
+    let known = house.well(&["info", "acme/pdf@1.0.0", "--json"]).json();
+    assert_eq!(json!([known["tier"], known["claimed_tier"]]), tiers, "{known}");
+    assert_eq!(json!([known["versions"][0]["tier"], known["versions"][1]["tier"]]), tiers);
     let none = house.run(&["info", "acme/pdf@^9", "--json"]);
     assert_eq!((none.code, &none.json()["error"]["code"]), (1, &json!("unknown_version")));
     let unknown = house.run(&["info", "nothing"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("has no skill `nothing`"), "{unknown}");
     let url = house.url();
     assert_eq!(house.run(&["info", "./x", "--registry", &url]).code, 2);
+}
+
+#[test]
+fn who_forgets_the_end_of_an_address_is_told_the_whole() {
+    let house = House::new();
+    let (root, url) = (house.server.address().to_owned(), house.url());
+    let folder = house.write(&Name::parse("acme/pdf").expect("a name"), "1.0.0");
+    let folder = house.sandbox.path(&folder).display().to_string();
+    // What the rest of the server says there is not what a registry would say.
+    let other = json!({"detail": "Method Not Allowed"});
+    house.server.on("POST", "/api/v1/auth/login", 200, &json!({"token": "session", "user": {}}));
+    house.server.on("POST", "/api/v1/skills", 405, &other);
+    house.server.on("POST", "/api/v1/skills/acme/pdf/1.0.0/yank", 404, &other);
+    for args in [
+        &["search", "pdf"][..],
+        &["info", "acme/pdf"],
+        &["install", "acme/pdf"],
+        &["registry", "yank", "acme/pdf@1.0.0"],
+        &["registry", "mirror", &root, "copy"],
+        &["publish", &folder, "--yes"],
+    ] {
+        let named = ["--registry", root.as_str()];
+        let named = if args.contains(&"mirror") { &[][..] } else { &named[..] };
+        let mut command = house.command(&[args, named].concat());
+        let ran = super::piped(
+            {
+                command.env("SAVOIR_TOKEN", "sv_x").env("SAVOIR_REGISTRY", &root);
+                command
+            },
+            "",
+        );
+        assert_eq!(ran.code, 1, "{args:?}: {ran}");
+        let tried = format!("there is no {root}/index/v1/config.json");
+        for words in [tried.as_str(), "ends with /registry", &format!("--registry {url}")] {
+            assert!(ran.stderr.contains(words), "{args:?}, {words}: {ran}");
+        }
+    }
+    // Where there is none, none is named.
+    let nothing = Server::start();
+    let ran = house.run(&["search", "pdf", "--registry", nothing.address()]);
+    assert!(ran.stderr.contains("ends with /registry") && !ran.stderr.contains("there is one"));
 }

@@ -1,5 +1,6 @@
 //! What publishers do: withdraw, deprecate, appeal, members, keys, signatures, the log, and copies.
 
+use savoir_package::registry::Name;
 use serde_json::{Value, json};
 
 use super::House;
@@ -41,6 +42,11 @@ fn versions_are_withdrawn_deprecated_scanned_and_appealed() {
     assert_eq!((body, said.contains("not deprecated any more")), (json!({"message": null}), true));
     let (_, _, said) = asks(&house, &["registry", "rescan", skill]);
     assert_eq!(said, "`acme/pdf` 1.2.0: ALLOW, 0 findings\n");
+    let judged = json!({"audit": {"verdict": "BLOCK", "findings": [{}]}});
+    house.server.on("POST", &format!("{VERSION}/rescan"), 200, &judged);
+    let blocked = house.run(&["registry", "rescan", skill]);
+    assert_eq!(blocked.stdout, "`acme/pdf` 1.2.0: BLOCK, 1 finding\n", "{blocked}");
+    assert_eq!(blocked.code, 1, "{blocked}");
     let (way, body, _) = asks(&house, &["registry", "appeal", skill, "a false alarm"]);
     assert_eq!(
         (way, body),
@@ -146,6 +152,24 @@ fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     );
     house.server.get(at, &json!({"items": []}));
     assert_eq!(house.run(&trust).code, 1);
+}
+
+#[test]
+fn a_key_that_is_trusted_later_does_not_make_a_lock_wrong() {
+    let house = House::new().known();
+    let made = house.well(&["keys", "new", "ada", "--json"]).json();
+    let key = json!({"key_id": made["key_id"], "public_key": made["public_key"]});
+    house.server.get("/registry/api/v1/namespaces/acme/keys", &json!({"items": [key]}));
+    let folder = house.write(&Name::parse("acme/pdf").expect("a name"), "1.0.0");
+    let folder = house.sandbox.path(&folder).display().to_string();
+    house.well(&["sign", &folder, "--key", "ada"]);
+    house.publish("acme/pdf", "1.0.0", |_| ());
+    house.well(&["install", "acme/pdf", "--registry", &house.url(), "--allow-experimental"]);
+    let lock = house.sandbox.read("project/savoir.lock");
+    assert!(lock.contains("signer = \"ada\""), "{lock}");
+    house.well(&["keys", "trust", "--from-registry", "acme", "--yes"]);
+    let verified = house.run(&["verify"]);
+    assert!(verified.code == 0 && !verified.stderr.contains("edited"), "{verified}");
 }
 
 #[test]

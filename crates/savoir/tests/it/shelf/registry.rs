@@ -182,16 +182,24 @@ fn what_registries_say_of_installed_skills_is_told() {
     machine.sandbox.write("site/index/v1/pd/acme/pdf", first.replacen("false", "true", 1));
     let looked = machine.well(&["update"]);
     let expected = "`pdf` could go from 1.0.0 to 1.1.0\n\
-                    `pdf` has 2.0.0, which is not what is asked for\n\
+                    `pdf` has 2.0.0, and `pdf` in savoir.toml asks for ^1.0; to get it: \
+                    savoir install acme/pdf@^2.0.0 --registry [URL]\n\
                     `pdf` 1.0.0 was withdrawn, and stays because it is installed\n\
                     `pdf` 1.0.0 is deprecated: use acme/paper\n";
-    assert_eq!(looked.stdout, expected, "{looked}");
+    assert_eq!(looked.stdout.replace(&url, "[URL]"), expected, "{looked}");
     let listed = machine.well(&["list", "--long"]);
     assert!(listed.stdout.contains("1.1.0"), "{listed}");
     let json = machine.well(&["update", "--json"]).json();
     let skill = &json["skills"][0];
     assert_eq!((&skill["state"], &skill["version"]), (&"newer".into(), &"1.1.0".into()));
     assert_eq!((&skill["beyond"], &skill["yanked"]), (&"2.0.0".into(), &true.into()));
+    // What is told to be run does it.
+    machine.well(&["update", "--all", "--registry", &url]);
+    let beyond = machine.well(&["update"]);
+    assert!(!beyond.stderr.contains("savoir update"), "an update does not get it: {beyond}");
+    let way = beyond.stdout.split_once("to get it: savoir ").expect("a way").1.trim_end();
+    machine.well(&[&way.split(' ').collect::<Vec<_>>()[..], &["--allow-experimental"]].concat());
+    assert!(machine.read("project/savoir.lock").contains("version = \"2.0.0\""));
     std::fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
     let silent = machine.well(&["update"]);
     assert!(silent.stdout.contains("`pdf` cannot be told"), "{silent}");

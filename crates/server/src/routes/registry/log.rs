@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use savoir_store::registry::{AuditEntry, AuditFilter, Holding, PackageName, Right};
+use savoir_store::registry::{Act, AuditEntry, AuditFilter, Holding, PackageName, Right};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -22,6 +22,8 @@ use crate::app::App;
 const PAGE: u64 = 50;
 /// The most of one page.
 const LARGEST_PAGE: u64 = 100;
+/// Kinds of entries that are asked for at once.
+const MOST_ACTS: usize = 10;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(log))
@@ -97,6 +99,8 @@ impl Sight {
          description = "What was done to a namespace, or to a skill and its team as _/name"),
         ("account" = Option<String>, Query,
          description = "What somebody did, by their address, or by the number of their account"),
+        ("act" = Option<Vec<String>>, Query,
+         description = "What was done, such as appealed; can be given several times"),
     ),
     responses(
         (status = 200, body = AuditLog), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -113,7 +117,16 @@ async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Resp
         None => None,
         Some(text) => Some(number(&app, text, &sight).await?),
     };
-    let filter = AuditFilter { package, holding, account };
+    let act = |word: &str| {
+        let unknown =
+            || Refused::invalid("`act` is a word of this log, such as yanked or appealed");
+        Act::named(word).ok_or_else(unknown)
+    };
+    let acts: Vec<Act> = query.all("act").map(act).collect::<Given<_>>()?;
+    if acts.len() > MOST_ACTS {
+        return Err(Refused::invalid(format!("give `act` at most {MOST_ACTS} times")));
+    }
+    let filter = AuditFilter { package, holding, account, acts };
     let found = registry(&app).audit(&filter, before, limit).await?;
     let last = found.last().filter(|_| found.len() as u64 == limit).map(|entry| entry.change.seq);
     let accounts = found.iter().filter_map(|entry| entry.account).collect();

@@ -47,6 +47,7 @@ pub(super) fn detail(package: &Package, readme: Option<String>) -> Given<wire::P
         integrity: Some(version.integrity.clone()),
         size: version.size,
         yanked: version.yanked,
+        yanked_reason: version.yanked_why.clone(),
     };
     Ok(wire::PackageDetail {
         summary: summary(&package.summary)?,
@@ -72,6 +73,8 @@ pub(super) fn version(
         publisher: publisher(&known.package),
         security_tier: known.attested,
         claimed_tier: known.claimed,
+        yanked: known.yanked.is_some(),
+        yanked_reason: known.yanked.as_ref().and_then(|(_, why)| why.clone()),
         manifest: known.facts.manifest.clone(),
         skill_md,
         artifact: artifact(known),

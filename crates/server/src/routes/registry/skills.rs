@@ -7,7 +7,7 @@ use axum::{
 };
 use savoir_package::registry::wire;
 use savoir_store::registry::{
-    Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion,
+    Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion, Yanked,
 };
 use serde::Serialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -75,6 +75,11 @@ impl Wanted {
             tag: query.text("tag").map(str::to_owned),
             tier: query.tier()?,
             author: query.text("author").map(str::to_owned),
+            yanked: match query.text("yanked") {
+                None => Yanked::Without,
+                Some("include") => Yanked::With,
+                Some(_) => return Err(Refused::invalid("`yanked` is include, or is left out")),
+            },
         };
         let limit = query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE);
         Ok(Self { filter, order, limit })
@@ -99,6 +104,8 @@ impl Wanted {
         ("updated_since" = Option<String>, Query,
          description = "Those that changed since a time, as RFC 3339; longest ago first"),
         ("sort" = Option<String>, Query, description = "name, updated or recent"),
+        ("yanked" = Option<String>, Query,
+         description = "include: those, too, of which every version was yanked"),
     ),
     responses((status = 200, body = wire::Page), docs::Invalid, docs::Unauthorized, docs::Unavailable)
 )]

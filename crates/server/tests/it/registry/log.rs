@@ -74,6 +74,11 @@ async fn every_change_is_there() {
                 "prefix_revoked",
             ];
             assert_eq!(acts(&all), expected);
+            let some = read(&admin, "act=yanked&act=unyanked&limit=100").await;
+            assert_eq!(acts(&some), ["yanked", "unyanked"]);
+            assert_eq!(read(&admin, "act=appealed").await.len(), 0);
+            let wrong = admin.get(&format!("{API}/audit-log?act=nonsense")).await;
+            assert_eq!(wrong.ok(400)["error"]["code"], "invalid_request");
             for (entry, seq) in all.iter().zip((1..=expected.len()).rev()) {
                 assert_eq!(entry["seq"], seq);
                 assert!(entry["at"].is_string() && entry["account"].is_string(), "{entry}");
