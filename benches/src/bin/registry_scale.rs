@@ -4,7 +4,7 @@
 //! `bench-registry-scale 100000,1000000` does that for both and tells how much slower the larger is.
 //! `SAVOIR_BENCH_POSTGRES` is the address of a PostgreSQL server, in which a database is made for each
 //! size and dropped afterwards; with `--sqlite` a file is used instead. `--ask N` asks N questions of
-//! each kind.
+//! each kind. `--filled URL DATA` asks a database and a folder that were filled before, and leaves them.
 
 #![allow(clippy::cast_precision_loss, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::{
     fmt::Write as _,
     fs,
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -39,22 +39,28 @@ struct Settings {
     postgres: Option<String>,
     /// Questions of each kind.
     questions: u64,
+    /// A database and a folder that were filled before.
+    filled: Option<(String, PathBuf)>,
 }
 
 fn settings() -> Result<Settings, String> {
     let mut settings =
-        Settings { sizes: vec![100_000, 1_000_000], postgres: None, questions: 2000 };
+        Settings { sizes: vec![100_000, 1_000_000], postgres: None, questions: 2000, filled: None };
     let mut sqlite = false;
     let mut words = env::args().skip(1);
     let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
     while let Some(word) = words.next() {
         match word.as_str() {
             "--sqlite" => sqlite = true,
+            "--filled" => {
+                let mut next = || words.next().ok_or("--filled takes an address and a folder");
+                settings.filled = Some((next()?, next()?.into()));
+            }
             "--ask" => settings.questions = number(&words.next().unwrap_or_default())?,
             sizes => settings.sizes = sizes.split(',').map(number).collect::<Result<_, _>>()?,
         }
     }
-    if !sqlite {
+    if !sqlite && settings.filled.is_none() {
         let missing = "set SAVOIR_BENCH_POSTGRES to postgres://…, or say --sqlite";
         settings.postgres = Some(env::var("SAVOIR_BENCH_POSTGRES").map_err(|_| missing)?);
     }
@@ -79,6 +85,11 @@ fn main() {
 
 /// Fills a new registry, serves it and asks it.
 async fn measure(settings: &Settings, skills: u64) -> Vec<Times> {
+    if let Some((url, data)) = settings.filled.clone() {
+        let questions = settings.questions;
+        let asked = tokio::task::spawn_blocking(move || ask(&data, Some(&url), skills, questions));
+        return asked.await.unwrap();
+    }
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(&data).unwrap();

@@ -1,6 +1,7 @@
 //! An agent: a model, the tools that it may use, and what a skill lets it do with them.
 //!
 //! - [`library`] is where it finds skills; [`machinery`] are the tools by which it asks for them.
+//! - [`usage`] remembers what was used.
 //! - [`toolset`] is whatever can be called; [`allowance`] is the fence around all of it, which a skill
 //!   narrows for as long as it is followed.
 //!
@@ -10,3 +11,4 @@ pub mod allowance;
 pub mod library;
 pub mod machinery;
 pub mod toolset;
+pub mod usage;

@@ -1,11 +1,14 @@
 //! Where an agent finds skills.
 
+mod folders;
+
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 use savoir_skill::Skill;
 use thiserror::Error;
 
+pub use self::folders::Folders;
 use crate::disclosure::Candidate;
 
 /// Bytes of a file of a skill that a model may read.

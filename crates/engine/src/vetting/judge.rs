@@ -391,12 +391,13 @@ impl Judge<'_> {
             told.push("it sent more than can be looked at".to_owned());
         }
         let by_itself = told.is_empty() && self.round.failure.is_none();
-        let limited = matches!(
-            self.round.outcome.end,
-            End::Signalled(9 | 24 | 25) | End::TooMuchMemory | End::TooManyProcesses
-        );
-        if by_itself && limited {
-            told.push("it was ended by a limit of memory, time or size".to_owned());
+        match self.round.outcome.end {
+            End::TooMuchMemory => told.push("it took more memory than it may have".to_owned()),
+            End::TooManyProcesses => told.push("it started very many processes".to_owned()),
+            End::Signalled(9 | 24 | 25) if by_itself => {
+                told.push("it was ended by a limit of memory, time or size".to_owned());
+            }
+            _ => {}
         }
         let place = &self.round.place;
         told.into_iter()

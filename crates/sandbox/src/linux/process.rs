@@ -227,7 +227,8 @@ impl Process {
     fn finish(mut self, end: Option<End>, printed: u64) -> Outcome {
         self.bury();
         let duration = self.started.elapsed();
-        let end = end.or_else(|| self.tally.as_ref()?.exceeded());
+        let exceeded = self.tally.as_ref().and_then(Tally::exceeded);
+        let end = exceeded.or(end);
         let end = end.unwrap_or_else(|| match self.status {
             Some(status) if libc::WIFEXITED(status) => End::Exited(libc::WEXITSTATUS(status)),
             Some(status) => End::Signalled(libc::WTERMSIG(status)),

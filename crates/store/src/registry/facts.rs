@@ -252,9 +252,10 @@ pub struct PackageVersion {
 }
 
 impl PackageVersion {
-    /// How far it is trusted: never more than it claims, never more than is attested.
+    /// How far it is trusted: never more than it claims, if it claims anything, and never more than is
+    /// attested.
     pub fn tier(&self) -> Tier {
-        effective(self.claimed.unwrap_or_default(), self.attested)
+        self.claimed.map_or(self.attested, |claimed| effective(claimed, self.attested))
     }
 }
 

@@ -124,7 +124,7 @@ impl Live {
 
     fn line(&self, package: &PackageName, deprecated: Option<&str>) -> IndexLine {
         let entry = self.entry.clone();
-        let tier = effective(self.claimed.unwrap_or_default(), self.attested);
+        let tier = self.claimed.map_or(self.attested, |claimed| effective(claimed, self.attested));
         // Nothing is attested without a publisher's key.
         let signed = self.attested != Tier::Experimental;
         IndexLine {

@@ -104,8 +104,10 @@ impl Registry<'_> {
         after: Option<&PackageName>,
         limit: u64,
     ) -> Result<Vec<Findable>, StoreError> {
+        // Said of both: PostgreSQL reads all versions from the first on otherwise.
         let rows = built(format!(
-            "SELECT {SUMMARY}, {FINDABLE} {FROM} WHERE p.id > $1 ORDER BY p.id LIMIT $2"
+            "SELECT {SUMMARY}, {FINDABLE} {FROM}
+             WHERE p.id > $1 AND v.package > $1 ORDER BY p.id LIMIT $2"
         ))
         .text(&after.map(PackageName::id).unwrap_or_default())
         .count(limit.min(1000))

@@ -1,0 +1,243 @@
+//! Skills in folders, such as those that are installed for an agent.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use futures::future::BoxFuture;
+use savoir_skill::{Folder, Source, check, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
+
+use super::{Draft, Library, LibraryError, MOST_FILE_BYTES, Opened};
+use crate::{agent::usage::Usage, disclosure::Candidate, words::nearest};
+
+/// Skills in folders, by name. Folders are read when somebody asks.
+#[derive(Debug)]
+pub struct Folders {
+    skills: BTreeMap<String, PathBuf>,
+    usage: Option<Usage>,
+    /// Where drafts go: no agent looks there.
+    drafts: PathBuf,
+    candidates: OnceLock<Arc<[Candidate]>>,
+}
+
+impl Folders {
+    /// Skills by the names of their folders; of two with the same name the first counts.
+    pub fn new(
+        places: impl IntoIterator<Item = (String, PathBuf)>,
+        usage: Option<Usage>,
+        drafts: PathBuf,
+    ) -> Self {
+        let mut skills = BTreeMap::new();
+        for (name, folder) in places {
+            skills.entry(name).or_insert(folder);
+        }
+        Self { skills, usage, drafts, candidates: OnceLock::new() }
+    }
+
+    /// The names and where they are.
+    pub fn places(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.skills.iter().map(|(name, folder)| (name.as_str(), folder.as_path()))
+    }
+
+    fn folder(&self, name: &str) -> Result<&Path, LibraryError> {
+        self.skills.get(name).map(PathBuf::as_path).ok_or_else(|| {
+            let near = nearest(name, self.skills.keys().map(String::as_str)).map(str::to_owned);
+            LibraryError::Unknown { name: name.to_owned(), near }
+        })
+    }
+
+    fn opened(name: &str, folder: &Path) -> Result<Opened, LibraryError> {
+        let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
+        let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
+        let file = folder.files().iter().find(|file| is_skill_file(&file.path));
+        let file = file.ok_or_else(|| broken("it has no SKILL.md".to_owned()))?.path.clone();
+        let bytes = folder.read_up_to(&file, MAX_FILE_BYTES);
+        let bytes = bytes.map_err(|error| broken(error.to_string()))?;
+        let source = Source::from_bytes(bytes).map_err(|error| broken(error.to_string()))?;
+        let reading = read(source, Some(&folder));
+        if !reading.is_usable() {
+            let why = check::gravest(&reading.diagnostics);
+            let why = why.map_or("its SKILL.md is broken", |found| found.message.as_str());
+            return Err(broken(format!("{why}; a person can see it with `savoir check`")));
+        }
+        if reading.skill.policy.model_invocable == Some(false) {
+            return Err(broken("it says that only people call it".to_owned()));
+        }
+        let resources = folder.resources();
+        // It is asked for by the name under which it was listed.
+        let mut skill = reading.skill;
+        name.clone_into(&mut skill.name);
+        Ok(Opened { skill, resources })
+    }
+
+    fn candidates(&self) -> Arc<[Candidate]> {
+        let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
+        let read = self.skills.iter().filter_map(|(name, folder)| {
+            let opened = Self::opened(name, folder).ok()?;
+            let last_used = used.get(name).map(|used| used.last);
+            Some(Candidate { last_used, ..Candidate::new(&opened.skill) })
+        });
+        read.collect()
+    }
+
+    fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
+        let broken = |error: io::Error| LibraryError::Broken {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        };
+        let folder = Folder::open(self.folder(name)?).map_err(broken)?;
+        let (own, given) = (name.to_owned(), path.to_owned());
+        if !folder.files().iter().any(|file| file.path == path && !file.link) {
+            return Err(LibraryError::NoFile { name: own, path: given });
+        }
+        let size = fs::metadata(folder.root().join(path)).map_or(0, |known| known.len());
+        if size > MOST_FILE_BYTES {
+            return Err(LibraryError::TooLarge { path: given, size });
+        }
+        let bytes = folder.read_up_to(path, MOST_FILE_BYTES as usize).map_err(broken)?;
+        String::from_utf8(bytes).map_err(|_| LibraryError::NoText { path: given })
+    }
+
+    /// Writes a draft where there is none of its name.
+    fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
+        let failed = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
+        let taken = |place: &str| LibraryError::Draft {
+            reason: format!("{place} `{}` is there already; take another name", draft.name),
+        };
+        if self.skills.contains_key(&draft.name) {
+            return Err(taken("a skill"));
+        }
+        fs::create_dir_all(&self.drafts).map_err(failed)?;
+        let staged = tempfile::Builder::new().prefix(".draft-").tempdir_in(&self.drafts);
+        let staged = staged.map_err(failed)?;
+        fs::write(staged.path().join("SKILL.md"), &draft.text).map_err(failed)?;
+        let folder = self.drafts.join(&draft.name);
+        match fs::rename(staged.path(), &folder) {
+            Ok(()) => {
+                let _ = staged.keep();
+                Ok(folder.display().to_string())
+            }
+            Err(_) if folder.exists() => Err(taken("a draft")),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl Library for Folders {
+    fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
+        Box::pin(async { Ok(Arc::clone(self.candidates.get_or_init(|| self.candidates()))) })
+    }
+
+    fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(async move { Ok(Arc::new(Self::opened(name, self.folder(name)?)?)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        name: &'a str,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.text(name, path) })
+    }
+
+    fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // What is not noted is shown later than it should be.
+            let noted = self.usage.as_ref().map(|usage| usage.note(name));
+            if let Some(Err(error)) = noted {
+                tracing::warn!(%error, "the use of a skill was not noted");
+            }
+        })
+    }
+
+    fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.keep(draft) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(root: &Path) -> Folders {
+        let names = ["good", "broken", "quiet"];
+        let places = names.map(|name| (name.to_owned(), root.join(name)));
+        Folders::new(places, None, root.join("drafts"))
+    }
+
+    fn stage() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, bytes: &[u8]| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        write("good/SKILL.md", b"---\nname: good\ndescription: Does it.\n---\nDo it.\n");
+        write("good/references/a.md", b"reference");
+        write("good/big.txt", &vec![b'x'; MOST_FILE_BYTES as usize + 1]);
+        write("good/picture.bin", &[0xff, 0xfe, 0x00]);
+        write("broken/SKILL.md", b"---\nname: [\n---\n");
+        write(
+            "quiet/SKILL.md",
+            b"---\nname: quiet\ndescription: x\ndisable-model-invocation: true\n---\nx\n",
+        );
+        write("secret.txt", b"secret");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(dir.path().join("secret.txt"), dir.path().join("good/link.md"))
+            .unwrap();
+        dir
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_used_is_not_offered() {
+        let dir = stage();
+        let library = library(dir.path());
+        let names: Vec<_> =
+            library.skills().await.unwrap().iter().map(|one| one.name.clone()).collect();
+        assert_eq!(names, ["good"]);
+        for (name, code) in [
+            ("broken", "broken-skill"),
+            ("quiet", "broken-skill"),
+            ("goood", "unknown-skill"),
+            ("../good", "unknown-skill"),
+        ] {
+            assert_eq!(library.open(name).await.unwrap_err().code(), code, "{name}");
+        }
+        let opened = library.open("good").await.unwrap();
+        assert_eq!(opened.skill.body.trim(), "Do it.");
+        assert!(opened.resources.contains(&"references/a.md".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn files_are_texts_inside_the_folder() {
+        let dir = stage();
+        let library = library(dir.path());
+        assert_eq!(library.read("good", "references/a.md").await.unwrap(), "reference");
+        for (path, code) in [
+            ("big.txt", "file-too-large"),
+            ("picture.bin", "file-not-text"),
+            ("link.md", "no-such-file"),
+            ("references", "no-such-file"),
+            ("../secret.txt", "no-such-file"),
+        ] {
+            assert_eq!(library.read("good", path).await.unwrap_err().code(), code, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn drafts_lie_where_nobody_looks() {
+        let dir = stage();
+        let library = library(dir.path());
+        let draft = |name: &str| Draft { name: name.to_owned(), text: "text".to_owned() };
+        let place = library.save(&draft("new")).await.unwrap();
+        assert_eq!(fs::read_to_string(Path::new(&place).join("SKILL.md")).unwrap(), "text");
+        for name in ["new", "good"] {
+            assert_eq!(library.save(&draft(name)).await.unwrap_err().code(), "draft-refused");
+        }
+        assert!(library.open("new").await.is_err(), "a draft is not offered");
+        assert_eq!(fs::read_dir(dir.path().join("drafts")).unwrap().count(), 1);
+    }
+}
