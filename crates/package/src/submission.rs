@@ -26,7 +26,7 @@ mod facts;
 mod naming;
 mod rejection;
 
-use savoir_skill::digest::sha256_hex;
+use savoir_skill::{Skill, digest::sha256_hex};
 use semver::Version;
 use serde_json::Value;
 
@@ -120,6 +120,11 @@ pub struct FoundSignature {
     pub holds: bool,
 }
 
+/// What a skill claims to be. Nobody can vouch for one of some dialects, whatever it says.
+fn claimed(skill: &Skill) -> Option<Tier> {
+    if skill.dialect.running().attestable { skill.policy.tier } else { Some(Tier::Experimental) }
+}
+
 impl Submission {
     /// Reads and checks an archive.
     pub fn read(artefact: &[u8], asked: &Asked) -> Result<Self, Rejection> {
@@ -149,7 +154,7 @@ impl Submission {
             tags: facts.tags,
             homepage: facts.homepage,
             repository: facts.repository,
-            claimed: checked.skill().policy.tier,
+            claimed: claimed(checked.skill()),
             permissions: facts.permissions,
             tools: facts.tools,
             dependencies: facts.dependencies,

@@ -101,14 +101,26 @@ impl Remote {
     /// The registry that a person trusts with a password. A project cannot name it: whoever wrote
     /// the project would get the password.
     pub(crate) fn trusted(&self) -> Result<Client, CommandError> {
+        self.own()?.clients().next().cloned().ok_or_else(|| {
+            none().hint("that of a project gets no password unless you name it: --registry URL")
+        })
+    }
+
+    /// The same for one that a skill belongs to.
+    pub(crate) fn trusted_of(&self, name: &Name) -> Result<Client, CommandError> {
+        if self.registry.is_some() {
+            return self.trusted();
+        }
+        Ok(self.own()?.client_of(name)?.clone())
+    }
+
+    /// The registries of the person alone.
+    fn own(&self) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
         settings.watcher = Some(watcher());
         // A name that was typed may be one of the project: the person chose it.
         let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
-        let registries = self.registries(&project, settings)?;
-        registries.clients().next().cloned().ok_or_else(|| {
-            none().hint("that of a project gets no password unless you name it: --registry URL")
-        })
+        self.registries(&project, settings)
     }
 }
 

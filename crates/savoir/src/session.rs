@@ -86,8 +86,8 @@ pub(crate) struct Rights {
     /// Let it change members and keys, too; the same as --scope owner
     #[arg(long)]
     owner: bool,
-    /// Let it do more; can be given several times
-    #[arg(long, value_name = "SCOPE")]
+    /// Let it do more, everywhere; can be given several times
+    #[arg(long, value_name = "SCOPE", conflicts_with = "namespace")]
     scope: Vec<More>,
     /// Let it read, and nothing else
     #[arg(long, conflicts_with_all = ["owner", "scope", "namespace"])]

@@ -39,10 +39,6 @@ const SCANNED_AT_ONCE: u64 = 10;
 /// How long that may take.
 const SCAN_LEASE: Duration = Duration::from_mins(20);
 
-/// How often bytes are looked for that nothing refers to, and how old they must be: what was packed
-/// for other tools, and what a process left behind that was killed while it published.
-const BLOBS_EVERY: Duration = Duration::from_hours(24);
-
 /// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
 /// for the time of grace; streams that go on after that end with an `error` event.
 pub async fn serve(
@@ -53,7 +49,6 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
-    app.tasks.spawn(sweep_blobs(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
@@ -194,26 +189,6 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
     let scanned = scan_backlog(app, SCANNED_AT_ONCE).await;
     leases.release(&lease).await?;
     scanned.map(drop)
-}
-
-/// Drops bytes that nothing refers to. It begins late: a server that is started again and again has
-/// other things to do first.
-async fn sweep_blobs(app: App, stopping: CancellationToken) {
-    let mut wait = BLOBS_EVERY / 24;
-    while stopping.run_until_cancelled(tokio::time::sleep(wait)).await.is_some() {
-        wait = BLOBS_EVERY;
-        let sweeping = async {
-            let swept = app.database.registry(&app.storage).sweep(BLOBS_EVERY).await;
-            match swept {
-                Ok(0) => {}
-                Ok(count) => tracing::info!(count, "bytes that nothing refers to were dropped"),
-                Err(error) => told("bytes", Err(error)),
-            }
-        };
-        if stopping.run_until_cancelled(sweeping).await.is_none() {
-            return;
-        }
-    }
 }
 
 /// Drops what is over, now and then.

@@ -88,7 +88,7 @@ impl ToolGrant {
     fn read(text: &str, range: Range<usize>) -> Option<Self> {
         let written = text.get(range.clone())?;
         let (name, arguments) = match written.split_once('(') {
-            Some((name, rest)) => (name, Some(rest.strip_suffix(')').unwrap_or(rest).to_owned())),
+            Some((name, rest)) => (name, Some(condition(rest))),
             None => (written, None),
         };
         (!name.is_empty()).then(|| Self { name: name.to_owned(), arguments, range })
@@ -103,6 +103,18 @@ impl ToolGrant {
     /// Whether it names a tool that Personal Agent has, in the words of any system.
     pub fn is_known(&self) -> bool {
         known(&self.name.to_lowercase()).is_some()
+    }
+}
+
+/// What stands between parentheses. Where nothing closes them and nothing restricts is left, the one that
+/// opens them stays, so that nobody takes it for no restriction.
+fn condition(rest: &str) -> String {
+    match rest.strip_suffix(')') {
+        Some(inside) => inside.to_owned(),
+        None if rest.trim_matches(|c| c == '*' || c == ':' || c == ' ').is_empty() => {
+            format!("({rest}")
+        }
+        None => rest.to_owned(),
     }
 }
 

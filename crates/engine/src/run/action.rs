@@ -192,12 +192,8 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
         End::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
         End::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
         End::TooMuchOutput => named("output-limit", output_limit_message(limit)),
-        End::TooMuchMemory => {
-            named("memory-limit", "Command took more memory than allowed".to_owned())
-        }
-        End::TooManyProcesses => {
-            named("process-limit", "Command started more processes than allowed".to_owned())
-        }
+        End::TooMuchMemory => named("memory-limit", TOO_MUCH_MEMORY.to_owned()),
+        End::TooManyProcesses => named("process-limit", TOO_MANY_PROCESSES.to_owned()),
         End::Stopped => named("stopped", "Command was stopped".to_owned()),
         End::Signalled(SIGNAL_CPU) => {
             named("cpu-limit", "Command used more processor time than allowed".to_owned())
@@ -209,6 +205,8 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
     }
 }
 
+pub(super) const TOO_MUCH_MEMORY: &str = "Command took more memory than allowed";
+pub(super) const TOO_MANY_PROCESSES: &str = "Command started more processes than allowed";
 const SIGNAL_CPU: i32 = 24;
 const SIGNAL_FILE_SIZE: i32 = 25;
 

@@ -12,7 +12,7 @@ use savoir_sandbox::{End, Killer, PathGrant, Policy, Process, Sandbox};
 use savoir_skill::python::TOOLS_FILE;
 use serde_json::{Map, Value};
 
-use super::action::{Done, Functions};
+use super::action::{Done, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY};
 use crate::{
     approval::Program,
     envelope::{Capture, Envelope, Stream, output_limit_message, timeout_message},
@@ -145,6 +145,12 @@ impl PythonTools {
             }
             Answer::Error("host-ended", _, duration) if printed.total > limit => {
                 Envelope::failed("output-limit", output_limit_message(limit), duration)
+            }
+            Answer::Error("host-ended", _, duration) if outcome.end == End::TooMuchMemory => {
+                Envelope::failed("memory-limit", TOO_MUCH_MEMORY, duration)
+            }
+            Answer::Error("host-ended", _, duration) if outcome.end == End::TooManyProcesses => {
+                Envelope::failed("process-limit", TOO_MANY_PROCESSES, duration)
             }
             Answer::Error(code, message, duration) => Envelope::failed(code, message, duration),
         };

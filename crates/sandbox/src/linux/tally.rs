@@ -42,10 +42,11 @@ impl Tally {
 fn count(first: &OwnedFd, pid: u32, most: (u64, u64), exceeded: &OnceLock<End>) {
     let mut ended = [sys::Wait::read(first.as_raw_fd())];
     while sys::poll(&mut ended, Some(EVERY)).is_ok() && !ended[0].ready {
-        let all = everyone(pid);
-        let end = if all.len() as u64 > most.0 {
+        let (all, threads) = everyone(pid);
+        let sum = |of: fn(u32) -> Option<u64>| all.iter().copied().filter_map(of).sum::<u64>();
+        let end = if threads > most.0 {
             End::TooManyProcesses
-        } else if all.into_iter().filter_map(memory_of).sum::<u64>() > most.1 {
+        } else if sum(memory_of) > most.1 && sum(share_of) > most.1 {
             End::TooMuchMemory
         } else {
             continue;
@@ -62,30 +63,44 @@ pub(super) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
 }
 
-/// A process and all that it and its children started: whoever loses its parent becomes a child of
+/// A process and all that it and its children started, and how many threads they have: whoever loses its parent becomes a child of
 /// the first process of the namespace.
-fn everyone(first: u32) -> Vec<u32> {
+fn everyone(first: u32) -> (Vec<u32>, u64) {
     let mut found = vec![first];
-    let mut next = 0;
+    let (mut next, mut count) = (0, 0);
     while let Some(pid) = found.get(next).copied() {
         next += 1;
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for thread in threads {
+            count += 1;
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
     }
-    found
+    (found, count)
 }
 
-/// Bytes of a process that belong to no file.
-fn memory_of(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let kilobytes = status.lines().filter_map(|line| {
-        let rest = line.strip_prefix("RssAnon:").or_else(|| line.strip_prefix("RssShmem:"))?;
+/// Bytes of a process that belong to no file, with its share of what it has together with others. It
+/// takes longer to find out.
+fn share_of(pid: u32) -> Option<u64> {
+    let Ok(rollup) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
+        return memory_of(pid);
+    };
+    Some(kilobytes(&rollup, ["Pss_Anon:", "Pss_Shmem:"]) * 1024)
+}
+
+fn kilobytes(text: &str, keys: [&str; 2]) -> u64 {
+    let lines = text.lines().filter_map(|line| {
+        let rest = keys.iter().find_map(|key| line.strip_prefix(key))?;
         rest.trim().trim_end_matches(" kB").parse::<u64>().ok()
     });
-    Some(kilobytes.sum::<u64>() * 1024)
+    lines.sum()
+}
+
+/// Bytes of a process that belong to no file; what it has together with others counts whole.
+fn memory_of(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    Some(kilobytes(&status, ["RssAnon:", "RssShmem:"]) * 1024)
 }
 
 #[cfg(test)]
@@ -99,14 +114,17 @@ mod tests {
         let mut shell = Command::new("sh").args(["-c", "sleep 30 & sleep 30"]).spawn().unwrap();
         let seen = (0..200).any(|_| {
             thread::sleep(std::time::Duration::from_millis(10));
-            everyone(shell.id()).len() == 3
+            everyone(shell.id()).0.len() == 3
         });
-        let all = everyone(shell.id());
+        let (all, threads) = everyone(shell.id());
         for pid in all.iter().rev() {
             let _ = Command::new("kill").arg(pid.to_string()).status();
         }
         shell.wait().unwrap();
         assert!(seen, "a shell and two that sleep: {all:?}");
+        assert_eq!(threads, 3);
+        let own = std::process::id();
+        assert!(share_of(own).unwrap() <= memory_of(own).unwrap() + (4 << 20));
         assert!(memory_of(std::process::id()).unwrap() > 100_000);
         assert_eq!(memory_of(u32::MAX), None);
     }

@@ -20,6 +20,9 @@ use super::{
     ready::Ready,
 };
 
+/// Bytes of a reason that are kept.
+const LONGEST_REASON: usize = 4096;
+
 /// A version that is there.
 #[derive(Debug)]
 struct There {
@@ -298,7 +301,9 @@ impl<'a> Publisher<'a> {
         self.registry.publish(&actor, new).await?;
         let Some(line) = &ready.line else { return Ok(()) };
         if line.yanked {
+            // A mirror may say anything, and what it says must not keep the version choosable.
             let why = line.yanked_reason.as_deref();
+            let why = why.map(|why| &why[..why.floor_char_boundary(LONGEST_REASON)]);
             self.registry.yank(&actor, package, version, why).await?;
         }
         if let Some(message) = &line.deprecated {

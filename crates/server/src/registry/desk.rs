@@ -40,7 +40,7 @@ pub(crate) struct Desk {
     /// How much is published at once.
     pub(crate) gate: Gate,
     /// Whoever packs a large archive for other tools.
-    pub(crate) packing: Mutex<()>,
+    pub(crate) packing: Arc<Mutex<()>>,
     /// Downloads that are not written down yet.
     pub(crate) downloads: DownloadCounter,
     /// The index, as soon as it is open.
@@ -58,7 +58,7 @@ impl Default for Desk {
             asked: AtomicU64::new(0),
             asking: Mutex::new(()),
             gate: Gate::default(),
-            packing: Mutex::new(()),
+            packing: Arc::default(),
             downloads: DownloadCounter::default(),
             search: OnceLock::new(),
             news: Notify::new(),

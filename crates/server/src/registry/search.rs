@@ -345,8 +345,7 @@ impl SearchIndex {
             let Some(query) = question.stage(how)? else { continue };
             let yanked = if how <= Match::JoinedName { Yanked::Shown } else { Yanked::Hidden };
             // A looser stage finds again what the stricter ones found.
-            let words = wanted.words.len();
-            let ranking = Ranking { most: most + hits.len(), words, yanked, today: today() };
+            let ranking = Ranking { most: most + hits.len(), yanked, today: today() };
             let checks = question.phrases(how);
             for found in ranking.best(&searcher, query.as_ref(), &checks)? {
                 if hits.len() < most && known.insert(found.key.clone()) {

@@ -123,7 +123,9 @@ fn nothing_starts_a_second_command() {
 
 #[test]
 fn a_condition_that_is_not_understood_lets_nothing_through() {
-    for text in ["Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"] {
+    for text in
+        ["Bash(", "Bash(*", "Bash( ", "Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"]
+    {
         assert!(!runs(&list(text), "git add"), "{text}");
     }
     let list = list("my_tool(x) Read([ab]) WebFetch(example.com)");

@@ -13,7 +13,7 @@ use super::{
 use crate::{StoreError, Time, sql::sql};
 
 /// What the settings are called that say which bytes were cleared.
-fn setting(sha256: &str) -> String {
+pub(super) fn setting(sha256: &str) -> String {
     format!("registry.cleared.{sha256}")
 }
 

@@ -2,10 +2,11 @@
 
 use savoir_skill::permission::Tier;
 use semver::Version;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    Actor, PackageName, Registry, RegistryError, Right, ScanResult, Work,
+    Actor, PackageName, Registry, RegistryError, Right, ScanResult, ScanVerdict, Work,
+    appeal::setting,
     facts::read_version,
     index::renew,
     keys::earn,
@@ -13,9 +14,12 @@ use super::{
     order::sort_key,
     people::must_publish,
 };
-use crate::{Time, sql::sql};
+use crate::{StoreError, Time, sql::sql};
 
 const LONGEST_MESSAGE: usize = 4096;
+/// Where a report tells what an administrator decided about a version, and about its bytes.
+const JUDGED: &str = "judged";
+const CLEARED: &str = "cleared";
 
 pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
     if message.is_some_and(|message| message.len() > LONGEST_MESSAGE) {
@@ -26,6 +30,39 @@ pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
 }
 
 impl Work {
+    /// Makes of what a scan found what administrators made of it.
+    async fn let_stand(
+        &mut self,
+        id: &str,
+        key: &[u8],
+        scan: &mut ScanResult,
+    ) -> Result<(), StoreError> {
+        let row = sql("SELECT scan, sha256 FROM versions WHERE package = $1 AND sort_key = $2")
+            .text(id)
+            .bytes(key)
+            .optional(self.connection())
+            .await?;
+        let Some(row) = row else { return Ok(()) };
+        let known = row.maybe_text(0)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let judged = known.as_ref().and_then(|known| known.get(JUDGED));
+        if let Some(judged) = judged
+            && let Some(verdict) = judged["verdict"].as_str()
+        {
+            scan.verdict = ScanVerdict::read(verdict)?;
+            scan.report[JUDGED] = judged.clone();
+        } else if scan.verdict == ScanVerdict::Block {
+            let why = sql("SELECT value FROM settings WHERE name = $1")
+                .text(&setting(&row.text(1)?))
+                .optional(self.connection())
+                .await?;
+            if let Some(why) = why {
+                scan.verdict = ScanVerdict::Review;
+                scan.report[CLEARED] = why.text(0)?.into();
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a version that is not there, or was withdrawn.
     pub(super) async fn must_be_live(
         &mut self,
@@ -191,20 +228,26 @@ impl Registry<'_> {
         work.done(actor, package, deed).await
     }
 
-    /// Keeps what a scan found, and tells what tier the version has now. For administrators, for the
-    /// registry's own scanner, and for those who publish, if they asked the scanner.
+    /// Keeps what a scan found, and tells what tier the version has now, and what stands: a scan finds,
+    /// and what an administrator decided stays, also if that was while it was scanned. For
+    /// administrators, for the registry's own scanner, and for those who publish, if they asked the
+    /// scanner.
     pub async fn set_scan(
         &self,
         actor: &Actor,
         package: &PackageName,
         version: &Version,
         scan: &ScanResult,
-    ) -> Result<Tier, RegistryError> {
+    ) -> Result<(Tier, ScanResult), RegistryError> {
         let mut work = self.begin().await?;
         work.lock_package(package).await?;
         must_publish(work.connection(), actor, package).await?;
         work.must_be_live(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
+        let mut scan = scan.clone();
+        if scan.report.get(JUDGED).is_none() || !actor.is_admin() {
+            work.let_stand(&id, &key, &mut scan).await?;
+        }
         sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5
              WHERE package = $1 AND sort_key = $2")
         .text(&id)
@@ -221,7 +264,7 @@ impl Registry<'_> {
         });
         let deed = Deed::new(Act::Scanned).version(package, version).details(details);
         work.done(actor, package, deed).await?;
-        Ok(tier)
+        Ok((tier, scan))
     }
 
     /// The versions that were published and not scanned yet, by package, at most `limit`.

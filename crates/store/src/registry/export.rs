@@ -91,7 +91,7 @@ impl Export {
     }
 
     async fn accounts(&mut self) -> Result<Vec<Record>, StoreError> {
-        let rows = sql("SELECT id, email, role FROM users
+        let rows = sql("SELECT id, email, role, active FROM users
              WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2")
         .number(self.number)
         .count(PAGE)
@@ -104,7 +104,8 @@ impl Export {
             Ok(Record::Account {
                 id: row.number(0)?,
                 email: row.text(1)?,
-                admin: row.text(2)? == Role::Admin.as_str(),
+                admin: row.text(2)? == Role::Admin.as_str() && row.number(3)? != 0,
+                disabled: row.number(3)? == 0,
             })
         };
         rows.iter().map(account).collect()

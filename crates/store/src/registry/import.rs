@@ -211,7 +211,7 @@ impl Import<'_> {
 
     async fn accounts(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         for record in records {
-            let Record::Account { id, email, admin } = record else { continue };
+            let Record::Account { id, email, admin, disabled } = record else { continue };
             let role = if admin { Role::Admin } else { Role::User };
             let row = sql("SELECT id FROM users WHERE email = $1 AND deleted_at IS NULL")
                 .text(&email)
@@ -219,7 +219,7 @@ impl Import<'_> {
                 .await?;
             let found = match row {
                 Some(row) => Some(row.number(0)?),
-                None => self.make_account(&email, role).await?,
+                None => self.make_account(&email, role, !disabled).await?,
             };
             self.accounts.get_or_insert_default().extend(found.map(|found| (id, found)));
         }
@@ -232,15 +232,17 @@ impl Import<'_> {
         &mut self,
         email: &str,
         role: Role,
+        active: bool,
     ) -> Result<Option<i64>, RegistryError> {
         let Some(hash) = self.password_hash.clone() else { return Ok(None) };
         let row =
             sql("INSERT INTO users (email, password_hash, role, active, created_at, tokens_since)
-             VALUES ($1, $2, $3, 1, $4, 0) RETURNING id")
+             VALUES ($1, $2, $3, $5, $4, 0) RETURNING id")
             .text(email)
             .text(&hash)
             .text(role.as_str())
             .time(Time::now())
+            .number(i64::from(active))
             .optional(self.work.connection())
             .await?;
         self.done.accounts.push(email.to_owned());

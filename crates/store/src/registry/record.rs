@@ -21,6 +21,9 @@ pub enum Record {
         /// Whether they may do everything. Backups of older programs do not say it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         admin: bool,
+        /// Whether somebody shut them out.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        disabled: bool,
     },
     /// A namespace.
     Namespace {

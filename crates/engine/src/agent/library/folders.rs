@@ -88,7 +88,10 @@ impl Folders {
             name: name.to_owned(),
             reason: error.to_string(),
         };
-        let folder = Folder::open(self.folder(name)?).map_err(broken)?;
+        let folder = self.folder(name)?;
+        // What is not offered is not read either.
+        Self::opened(name, folder)?;
+        let folder = Folder::open(folder).map_err(broken)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
             return Err(LibraryError::NoFile { name: own, path: given });
@@ -215,6 +218,7 @@ mod tests {
     async fn files_are_texts_inside_the_folder() {
         let dir = stage();
         let library = library(dir.path());
+        assert_eq!(library.read("quiet", "SKILL.md").await.unwrap_err().code(), "broken-skill");
         assert_eq!(library.read("good", "references/a.md").await.unwrap(), "reference");
         for (path, code) in [
             ("big.txt", "file-too-large"),

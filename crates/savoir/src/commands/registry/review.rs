@@ -35,7 +35,7 @@ impl Admin {
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
         if let Some(email) = &self.email {
-            return as_person(email, &self.common, work);
+            return as_person(email, name, &self.common, work);
         }
         self.common.tell(|| {
             let remote = &self.common.remote;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, process::ExitCode};
 
-use savoir_package::registry::{Client, wire::TokenInfo};
+use savoir_package::registry::{Client, Name, wire::TokenInfo};
 use serde_json::{Value, json};
 
 use super::common::Common;
@@ -73,17 +73,19 @@ Example:
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.command {
-        Command::List { account, common } => as_person(&account.email, common, async |person| {
-            let tokens = person.tokens().await?;
-            let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
-            let text = match rows.as_slice() {
-                [] => "you have no tokens\n".to_owned(),
-                rows => output::table(["ID", "NAME", "UNTIL", "LAST USED", "SCOPES"], rows),
-            };
-            Ok((json!({ "tokens": tokens }), text))
-        }),
+        Command::List { account, common } => {
+            as_person(&account.email, None, common, async |person| {
+                let tokens = person.tokens().await?;
+                let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
+                let text = match rows.as_slice() {
+                    [] => "you have no tokens\n".to_owned(),
+                    rows => output::table(["ID", "NAME", "UNTIL", "LAST USED", "SCOPES"], rows),
+                };
+                Ok((json!({ "tokens": tokens }), text))
+            })
+        }
         Command::Create { name, rights, account, common } => {
-            as_person(&account.email, common, async |person| {
+            as_person(&account.email, None, common, async |person| {
                 let (info, token) = person.create_token(&rights.wanted(name.clone())).await?;
                 let mut value = serde_json::to_value(&info).unwrap_or_default();
                 value["token"] = json!(token.secret());
@@ -99,7 +101,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             })
         }
         Command::Revoke { id, account, common } => {
-            as_person(&account.email, common, async |person| {
+            as_person(&account.email, None, common, async |person| {
                 person.delete_token(id).await?;
                 Ok((json!({ "id": id, "revoked": true }), format!("{id} has ended\n")))
             })
@@ -107,14 +109,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Does something as somebody who gives a password for it.
+/// Does something as somebody who gives a password for it: to the registry of a skill, or to the one that
+/// is meant where none is named.
 pub(super) fn as_person(
     email: &str,
+    name: Option<&Name>,
     common: &Common,
     work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
 ) -> Result<ExitCode, CommandError> {
     common.tell(|| {
-        let client = common.remote.trusted()?;
+        let remote = &common.remote;
+        let client = name.map_or_else(|| remote.trusted(), |name| remote.trusted_of(name))?;
+        if !common.json {
+            output::note(&format!("the password goes to {}", client.address()));
+        }
         let password = session::secret("password")?;
         runtime::block_on(session::as_person(&client, email, &password, work))
     })

@@ -14,10 +14,8 @@ use tantivy::{
 
 use super::fields::{DAY, KEY, WEIGHT, WEIGHT_OF_ONE};
 
-/// Skills that one question of a word or two looks at, over all segments. Each word more makes it longer to
-/// look at one, so that fewer are.
+/// Skills that one question looks at, over all segments.
 const MOST_LOOKED_AT: u64 = 12_000;
-const WORDS_FOR_THAT: u64 = 2;
 /// So many times more are looked at where phrases make most of them unfit.
 const MORE_FOR_PHRASES: u64 = 3;
 /// Phrases are looked up in one of so many that were looked at: in the best of them, in steps.
@@ -49,8 +47,6 @@ pub(super) enum Yanked {
 pub(super) struct Ranking {
     /// How many are wanted.
     pub(super) most: usize,
-    /// How many words the question has.
-    pub(super) words: usize,
     pub(super) yanked: Yanked,
     /// The day that recency is reckoned from.
     pub(super) today: u64,
@@ -215,8 +211,7 @@ impl Ranking {
             Ready { query: query.weight(scoring)?, checks: checks.collect::<Result<_, _>>()? };
         let total: u64 = searcher.segment_readers().iter().map(|s| u64::from(s.max_doc())).sum();
         let more = if ready.checks.is_empty() { 1 } else { MORE_FOR_PHRASES };
-        let words = (self.words as u64).max(WORDS_FOR_THAT);
-        let most = more * MOST_LOOKED_AT * WORDS_FOR_THAT / words;
+        let most = more * MOST_LOOKED_AT;
         let mut all = Vec::new();
         let mut floor = f32::NEG_INFINITY;
         for segment in searcher.segment_readers() {

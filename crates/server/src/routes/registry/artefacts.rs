@@ -70,6 +70,8 @@ async fn by_digest(
         return parcel.send(app, &method, &headers).await;
     }
     let answer = remembered(&app, &uri, &found.package, Some(&found.version), async {
+        // What is remembered was there after the last change that is known.
+        registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
         parcel.whole(&app).await
     });
     let response = answer.await?.respond(&method, &headers);

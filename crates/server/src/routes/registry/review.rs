@@ -124,23 +124,9 @@ async fn rescan(
     registry(&app).may_speak_for(&acting.actor, &package).await?;
     let pass = enter(&app, &acting)?;
     let known = registry(&app).version(&package, &version).await?;
-    let mut scan = scan(&app, Some(pass), &known).await?;
-    if let Some(judged) = judged(&known) {
-        // A scan finds; what a person decided stays.
-        scan.verdict = judged.0;
-        scan.report["judged"] = judged.1;
-    }
+    let scan = scan(&app, Some(pass), &known).await?;
     let scanned = keep(&app, &acting.actor, &known, scan).await?;
     Ok(told(StatusCode::OK, &scanned))
-}
-
-/// What an administrator decided about a version.
-fn judged(known: &PackageVersion) -> Option<(ScanVerdict, Value)> {
-    let (scan, _) = known.scan.as_ref()?;
-    let judged = scan.report.get("judged")?;
-    let verdict = judged["verdict"].as_str()?;
-    let verdict = VERDICTS.into_iter().find(|known| known.as_str() == verdict)?;
-    Some((verdict, judged.clone()))
 }
 
 /// Scans a version that was published.
@@ -160,7 +146,8 @@ async fn keep(
     known: &PackageVersion,
     scan: ScanResult,
 ) -> Given<Scanned> {
-    let tier = registry(app).set_scan(actor, &known.package, &known.version, &scan).await?;
+    let kept = registry(app).set_scan(actor, &known.package, &known.version, &scan).await?;
+    let (tier, scan) = kept;
     settled(app).await;
     Ok(Scanned {
         name: known.package.to_string(),

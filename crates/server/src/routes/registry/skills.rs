@@ -81,6 +81,13 @@ impl Wanted {
                 Some(_) => return Err(Refused::invalid("`yanked` is include, or is left out")),
             },
         };
+        // Only the list by name has an index with them.
+        let narrowed = filter.tag.is_some() || filter.tier.is_some() || filter.author.is_some();
+        if filter.yanked == Yanked::With && (narrowed || order != Order::Name) {
+            let message =
+                "`yanked` goes with the list by name, without tag, tier, author and times";
+            return Err(Refused::invalid(message));
+        }
         let limit = query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE);
         Ok(Self { filter, order, limit })
     }

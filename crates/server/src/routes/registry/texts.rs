@@ -1,11 +1,11 @@
 //! The texts of skills as other tools read them: skillrt's addresses, and the well-known index.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
     extract::State,
-    http::{HeaderMap, Method, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, Uri, header},
     response::Response,
     routing::get,
 };
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching, PLAIN},
+    registry::{Answer, Caching, PLAIN, has_already},
 };
 
 /// Skills in the well-known index: those that changed last.
@@ -155,11 +155,17 @@ async fn plain(
     let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > PIECE;
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
     let response = if let Some(sha256) = digest.filter(|_| large) {
-        let size = laid_out(app, &known.sha256, &sha256).await?;
+        let size = if has_tag(&headers, &sha256) {
+            0
+        } else {
+            laid_out(app, &known.sha256, &sha256).await?
+        };
         let parcel = Parcel { sha256: &sha256, size, caching: Caching::Immutable };
         parcel.send(app.clone(), &method, &headers).await?
     } else {
         let packing = async {
+            // What is remembered was there after the last change that is known.
+            let known = registry(app).version(name, &number).await?;
             let packed = packed(app, &known.sha256).await?;
             Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
         };
@@ -183,23 +189,33 @@ async fn packed(app: &App, artefact: &str) -> Given<Vec<u8>> {
     packed.map_err(|error| Refused::failed(&error))
 }
 
-/// Puts a large one where it can be sent from in pieces; tells how large it is. Nothing refers to it
-/// there: it is swept after a while, and packed again when somebody asks.
+/// Whether the client has it already.
+fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
+    let tag = HeaderValue::from_str(&format!("\"{sha256}\""));
+    tag.is_ok_and(|tag| has_already(headers, &tag))
+}
+
+/// Puts a large one where it can be sent from in pieces; tells how large it is. It stays there.
 async fn laid_out(app: &App, artefact: &str, sha256: &str) -> Given<u64> {
     if let Some(size) = registry(app).blob_size(sha256).await? {
         return Ok(size);
     }
-    // One at a time: each is held in memory twice.
-    let _alone = app.desk.packing.lock().await;
-    if let Some(size) = registry(app).blob_size(sha256).await? {
-        return Ok(size);
-    }
-    let packed = packed(app, artefact).await?;
-    let size = packed.len() as u64;
-    if registry(app).put_blob(packed.into()).await? != sha256 {
-        return Err(Refused::failed(&format!("{artefact} is packed otherwise than it was")));
-    }
-    Ok(size)
+    // One at a time, also if whoever asked went away: each is held in memory twice.
+    let alone = Arc::clone(&app.desk.packing).lock_owned().await;
+    let (app, artefact, sha256) = (app.clone(), artefact.to_owned(), sha256.to_owned());
+    let laying = tokio::spawn(async move {
+        let _alone = alone;
+        if let Some(size) = registry(&app).blob_size(&sha256).await? {
+            return Ok(size);
+        }
+        let packed = packed(&app, &artefact).await?;
+        let size = packed.len() as u64;
+        if registry(&app).put_blob(packed.into()).await? != sha256 {
+            return Err(Refused::failed(&format!("{artefact} is packed otherwise than it was")));
+        }
+        Ok(size)
+    });
+    laying.await.map_err(|error| Refused::failed(&error))?
 }
 
 /// The index of draft 0.2.0, with the files that clients of draft 0.1 ask for.

@@ -237,9 +237,24 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             })
         };
         let records = [
-            Record::Account { id: 71, email: "alice@example.org".to_owned(), admin: true },
-            Record::Account { id: 72, email: "new@example.org".to_owned(), admin: false },
-            Record::Account { id: 73, email: "root@example.org".to_owned(), admin: true },
+            Record::Account {
+                id: 71,
+                email: "alice@example.org".to_owned(),
+                admin: true,
+                disabled: false,
+            },
+            Record::Account {
+                id: 72,
+                email: "new@example.org".to_owned(),
+                admin: false,
+                disabled: false,
+            },
+            Record::Account {
+                id: 73,
+                email: "root@example.org".to_owned(),
+                admin: true,
+                disabled: false,
+            },
             Record::Namespace { name: "acme".to_owned(), created_by: Some(72), created_at: 1 },
             member(71),
             member(72),

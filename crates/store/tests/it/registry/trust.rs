@@ -4,6 +4,8 @@ use savoir_store::registry::{
     SignatureState, Signer,
 };
 
+use serde_json::json;
+
 use super::{Draft, Shop, allow, at_once, draft, for_each_registry, name, version};
 
 async fn add_key(shop: &Shop<'_>, actor: &Actor, holding: &Holding, key_id: &str) {
@@ -52,7 +54,7 @@ async fn each_version_earns_its_tier() {
         assert_eq!(result.unwrap_err().code(), "not_member");
         let operator = Actor::operator();
         let scanned = registry.set_scan(&operator, &tool, &last, &allow()).await.unwrap();
-        assert_eq!(scanned, Tier::Community);
+        assert_eq!(scanned.0, Tier::Community);
         let audit = signature(Signer::Auditor, "z");
         let result = registry.add_signature(&alice, &tool, &last, &audit).await;
         assert_eq!(result.unwrap_err().code(), "not_admin");
@@ -62,7 +64,7 @@ async fn each_version_earns_its_tier() {
         assert_eq!((summary.latest, summary.attested), (Some(last.clone()), Tier::Verified));
         let block = ScanResult { verdict: ScanVerdict::Block, ..allow() };
         let blocked = registry.set_scan(&operator, &tool, &last, &block).await.unwrap();
-        assert_eq!(blocked, Tier::Experimental);
+        assert_eq!(blocked.0, Tier::Experimental);
         // Nobody chooses it anew.
         let latest = registry.package(&tool).await.unwrap().unwrap().summary.latest;
         assert_eq!(latest, Some(version("1.3.0")));
@@ -215,6 +217,40 @@ async fn nothing_slips_past_a_revocation() {
             }
         }
         other.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_does_not_undo_what_was_decided() {
+    for_each_registry(async |shop| {
+        let (registry, alice, admin) = (shop.registry(), shop.alice(), shop.admin());
+        let (tool, one, two) = (name("tool"), version("1.0.0"), version("2.0.0"));
+        draft("tool", "1.0.0").publish(registry, &alice).await.unwrap();
+        let judged = |verdict: ScanVerdict| ScanResult {
+            verdict,
+            report: json!({"judged": {"verdict": verdict.as_str(), "reason": "x"}}),
+        };
+        let block = judged(ScanVerdict::Block);
+        registry.set_scan(&admin, &tool, &one, &block).await.unwrap();
+        // A scan of the publisher that began before ends after it; and nobody else judges.
+        for scan in [allow(), judged(ScanVerdict::Allow)] {
+            let (_, stands) = registry.set_scan(&alice, &tool, &one, &scan).await.unwrap();
+            assert_eq!(stands.verdict, ScanVerdict::Block);
+            assert_eq!(stands.report["judged"]["reason"], "x");
+            let known = registry.version(&tool, &one).await.unwrap();
+            assert_eq!(known.scan.unwrap().0, stands);
+        }
+        let allowed = judged(ScanVerdict::Allow);
+        let (_, stands) = registry.set_scan(&admin, &tool, &one, &allowed).await.unwrap();
+        assert_eq!(stands.verdict, ScanVerdict::Allow, "an administrator thinks again");
+
+        let published = draft("tool", "2.0.0").publish(registry, &alice).await.unwrap();
+        registry.clear(&admin, &published.sha256, "looked at it").await.unwrap();
+        let found = ScanResult { verdict: ScanVerdict::Block, report: json!({}) };
+        let (_, stands) = registry.set_scan(&alice, &tool, &two, &found).await.unwrap();
+        assert_eq!(stands.verdict, ScanVerdict::Review, "what was cleared is not blocked");
+        assert_eq!(stands.report["cleared"], "looked at it");
     })
     .await;
 }
