@@ -264,7 +264,7 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
     assert_eq!(reply.json()["published"]["audit"]["verdict"], "REVIEW");
 
     let again = ada.call(&format!("{SKILLS}/bad/1.0.0/rescan")).await;
-    assert_eq!(again.json()["audit"]["verdict"], "BLOCK", "{}", again.text);
+    assert_eq!(again.json()["audit"]["verdict"], "REVIEW", "{}", again.text);
     let bob = server.register("bob@example.org").await;
     is(&bob.call(&format!("{SKILLS}/bad/1.0.0/rescan")).await, 403, "forbidden_scope");
     let verdict = json!({"verdict": "allow", "reason": "Looked at."});

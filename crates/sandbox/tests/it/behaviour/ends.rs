@@ -170,6 +170,18 @@ fn the_memory_of_all_processes_counts() {
 }
 
 #[test]
+fn memory_that_processes_share_counts_once() {
+    if !can_hold_sandboxes() {
+        return;
+    }
+    let mut policy = policy("shared", "");
+    policy.limits.memory = 256 << 20;
+    policy.limits.counted = Counted::Data;
+    let run = Run::of(start(policy, ""), b"");
+    assert_eq!(run.outcome.end, End::Exited(0));
+}
+
+#[test]
 fn too_many_processes_do_not_go_on() {
     if !can_hold_sandboxes() || !support::is_root() {
         return;

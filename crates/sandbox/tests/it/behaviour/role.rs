@@ -52,6 +52,7 @@ fn entry() {
             thread::sleep(LONG);
         }
         "together" => together(),
+        "shared" => shared(),
         "many" => many(),
         "take back" => take_back(),
         "fill" => fill(),
@@ -83,6 +84,19 @@ fn together() {
     let taken = vec![1_u8; 48 << 20];
     thread::sleep(LONG);
     drop(taken);
+}
+
+/// Takes much once, and has it together with its children.
+fn shared() {
+    let taken = vec![1_u8; 64 << 20];
+    for _ in 0..7 {
+        if fork().unwrap() {
+            break;
+        }
+    }
+    thread::sleep(HALF);
+    drop(taken);
+    calls::leave(0);
 }
 
 /// Starts as many as it gets.

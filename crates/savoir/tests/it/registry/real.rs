@@ -220,3 +220,24 @@ fn what_was_withdrawn_says_why_and_stays_for_who_has_it() {
     town.well("root", &["sync", "--frozen", "--allow-experimental"]);
     assert!(town.sandbox.path("root/project/.claude/skills/greeter/SKILL.md").is_file());
 }
+
+#[test]
+fn a_password_goes_to_the_registry_of_the_skill() {
+    let town = Town::new();
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    stranger.set_nonblocking(true).expect("it does not wait");
+    let address = stranger.local_addr().expect("an address");
+    let settings = format!(
+        "[registries.aaa]\nurl = \"http://{address}/registry\"\n\n\
+         [registries.house]\nurl = \"{}\"\nnamespaces = [\"acme\"]\n",
+        town.url
+    );
+    town.sandbox.write("root/.config/savoir/savoir.toml", settings);
+    let judge = ["registry", "verdict", "acme/bad@1.0.0", "block", "--reason", "It is harmful."];
+    let judge = [&judge[..], &["--email", "root@example.com"]].concat();
+    let ran = town.typed("root", &judge, "secret-word\n");
+    // There is no such skill, and the registry that says so is the right one.
+    assert!(ran.code == 1 && ran.to_string().contains("acme/bad"), "{ran}");
+    assert!(ran.stderr.contains(&town.url), "it is told where the password goes: {ran}");
+    assert!(stranger.accept().is_err(), "nobody else is asked");
+}

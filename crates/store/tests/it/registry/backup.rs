@@ -255,6 +255,12 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
                 admin: true,
                 disabled: false,
             },
+            Record::Account {
+                id: 74,
+                email: "gone@example.org".to_owned(),
+                admin: false,
+                disabled: true,
+            },
             Record::Namespace { name: "acme".to_owned(), created_by: Some(72), created_at: 1 },
             member(71),
             member(72),
@@ -268,7 +274,10 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             import.renew().await.unwrap();
             if is_kept {
                 let done = import.finish().await.unwrap();
-                assert_eq!(done.accounts, ["new@example.org", "root@example.org"]);
+                assert_eq!(
+                    done.accounts,
+                    ["new@example.org", "root@example.org", "gone@example.org"]
+                );
                 assert_eq!(
                     (done.administrators, done.left_out),
                     (vec!["root@example.org".to_owned()], 0)
@@ -282,6 +291,8 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
         assert_eq!((new.role, new.active, &*hash), (Role::User, true, "h"));
         let (root, hash) = accounts.by_email("root@example.org").await.unwrap().unwrap();
         assert_eq!((root.role, root.active, &*hash), (Role::Admin, true, "h"));
+        let (gone, _) = accounts.by_email("gone@example.org").await.unwrap().unwrap();
+        assert!(!gone.active, "who was shut out stays out");
         let (alice, _) = accounts.by_email("alice@example.org").await.unwrap().unwrap();
         assert_eq!(alice.role, Role::User, "who was here before keeps what they are");
         let members = registry.members(&"acme".parse().unwrap()).await.unwrap();

@@ -81,7 +81,7 @@ async fn nothing_is_trusted_beyond_its_claim() {
         with_keys(shop).await;
         let registry = shop.registry();
         for (text, claimed, tier) in [
-            ("1.0.0", None, Tier::Experimental),
+            ("1.0.0", None, Tier::Community),
             ("1.1.0", Some(Tier::Community), Tier::Community),
             ("1.2.0", Some(Tier::Verified), Tier::Community),
         ] {
