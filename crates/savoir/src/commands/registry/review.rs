@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{error::CommandError, output, runtime};
 
-/// An administrator. Who has a token of one is one only if it says so, which those of `savoir login` do
-/// not: so that nobody finds such a token, a password is asked for.
+/// An administrator: by a password that is asked for, or by a token that says so, which those of `savoir
+/// login` do only with `--scope admin`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Admin {
     /// The address of an administrator's account; the password is asked for, or is the first line of
@@ -41,9 +41,8 @@ impl Admin {
             let remote = &self.common.remote;
             let client = name.map_or_else(|| remote.client(), |name| remote.client_of(name))?;
             runtime::block_on(work(&client)).map_err(|error| match error.code().as_deref() {
-                Some("forbidden_scope") => {
-                    error.hint("administrators say who they are: --email EMAIL")
-                }
+                Some("forbidden_scope") => error
+                    .hint("give your password: --email EMAIL; or once: savoir login --scope admin"),
                 _ => error,
             })
         })
