@@ -53,6 +53,8 @@ impl App {
         models: Models,
     ) -> Result<Self, StoreError> {
         let keys = Keys::open(&database).await?;
+        // Nobody else who keeps blobs in the same storage may sweep ours.
+        database.registry(&storage).mark().await?;
         let knowledge =
             Knowledge::new(database.clone(), storage.clone(), models.embedder().cloned());
         let services = Services {

@@ -29,6 +29,7 @@ mod keys;
 mod list;
 mod log;
 mod lookup;
+mod marks;
 mod name;
 mod order;
 mod people;

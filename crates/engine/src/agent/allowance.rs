@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use savoir_skill::allow_list::{AllowList, NotAllowed};
+use savoir_skill::allow_list::{AllowList, NotAllowed, Offered};
 use serde_json::{Map, Value};
 
 use super::toolset::{ToolAnswer, ToolSpec};
@@ -63,6 +63,18 @@ impl Allowance {
     }
 }
 
+impl Active {
+    /// A skill calls its own tools by their short names.
+    fn seen<'a>(&self, offered: Offered<'a>) -> Offered<'a> {
+        match offered {
+            Offered::Skill { skill, tool, .. } if skill == self.skill => {
+                Offered::Skill { skill, tool, called: tool }
+            }
+            other => other,
+        }
+    }
+}
+
 impl Moment {
     /// The skill that restricts what can be called.
     pub fn skill(&self) -> Option<&str> {
@@ -72,7 +84,7 @@ impl Moment {
     /// Whether some call of a tool would be let through.
     pub fn offers(&self, tool: &ToolSpec) -> bool {
         match (&self.0, tool.offered()) {
-            (Some(active), Some(offered)) => active.list.names(offered),
+            (Some(active), Some(offered)) => active.list.names(active.seen(offered)),
             _ => true,
         }
     }
@@ -84,7 +96,7 @@ impl Moment {
     ) -> Result<(), (String, NotAllowed)> {
         match (&self.0, tool.offered()) {
             (Some(active), Some(offered)) => {
-                let checked = active.list.check(offered, arguments);
+                let checked = active.list.check(active.seen(offered), arguments);
                 checked.map_err(|refused| (active.skill.clone(), refused))
             }
             _ => Ok(()),
@@ -139,6 +151,16 @@ mod tests {
         assert!(!may(&read) && may(&write));
         allowance.follow("free", list(""));
         assert!(may(&read) && may(&write));
+    }
+
+    #[test]
+    fn a_skill_names_its_own_tools_by_their_short_names_and_no_others() {
+        let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
+        let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
+        let allowance = Allowance::of("git", list("status"));
+        let may = |tool: ToolSpec| allowance.check(&allowance.now(), &tool, &Map::new()).is_ok();
+        assert!(may(tool("git__status", own)));
+        assert!(!may(tool("evil__status", other)));
     }
 
     #[test]

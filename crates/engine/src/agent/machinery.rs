@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::{
     allowance::Allowance,
     library::{Library, LibraryError, Opened, resource_path},
+    skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
@@ -41,6 +42,9 @@ pub struct SkillInstructions {
     pub allowed_tools: Vec<String>,
     /// Its other files.
     pub resources: Vec<String>,
+    /// The names under which its own tools can be called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl SkillInstructions {
@@ -55,6 +59,7 @@ impl SkillInstructions {
             context_fork: skill.policy.context_fork,
             allowed_tools: grants.iter().map(ToolGrant::normalized).collect(),
             resources: opened.resources.clone(),
+            tools: Vec::new(),
         }
     }
 }
@@ -66,12 +71,20 @@ pub struct Machinery {
     /// What a skill that is loaded narrows; nothing is narrowed for agents of others, who see to it
     /// themselves.
     allowance: Option<Arc<Allowance>>,
+    /// Where the tools of a skill that is loaded are offered.
+    tools: Option<Arc<SkillTools>>,
 }
 
 impl Machinery {
     /// Tools over a library.
     pub fn new(library: Arc<dyn Library>, allowance: Option<Arc<Allowance>>) -> Self {
-        Self { library, allowance }
+        Self { library, allowance, tools: None }
+    }
+
+    /// Offers the tools of each skill that is loaded.
+    #[must_use]
+    pub fn bringing(self, tools: Arc<SkillTools>) -> Self {
+        Self { tools: Some(tools), ..self }
     }
 
     /// Loads a skill, and follows it.
@@ -82,7 +95,9 @@ impl Machinery {
             let list = AllowList::new(opened.skill.policy.allowed_tools.as_deref());
             allowance.follow(&opened.skill.name, list);
         }
-        Ok(SkillInstructions::of(&opened))
+        let tools = self.tools.as_ref().map(|tools| tools.bring(&opened.skill));
+        let tools = tools.unwrap_or_default();
+        Ok(SkillInstructions { tools, ..SkillInstructions::of(&opened) })
     }
 
     /// Reads a text file of a skill.

@@ -48,6 +48,20 @@ impl ToolNames {
         Self::from_pairs(pairs)
     }
 
+    /// Names the tools of some skills so that no name depends on which other skills there are.
+    pub fn qualified<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> Self {
+        let mut names: Vec<ToolName> = Vec::new();
+        for skill in skills {
+            names.extend(skill.tools.iter().map(|tool| {
+                let shown = format!("{}/{}", skill.name, tool.name);
+                let (skill, tool, api) = (skill.name.clone(), tool.name.clone(), api_name(&shown));
+                ToolName { skill, tool, shown, api }
+            }));
+        }
+        tell_apart(&mut names);
+        Self { names }
+    }
+
     /// Names tools that are given as skill and tool.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let pairs: Vec<(String, String)> = pairs.into_iter().collect();

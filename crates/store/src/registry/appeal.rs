@@ -1,7 +1,10 @@
 //! What becomes of a scan that somebody does not agree with.
 
+use std::time::Duration;
+
 use semver::Version;
 use serde_json::json;
+use sqlx::AnyConnection;
 
 use super::{
     Actor, PackageName, Registry, RegistryError, Right,
@@ -11,6 +14,12 @@ use super::{
     people::must_publish,
 };
 use crate::{StoreError, Time, sql::sql};
+
+/// How long nobody has to say the same again.
+const APPEAL_STANDS: Duration = Duration::from_hours(7 * 24);
+const DAY: Duration = Duration::from_hours(24);
+/// Appeals of one account in a day.
+const MOST_APPEALS: u64 = 20;
 
 /// What the settings are called that say which bytes were cleared.
 pub(super) fn setting(sha256: &str) -> String {
@@ -46,18 +55,30 @@ impl Registry<'_> {
         if actor.account.is_none() && !actor.is_admin() {
             return Err(RegistryError::NobodyActs);
         }
+        may_appeal(&mut *self.reader().acquire().await?, actor, package).await?;
+        self.count_appeal(actor, sha256).await?;
         let mut work = self.begin().await?;
-        let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
-            .text(package.holding().as_str())
-            .optional(work.connection())
-            .await?;
-        if taken.is_some() {
-            must_publish(work.connection(), actor, package).await?;
-        }
+        may_appeal(work.connection(), actor, package).await?;
         let details = json!({"sha256": sha256, "message": message});
         let deed = Deed::new(Act::Appealed).version(package, version).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
+    }
+
+    /// One appeal about some bytes is enough, and nobody drowns those of others.
+    async fn count_appeal(&self, actor: &Actor, sha256: &str) -> Result<(), RegistryError> {
+        let Some(account) = actor.account else { return Ok(()) };
+        let limits = self.database.rate_limits();
+        let again = limits.hit(&format!("appeal/{account}/{sha256}"), APPEAL_STANDS).await?;
+        if again.count > 1 {
+            let what = "an appeal of yours about these bytes, which administrators see".to_owned();
+            return Err(RegistryError::Exists { what });
+        }
+        let all = limits.hit(&format!("appeals/{account}"), DAY).await?;
+        if all.count > MOST_APPEALS {
+            return Err(RegistryError::TooOften { what: "appeals", most: MOST_APPEALS });
+        }
+        Ok(())
     }
 
     /// Lets bytes be published although a scan says that they should not be. For administrators, who
@@ -99,6 +120,19 @@ impl Registry<'_> {
     pub async fn cleared(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.database.settings().get(&setting(sha256)).await
     }
+}
+
+/// Whoever has a package may speak for it; if nobody has it, everybody may.
+async fn may_appeal(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    package: &PackageName,
+) -> Result<(), RegistryError> {
+    let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
+        .text(package.holding().as_str())
+        .optional(&mut *connection)
+        .await?;
+    if taken.is_some() { must_publish(connection, actor, package).await } else { Ok(()) }
 }
 
 fn must_be_digest(sha256: &str) -> Result<(), RegistryError> {

@@ -120,14 +120,16 @@ impl Registry<'_> {
     }
 
     /// Removes blobs that nothing refers to and nobody claims, if they were written long enough ago.
-    /// Returns how many. Nothing happens while another process sweeps or imports.
-    pub async fn sweep(&self, older_than: Duration) -> Result<u64, StoreError> {
+    /// Returns how many. It is refused while another process sweeps or imports, and where another
+    /// database keeps its blobs in the same storage, whose rows nobody sees here.
+    pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
+        self.must_be_alone().await?;
         let (leases, holder) = (self.database.leases(), new_id());
         let mut removed = 0;
         for folder in self.storage.folders(BLOBS).await? {
             let lease = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_LENGTH).await?;
             if lease.is_none() {
-                return Ok(removed);
+                return Err(RegistryError::Busy);
             }
             let before = Time::now().minus(older_than);
             let found = self.storage.list_with_times(&format!("{BLOBS}/{folder}")).await?;

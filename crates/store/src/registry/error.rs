@@ -108,6 +108,23 @@ pub enum RegistryError {
     /// Publishing took so long that its files may be gone again.
     #[error("publishing took too long; try again")]
     TooSlow,
+    /// Somebody did it too often.
+    #[error("{most} {what} in a day are enough; try again tomorrow")]
+    TooOften {
+        /// What was done.
+        what: &'static str,
+        /// How often it may be.
+        most: u64,
+    },
+    /// Somebody else sweeps or imports.
+    #[error("another process sweeps or imports now; try again when it is done")]
+    Busy,
+    /// Others keep their blobs in the same storage.
+    #[error("other databases keep their blobs in this storage, too: {}", others.join(", "))]
+    SharedStorage {
+        /// Their names.
+        others: Vec<String>,
+    },
     /// The database or the storage failed. Nothing was done.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -132,6 +149,9 @@ impl RegistryError {
             Self::KeyRevoked { .. } => "key_revoked",
             Self::LastOwner { .. } => "last_owner",
             Self::TooSlow => "too_slow",
+            Self::TooOften { .. } => "too_often",
+            Self::Busy => "busy",
+            Self::SharedStorage { .. } => "shared_storage",
             Self::Store(_) => "store_failed",
         }
     }

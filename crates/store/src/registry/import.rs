@@ -81,6 +81,7 @@ impl<'a> Registry<'a> {
     /// [`Self::put_blob`] before it is finished. For administrators.
     pub async fn import(&self, actor: &Actor) -> Result<Import<'a>, RegistryError> {
         actor.must_be_admin()?;
+        self.mark().await?;
         let lease = match self.database.kind() {
             Kind::Sqlite => None,
             Kind::Postgres => Some(self.take_blobs(&new_id()).await?),

@@ -119,8 +119,10 @@ impl From<RegistryError> for Refused {
             RegistryError::VersionExists { .. }
             | RegistryError::Exists { .. }
             | RegistryError::KeyRevoked { .. }
-            | RegistryError::LastOwner { .. } => StatusCode::CONFLICT,
-            RegistryError::TooSlow => StatusCode::SERVICE_UNAVAILABLE,
+            | RegistryError::LastOwner { .. }
+            | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
+            RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
+            RegistryError::TooSlow | RegistryError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.code(), error.to_string())
     }

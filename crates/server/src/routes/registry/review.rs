@@ -162,7 +162,7 @@ async fn keep(
     post, path = "/appeal", tag = "registry", security(("bearer" = [])), request_body = Appeal,
     responses(
         (status = 202, description = "It is noted"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Forbidden, docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
         docs::Unavailable
     )
 )]

@@ -1,0 +1,311 @@
+//! The tools of skills. They are offered once their skill is in use, and run as any other: after the
+//! same decision, in the same sandbox, with the same record.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::future::BoxFuture;
+use savoir_model::ToolDefinition;
+use savoir_skill::Skill;
+use serde_json::{Map, Value, json};
+use tokio::sync::RwLock;
+
+use super::{
+    consent::{Asker, Consent, Question},
+    toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
+};
+use crate::{
+    Home, RunError,
+    approval::{Approval, Approvals, Verdict, decide, user_name},
+    call::ToolNames,
+    envelope::Envelope,
+    ground::Ground,
+    manifest::{self, Manifest},
+    record::{DecisionRecord, ErrorRecord, Record, Records},
+    run::{Call, Finished, Given, Plan, plan, refusal_record},
+    subject::Subject,
+};
+
+/// Where skills are found as they are on disk, with who vouches for them.
+pub trait Subjects: fmt::Debug + Send + Sync {
+    /// The skill of a name, as it is now.
+    fn subject(&self, skill: &str) -> Result<Subject, RunError>;
+}
+
+/// Where and how the tools of skills run.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Where the skills are.
+    pub subjects: Arc<dyn Subjects>,
+    /// Whoever agrees to a run.
+    pub asker: Arc<dyn Asker>,
+    /// Where approvals and records are.
+    pub home: Home,
+    /// Where runs happen.
+    pub ground: Ground,
+    /// The situation, as gibb.eri.sh calls it.
+    pub mode: String,
+}
+
+/// The tools of the skills that are in use.
+#[derive(Debug)]
+pub struct SkillTools {
+    bench: Bench,
+    /// Those that were used last come last.
+    in_use: Mutex<Vec<Skill>>,
+    /// A tool that must run alone holds all of it.
+    turns: RwLock<()>,
+}
+
+impl SkillTools {
+    /// No tools yet.
+    pub fn new(bench: Bench) -> Self {
+        Self { bench, in_use: Mutex::default(), turns: RwLock::new(()) }
+    }
+
+    /// Offers the tools of a skill from here on; tells the names under which they can be called.
+    pub fn bring(&self, skill: &Skill) -> Vec<String> {
+        if skill.tools.is_empty() || !manifest::is_offered(skill, &self.bench.mode) {
+            return Vec::new();
+        }
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        in_use.retain(|known| known.name != skill.name);
+        in_use.push(skill.clone());
+        let own = |name: &&crate::call::ToolName| name.skill == skill.name;
+        names(&in_use).iter().filter(own).map(|name| name.api.clone()).collect()
+    }
+
+    /// The tools of one skill, whether it is in use or not, as they would be offered.
+    pub fn tools_of(&self, skill: &Skill) -> Vec<ToolSpec> {
+        if manifest::is_offered(skill, &self.bench.mode) {
+            specs(std::slice::from_ref(skill))
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Calls a tool of a skill by both of their names. Whether the list of another skill allows it
+    /// was decided before.
+    pub async fn call_of(&self, skill: &str, tool: &str, given: &Map<String, Value>) -> ToolAnswer {
+        match self.run(skill, tool, given).await {
+            Ok(finished) => answer(&finished.envelope),
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn run(
+        &self,
+        skill: &str,
+        tool: &str,
+        given: &Map<String, Value>,
+    ) -> Result<Finished, RunError> {
+        let subject = self.subject(skill).await?;
+        let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
+        let alone = if atomic { Some(self.turns.write().await) } else { None };
+        let together = if atomic { None } else { Some(self.turns.read().await) };
+        let finished = self.run_subject(subject, tool, given).await;
+        drop((alone, together));
+        finished
+    }
+
+    async fn subject(&self, skill: &str) -> Result<Arc<Subject>, RunError> {
+        let (subjects, name) = (Arc::clone(&self.bench.subjects), skill.to_owned());
+        let subject = blocking(move || subjects.subject(&name)).await?;
+        if manifest::is_offered(&subject.skill, &self.bench.mode) {
+            return Ok(Arc::new(subject));
+        }
+        let mode = &self.bench.mode;
+        Err(RunError::refused("not-in-mode", format!("`{skill}` is not offered in mode {mode}"))
+            .way_out("use another skill, or ask the person to change the mode"))
+    }
+
+    async fn run_subject(
+        &self,
+        subject: Arc<Subject>,
+        tool: &str,
+        given: &Map<String, Value>,
+    ) -> Result<Finished, RunError> {
+        let (bench, planned) = (self.bench.clone(), Arc::clone(&subject));
+        let (name, given) = (tool.to_owned(), Given::Json(given.clone()));
+        let plan = blocking(move || bench.plan(&planned, &name, given)).await?;
+        let decision = self.bench.settle(&plan, &subject).await?;
+        let bench = self.bench.clone();
+        blocking(move || bench.carry_out(plan, &subject, decision)).await
+    }
+}
+
+impl Bench {
+    fn plan(&self, subject: &Subject, tool: &str, given: Given) -> Result<Plan, RunError> {
+        let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
+        let (ground, mode) = (&self.ground, self.mode.as_str());
+        plan(&Call { subject, tool, given, ground, mode, extra: &extra }).inspect_err(|error| {
+            if error.fault == crate::Fault::Refused {
+                self.keep(&mut refusal_record(subject, Some(tool), error));
+            }
+        })
+    }
+
+    /// Holds a plan against the rules, and asks if they say so.
+    async fn settle(&self, plan: &Plan, subject: &Subject) -> Result<DecisionRecord, RunError> {
+        let approvals = Approvals::new(&self.home);
+        let kept = approvals.get(&plan.request.path).map_err(unkept)?;
+        let (reasons, warnings) = match decide(&plan.request, kept.as_ref()) {
+            Verdict::Run { reason } => {
+                let verdict = "run".to_owned();
+                return Ok(DecisionRecord { verdict, reason, approved_by: None });
+            }
+            Verdict::Refuse { reason, help } => {
+                let error = RunError::refused("not-approved", reason).way_out(help);
+                return Err(self.turned_down(plan, subject, "refused", error));
+            }
+            Verdict::Ask { reasons, warnings } => (reasons, warnings),
+        };
+        let question = Question { request: plan.request.clone(), reasons, warnings };
+        let consent = self.asker.ask(&question).await;
+        let verdict = match consent {
+            Consent::Once => "once",
+            Consent::Always => {
+                approvals.keep(Approval::new(&question.request, user_name())).map_err(unkept)?;
+                "always"
+            }
+            Consent::Declined | Consent::Nobody => {
+                let error = no(&question, consent);
+                return Err(self.turned_down(plan, subject, "declined", error));
+            }
+        };
+        let (verdict, reason) = (verdict.to_owned(), question.reasons.join("; "));
+        Ok(DecisionRecord { verdict, reason, approved_by: Some(user_name()) })
+    }
+
+    fn carry_out(
+        &self,
+        plan: Plan,
+        subject: &Subject,
+        decision: DecisionRecord,
+    ) -> Result<Finished, RunError> {
+        let mut record = plan.record(subject);
+        match plan.run(subject, &self.home, &mut |_| {}) {
+            Ok(mut finished) => {
+                finished.record.decision = decision;
+                self.keep(&mut finished.record);
+                Ok(finished)
+            }
+            Err(error) => {
+                // What follows the first line was printed by the tool, and is not kept.
+                let message = error.message.lines().next().unwrap_or_default().to_owned();
+                record.decision = decision;
+                record.error = Some(ErrorRecord { code: error.code.to_string(), message });
+                self.keep(&mut record);
+                Err(error)
+            }
+        }
+    }
+
+    fn turned_down(
+        &self,
+        plan: &Plan,
+        subject: &Subject,
+        verdict: &str,
+        error: RunError,
+    ) -> RunError {
+        let mut record = plan.record(subject);
+        let (verdict, reason) = (verdict.to_owned(), error.message.clone());
+        record.decision = DecisionRecord { verdict, reason, approved_by: None };
+        let (code, message) = (error.code.to_string(), error.message.clone());
+        record.error = Some(ErrorRecord { code, message });
+        self.keep(&mut record);
+        error
+    }
+
+    fn keep(&self, record: &mut Record) {
+        if let Err(error) = Records::new(&self.home).add(record) {
+            tracing::warn!(%error, "a run is not in the records");
+        }
+    }
+}
+
+/// What a model is told when nobody agreed.
+fn no(question: &Question, consent: Consent) -> RunError {
+    let skill = &question.request.skill;
+    if consent == Consent::Declined {
+        let message = format!("the person declined to run this tool of `{skill}`");
+        return RunError::refused("declined", message)
+            .way_out("do without it, or ask the person what they want instead");
+    }
+    let reasons = question.reasons.join("; ");
+    let message =
+        format!("`{skill}` needs a person's approval, and nobody can be asked: {reasons}");
+    let path = question.request.path.display();
+    RunError::refused("approval-needed", message)
+        .way_out(format!("ask the person to run this in a terminal: savoir approve {path}"))
+}
+
+impl Toolset for SkillTools {
+    fn tools(&self) -> Vec<ToolSpec> {
+        specs(&self.in_use.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> BoxFuture<'a, ToolAnswer> {
+        let found = {
+            let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            names(&in_use).find(name).cloned()
+        };
+        Box::pin(async move {
+            match found {
+                Ok(name) => self.call_of(&name.skill, &name.tool, arguments).await,
+                Err(error) => refused(&error.into()),
+            }
+        })
+    }
+}
+
+/// Names that stay the same whichever other skills are in use, and that no tool of the host has.
+fn names(skills: &[Skill]) -> ToolNames {
+    ToolNames::qualified(skills)
+}
+
+fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
+    let names = names(skills);
+    let manifest = Manifest::new(skills);
+    let told = manifest.entries().iter().filter_map(|entry| {
+        let name = names.of(&entry.name.skill, &entry.name.tool)?;
+        let definition = ToolDefinition {
+            name: name.api.clone(),
+            description: entry.description.clone(),
+            parameters: entry.parameters.clone(),
+        };
+        let origin = Origin::Skill { skill: name.skill.clone(), tool: name.tool.clone() };
+        Some(ToolSpec { definition, origin, atomic: entry.atomic })
+    });
+    told.collect()
+}
+
+/// What a model reads of a run: the envelope, whether it went well or not.
+fn answer(envelope: &Envelope) -> ToolAnswer {
+    let data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
+    let failure = (!envelope.success).then(|| "tool-failed".to_owned());
+    ToolAnswer { failure, ..ToolAnswer::data(data) }
+}
+
+fn refused(error: &RunError) -> ToolAnswer {
+    let way_out = error.way_out.as_deref().map(|way| format!(" ({way})")).unwrap_or_default();
+    ToolAnswer::failed(&error.code, format!("{}{way_out}", error.message))
+}
+
+fn unkept(error: crate::StoreError) -> RunError {
+    RunError::failed("approvals-unreadable", error)
+}
+
+/// Work that waits, away from those that must not.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+) -> Result<T, RunError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(RunError::failed("run-failed", error)))
+}
