@@ -59,6 +59,40 @@ pub(crate) struct Examined<'a> {
     pub(crate) drift: Drift,
     /// What was newer when `savoir update` looked last: its version, or a word.
     pub(crate) newer: Option<String>,
+    /// That its registry withdrew it, or advises against it, and why.
+    pub(crate) advice: Option<String>,
+}
+
+/// What `savoir update` heard of a skill when it looked last.
+struct Heard {
+    newer: Option<String>,
+    advice: Option<String>,
+}
+
+impl Heard {
+    fn of(found: &Availability, locked: &Locked) -> Self {
+        let (is_newer, version) = match found {
+            Availability::Newer { version, .. } => (true, version.as_ref()),
+            Availability::Published(Published { newer, .. }) => (newer.is_some(), newer.as_ref()),
+            _ => (false, None),
+        };
+        let version = version.filter(|version| **version != locked.skill.version);
+        let word = || version.map_or("other files".to_owned(), ToString::to_string);
+        let because = |what: &str, why: Option<&str>| match why {
+            Some(why) => format!("{what}: {why}"),
+            None => what.to_owned(),
+        };
+        let advice = match found {
+            Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
+                Some(because("withdrawn", yanked_reason.as_deref()))
+            }
+            Availability::Published(Published { deprecated: Some(why), .. }) => {
+                Some(because("deprecated", Some(why)))
+            }
+            _ => None,
+        };
+        Self { newer: is_newer.then(word), advice }
+    }
 }
 
 impl Examined<'_> {
@@ -111,18 +145,20 @@ impl Installed {
 
     /// Reads the files of skills, on all processors.
     pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<Examined<'a>> {
-        let newer = self.newer();
+        let heard = self.heard();
         in_parallel(entries, |entry| {
             let locked = self.locked_at(entry);
-            let newer = locked.and_then(|locked| newer.get(&(&locked.file, &locked.name)).cloned());
-            Examined { entry, details: entry.details(), drift: self.drift(entry), newer }
+            let heard = locked.and_then(|locked| heard.get(&(&locked.file, &locked.name)));
+            let newer = heard.and_then(|heard| heard.newer.clone());
+            let advice = heard.and_then(|heard| heard.advice.clone());
+            Examined { entry, details: entry.details(), drift: self.drift(entry), newer, advice }
         })
     }
 
-    /// What was newer when somebody looked last, by lock and name.
-    fn newer(&self) -> HashMap<(&PathBuf, &String), String> {
-        let mut newer = HashMap::new();
-        let Ok(home) = Home::from_environment() else { return newer };
+    /// What was heard of skills when somebody looked last, by lock and name.
+    fn heard(&self) -> HashMap<(&PathBuf, &String), Heard> {
+        let mut heard = HashMap::new();
+        let Ok(home) = Home::from_environment() else { return heard };
         let files: BTreeSet<&PathBuf> = self.locked.iter().map(|locked| &locked.file).collect();
         for file in files {
             let mut locked = self.locked.iter().filter(|locked| locked.file == *file);
@@ -133,18 +169,12 @@ impl Installed {
             let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
                 continue;
             };
-            newer.extend(locked.by_ref().filter_map(|locked| {
-                let version = match known.skills.get(&locked.name)? {
-                    Availability::Newer { version, .. } => version.as_ref(),
-                    Availability::Published(Published { newer: Some(newer), .. }) => Some(newer),
-                    _ => return None,
-                };
-                let version = version.filter(|version| **version != locked.skill.version);
-                let word = version.map_or("other files".to_owned(), ToString::to_string);
-                Some(((file, &locked.name), word))
+            heard.extend(locked.by_ref().filter_map(|locked| {
+                let found = Heard::of(known.skills.get(&locked.name)?, locked);
+                Some(((file, &locked.name), found))
             }));
         }
-        newer
+        heard
     }
 
     /// What Savoir wrote for an agent with a dialect of its own is not what was fetched, and is as

@@ -13,6 +13,7 @@ mod release;
 mod restore;
 mod review;
 mod sign;
+mod sweep;
 mod tokens;
 
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ Examples:
   savoir registry backup registry.tar
   savoir registry conformance https://skills.example.com/registry
 
-Log in first: savoir login. Who imports, backs up and restores needs none: they work on the machine
+Log in first: savoir login. Who imports, backs up, restores and sweeps needs none: they work on the machine
 where the registry keeps its things.
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: a wrong
@@ -65,6 +66,7 @@ enum Command {
     Import(import::Args),
     Backup(backup::Args),
     Restore(restore::Args),
+    Sweep(sweep::Args),
     Conformance(Box<conformance::Args>),
 }
 
@@ -89,6 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Import(args) => import::run(args),
         Command::Backup(args) => backup::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Sweep(args) => sweep::run(args),
         Command::Conformance(args) => conformance::run(args),
     }
 }

@@ -141,6 +141,7 @@ impl<'a> Status<'a> {
         let mut page = String::new();
         section(&mut page, "modified since they were installed", self.modified());
         section(&mut page, "newer when `savoir update` looked last", self.newer());
+        section(&mut page, "withdrawn, or advised against, by their registry", self.advised());
         section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
         section(&mut page, "broken", self.broken());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
@@ -168,6 +169,13 @@ impl<'a> Status<'a> {
         self.examined.iter().filter_map(|examined| {
             let newer = output::cell(examined.newer.as_deref()?).into_owned();
             Some(format!("{} ({newer})", output::cell(examined.entry.name())))
+        })
+    }
+
+    fn advised(&self) -> impl Iterator<Item = String> {
+        self.examined.iter().filter_map(|examined| {
+            let advice = output::cell(examined.advice.as_deref()?).into_owned();
+            Some(format!("{} ({advice})", output::cell(examined.entry.name())))
         })
     }
 

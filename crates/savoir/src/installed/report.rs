@@ -43,6 +43,8 @@ pub(crate) struct Findings<'a> {
     why: Option<String>,
     /// What was newer when `savoir update` looked last.
     update: Option<&'a str>,
+    /// That its registry withdrew it, or advises against it.
+    advice: Option<&'a str>,
     /// Other tools that claim to have installed it.
     claims: &'a [Origin],
     warnings: Vec<String>,
@@ -90,6 +92,7 @@ impl<'a> Findings<'a> {
             state,
             why,
             update: examined.newer.as_deref(),
+            advice: examined.advice.as_deref(),
             claims: details.map_or(&[], |details| &details.claims),
             warnings: warnings.map(ToString::to_string).collect(),
         }

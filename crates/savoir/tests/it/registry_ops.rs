@@ -35,6 +35,8 @@ fn failures_have_a_code_for_programs() {
         (&["backup", "b.tar", "--data", "none"], "registry_missing", 2),
         (&["restore", "none.tar"], "file_missing", 2),
         (&["restore", "there.tar"], "backup_damaged", 1),
+        (&["sweep", "--data", "none"], "registry_missing", 2),
+        (&["sweep", "--forget", "nobody"], "unknown_database", 2),
         (&["conformance", nowhere], "registry_unreachable", 2),
         (&["conformance", "nowhere"], "registry_unreachable", 2),
     ] {
@@ -45,6 +47,31 @@ fn failures_have_a_code_for_programs() {
         assert!(error["message"].is_string() && error["hints"][0].is_string(), "{done}");
         assert!(done.stderr.starts_with("error: "), "{done}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_are_swept_that_no_version_has() {
+    let sandbox = Sandbox::new();
+    let shop = Shop::open(&sandbox.path("data")).await;
+    let ada = shop.account("ada@example.org").await;
+    shop.publish(&ada, "acme/tool", "1.0.0", &[]).await;
+    let lost = shop.registry().put_blob("nobody needs it".into()).await.expect("it is written");
+    let sweep = |more: &[&str]| {
+        sandbox.run(&[&["registry", "sweep", "--data", "data", "--json"], more].concat())
+    };
+    assert_eq!(sweep(&[]).json()["removed"], 0, "it is too young");
+    let mark = sandbox.path("data/registry/databases/another");
+    fs::write(&mark, "").expect("a mark");
+    let refused = sweep(&["--hours", "0"]);
+    assert_eq!((refused.code, &refused.json()["error"]["code"]), (1, &"shared_storage".into()));
+    assert!(refused.stderr.contains("another") && refused.stderr.contains("--forget"), "{refused}");
+    assert!(shop.registry().blob(&lost).await.expect("it is read").is_some());
+    let swept = sweep(&["--hours", "0", "--forget", "another"]);
+    assert_eq!((swept.code, &swept.json()["removed"]), (0, &1.into()), "{swept}");
+    let text = sandbox.run(&["registry", "sweep", "--data", "data", "--hours", "0"]);
+    assert_eq!((text.code, text.stdout.as_str()), (0, "removed 0 files\n"));
+    assert!(shop.registry().blob(&lost).await.expect("it is read").is_none() && !mark.exists());
+    shop.database.close().await;
 }
 
 /// A skill that can be published.

@@ -78,7 +78,18 @@ async fn administrators_withdraw() {
             let ada = server.register("ada@example.org").await;
             let admin = server.register(ADMIN).await;
             publish(server, &ada, "acme/tool", "1.0.0").await;
-            publish(server, &ada, "acme/tool", "1.1.0").await;
+            let second = draft("acme/tool", "1.1.0").publish(server, &ada).await;
+            let stranger = server.stranger();
+            let places = [
+                format!("/registry/artifacts/{}/tool-1.1.0.zip", second.sha256),
+                "/registry/acme/tool/1.1.0/SKILL.md".to_owned(),
+                format!("{API}/skills/acme/tool/download?version=1.1.0"),
+                format!("{API}/skills/acme/tool/1.1.0"),
+            ];
+            // Twice: what is remembered goes, too.
+            for place in places.iter().chain(&places) {
+                assert_eq!(stranger.get(place).await.status, 200, "{place}");
+            }
             let route = format!("{API}/skills/acme/tool/1.1.0/withdraw");
             let body = json!({"why": "it steals"});
             ada.post(&route, &body).await.refused(403, "forbidden_scope");
@@ -89,6 +100,9 @@ async fn administrators_withdraw() {
             told.is(200, &json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true}));
             let gone = server.stranger().get(&format!("{API}/skills/acme/tool/1.1.0")).await;
             assert!(gone.refused(404, "not_found").contains("it steals"));
+            for place in &places {
+                assert_eq!(stranger.get(place).await.status, 404, "{place}");
+            }
             assert_eq!(index(server, "acme/tool").await.len(), 1);
             admin.post(&route, &body).await.refused(404, "not_found");
             admin.post(&route, &json!({"why": ""})).await.refused(400, "invalid_request");
