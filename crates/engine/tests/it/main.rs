@@ -4,5 +4,6 @@
 
 mod knowledge;
 mod python;
+mod tokens;
 mod vetting;
 mod workflow;

@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use savoir_engine::disclosure::{Candidate, Preamble};
+use savoir_engine::{
+    Home,
+    agent::usage::Usage,
+    disclosure::{Candidate, Preamble},
+};
 
 use crate::{
     error::CommandError,
@@ -47,8 +51,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut skills: Vec<Candidate> = read.into_iter().flatten().collect();
     skills.sort_by(|a, b| a.name.cmp(&b.name));
     skills.dedup_by(|a, b| a.name == b.name);
+    // Who has no home has used nothing.
+    let usage = Home::from_environment().ok().and_then(|home| Usage::of(&home).ok());
+    let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
     for skill in &mut skills {
         skill.pinned = args.pin.contains(&skill.name);
+        skill.last_used = used.get(&skill.name).map(|used| used.last);
     }
     let preamble = Preamble::new(skills, args.budget);
     if args.json {

@@ -44,6 +44,16 @@ fn a_preamble_has_a_line_for_each_skill() {
 }
 
 #[test]
+fn what_was_used_last_comes_first() {
+    let sandbox = machine(&SKILLS);
+    let used = r#"{"format":1,"skills":{"pdf":{"last":1700000000,"times":1},"gone":{"last":1700000009,"times":1}}}"#;
+    sandbox.write("home/.local/share/savoir/skills/usage.json", used);
+    let told = run(&sandbox, &["preamble", "--json"]).json();
+    let names: Vec<_> = told["shown"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["pdf", "mail", "report"], "{told}");
+}
+
+#[test]
 fn what_does_not_fit_is_told_to_programs() {
     let skills: Vec<(String, String)> = (0..30)
         .map(|n| {

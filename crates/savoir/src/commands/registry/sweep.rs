@@ -55,14 +55,14 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
         let (database, storage) = place.open().await?;
         let registry = database.registry(&storage);
         for name in &args.forget {
-            if !registry.unmark(name).await.map_err(refused)? {
+            if !registry.unmark(name).await.map_err(|error| refused(&error))? {
                 return Err(CommandError::input(format!("no database {name} left a mark here"))
                     .named("unknown_database")
                     .hint("leave out --forget: a refusal names those that did"));
             }
         }
         let older_than = Duration::from_secs(args.hours.saturating_mul(3600));
-        let removed = registry.sweep(older_than).await.map_err(refused);
+        let removed = registry.sweep(older_than).await.map_err(|error| refused(&error));
         database.close().await;
         removed
     })?;
@@ -74,13 +74,13 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn refused(error: RegistryError) -> CommandError {
-    let hint = match &error {
+fn refused(error: &RegistryError) -> CommandError {
+    let hint = match error {
         RegistryError::SharedStorage { .. } => {
             "give each database a storage of its own; if one is gone, forget it: --forget DATABASE"
         }
         RegistryError::Busy => "wait for it",
         _ => "savoir registry sweep --help",
     };
-    CommandError::findings(&error).named(error.code()).hint(hint)
+    CommandError::findings(error).named(error.code()).hint(hint)
 }
