@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sqlx::AnyConnection;
+
 use crate::{Database, StoreError, Time, sql::sql};
 
 /// The counters of a database.
@@ -21,19 +23,7 @@ impl RateLimits<'_> {
     /// Counts one more. A window opens with the first and closes after `window`. One statement, so
     /// that all processes count together.
     pub async fn hit(&self, key: &str, window: Duration) -> Result<Hits, StoreError> {
-        let now = Time::now();
-        let row = sql("INSERT INTO rate_limits (name, hits, resets_at) VALUES ($1, 1, $2)
-             ON CONFLICT (name) DO UPDATE SET
-                hits = CASE WHEN rate_limits.resets_at <= $3 THEN 1 ELSE rate_limits.hits + 1 END,
-                resets_at = CASE WHEN rate_limits.resets_at <= $3 THEN excluded.resets_at
-                    ELSE rate_limits.resets_at END
-             RETURNING hits, resets_at")
-        .text(key)
-        .time(now.plus(window))
-        .time(now)
-        .one(self.0.writer())
-        .await?;
-        Ok(Hits { count: row.count(0)?, resets_at: row.time(1)? })
+        hit(&mut *self.0.writer().acquire().await?, key, window).await
     }
 
     /// Drops counters whose windows are closed.
@@ -43,4 +33,25 @@ impl RateLimits<'_> {
             .run(self.0.writer())
             .await
     }
+}
+
+/// Counts one more in a transaction: what is rolled back was not counted.
+pub(crate) async fn hit(
+    connection: &mut AnyConnection,
+    key: &str,
+    window: Duration,
+) -> Result<Hits, StoreError> {
+    let now = Time::now();
+    let row = sql("INSERT INTO rate_limits (name, hits, resets_at) VALUES ($1, 1, $2)
+         ON CONFLICT (name) DO UPDATE SET
+            hits = CASE WHEN rate_limits.resets_at <= $3 THEN 1 ELSE rate_limits.hits + 1 END,
+            resets_at = CASE WHEN rate_limits.resets_at <= $3 THEN excluded.resets_at
+                ELSE rate_limits.resets_at END
+         RETURNING hits, resets_at")
+    .text(key)
+    .time(now.plus(window))
+    .time(now)
+    .one(connection)
+    .await?;
+    Ok(Hits { count: row.count(0)?, resets_at: row.time(1)? })
 }

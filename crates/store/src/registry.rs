@@ -36,6 +36,7 @@ mod people;
 mod publish;
 mod read;
 mod record;
+mod short;
 
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 

@@ -137,6 +137,20 @@ impl TestServer {
         Self { config, storage, models, address, app, database, http, stop, folder, url }
     }
 
+    /// Does something to the database behind the back of the server.
+    pub(crate) async fn behind_its_back(&self, statement: &'static str) {
+        match &self.url {
+            Some(url) => execute(url, statement).await,
+            None => {
+                let file = self.folder.path().join("savoir.sqlite");
+                let url = format!("sqlite://{}", file.display());
+                let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+                sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+                connection.close().await.unwrap();
+            }
+        }
+    }
+
     /// Tells the server to stop.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(());

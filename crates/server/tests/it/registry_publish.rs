@@ -91,6 +91,24 @@ async fn find(server: &TestServer, words: &str, name: &str) {
 }
 
 #[tokio::test]
+async fn well_known_names_stay_with_who_has_them() {
+    let server = TestServer::start().await;
+    let (ada, bob) =
+        (server.register("ada@example.org").await, server.register("bob@example.org").await);
+    let first = publish(&ada, "?namespace=acme", skill("racer", "1.0.0", "")).await;
+    assert_eq!(first.status, 201, "{}", first.text);
+    let stolen = publish(&bob, "", skill("acme-racer", "9.9.9", "")).await;
+    assert_eq!(stolen.status, 400, "{}", stolen.text);
+    assert!(stolen.text.contains("`acme/racer`"), "{}", stolen.text);
+    let index = server.stranger().get("/.well-known/agent-skills/index.json").await.json();
+    let skills = index["skills"].as_array().unwrap();
+    assert_eq!((skills.len(), &skills[0]["name"]), (1, &json!("acme-racer")));
+    assert!(skills[0]["url"].as_str().unwrap().contains("/acme/racer/1.0.0/"), "{index}");
+    let needed = publish(&bob, "", skill("artifacts", "1.0.0", "")).await;
+    assert_eq!(needed.status, 400, "{}", needed.text);
+}
+
+#[tokio::test]
 async fn what_is_published_is_seen_everywhere() {
     let server = TestServer::start().await;
     let (ada, all) = (server.register("ada@example.org").await, server.stranger());

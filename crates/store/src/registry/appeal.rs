@@ -13,7 +13,7 @@ use super::{
     log::{Act, Deed, note},
     people::must_publish,
 };
-use crate::{StoreError, Time, sql::sql};
+use crate::{StoreError, Time, rate::hit, sql::sql};
 
 /// How long nobody has to say the same again.
 const APPEAL_STANDS: Duration = Duration::from_hours(7 * 24);
@@ -55,30 +55,15 @@ impl Registry<'_> {
         if actor.account.is_none() && !actor.is_admin() {
             return Err(RegistryError::NobodyActs);
         }
-        may_appeal(&mut *self.reader().acquire().await?, actor, package).await?;
-        self.count_appeal(actor, sha256).await?;
         let mut work = self.begin().await?;
         may_appeal(work.connection(), actor, package).await?;
+        if let Some(account) = actor.account {
+            count_appeal(work.connection(), account, sha256).await?;
+        }
         let details = json!({"sha256": sha256, "message": message});
         let deed = Deed::new(Act::Appealed).version(package, version).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
-    }
-
-    /// One appeal about some bytes is enough, and nobody drowns those of others.
-    async fn count_appeal(&self, actor: &Actor, sha256: &str) -> Result<(), RegistryError> {
-        let Some(account) = actor.account else { return Ok(()) };
-        let limits = self.database.rate_limits();
-        let again = limits.hit(&format!("appeal/{account}/{sha256}"), APPEAL_STANDS).await?;
-        if again.count > 1 {
-            let what = "an appeal of yours about these bytes, which administrators see".to_owned();
-            return Err(RegistryError::Exists { what });
-        }
-        let all = limits.hit(&format!("appeals/{account}"), DAY).await?;
-        if all.count > MOST_APPEALS {
-            return Err(RegistryError::TooOften { what: "appeals", most: MOST_APPEALS });
-        }
-        Ok(())
     }
 
     /// Lets bytes be published although a scan says that they should not be. For administrators, who
@@ -133,6 +118,24 @@ async fn may_appeal(
         .optional(&mut *connection)
         .await?;
     if taken.is_some() { must_publish(connection, actor, package).await } else { Ok(()) }
+}
+
+/// One appeal about some bytes is enough, and nobody drowns those of others.
+async fn count_appeal(
+    connection: &mut AnyConnection,
+    account: i64,
+    sha256: &str,
+) -> Result<(), RegistryError> {
+    let again = hit(connection, &format!("appeal/{account}/{sha256}"), APPEAL_STANDS).await?;
+    if again.count > 1 {
+        let what = "an appeal of yours about these bytes, which administrators see,".to_owned();
+        return Err(RegistryError::Exists { what });
+    }
+    let all = hit(connection, &format!("appeals/{account}"), DAY).await?;
+    if all.count > MOST_APPEALS {
+        return Err(RegistryError::TooOften { what: "appeals", most: MOST_APPEALS });
+    }
+    Ok(())
 }
 
 fn must_be_digest(sha256: &str) -> Result<(), RegistryError> {

@@ -22,6 +22,9 @@ pub(super) const BLOBS_LEASE: &str = "registry blobs";
 /// How long that lock holds without being renewed.
 pub(super) const BLOBS_LEASE_LENGTH: Duration = Duration::from_mins(10);
 
+/// Blobs that are looked at before the lock is renewed.
+const SWEPT_AT_ONCE: usize = 500;
+
 /// Below this there are folders of the first two digits, so that none is too large to be listed.
 const BLOBS: &str = "registry/blobs";
 
@@ -125,18 +128,27 @@ impl Registry<'_> {
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
         self.must_be_alone().await?;
         let (leases, holder) = (self.database.leases(), new_id());
+        let removed = self.sweep_as(&holder, Time::now().minus(older_than)).await;
+        // Whoever comes next need not wait, also after a failure.
+        if let Some(lease) = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_LENGTH).await? {
+            leases.release(&lease).await?;
+        }
+        removed
+    }
+
+    async fn sweep_as(&self, holder: &str, before: Time) -> Result<u64, RegistryError> {
         let mut removed = 0;
         for folder in self.storage.folders(BLOBS).await? {
-            let lease = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_LENGTH).await?;
-            if lease.is_none() {
-                return Err(RegistryError::Busy);
-            }
-            let before = Time::now().minus(older_than);
             let found = self.storage.list_with_times(&format!("{BLOBS}/{folder}")).await?;
-            for (key, written_at) in found {
-                let digest = key.rsplit('/').next().unwrap_or_default();
-                if written_at <= before && is_digest(digest) {
-                    removed += u64::from(self.sweep_one(digest).await?);
+            let old = found.into_iter().filter(|(_, written_at)| *written_at <= before);
+            let keys: Vec<String> = old.map(|(key, _)| key).collect();
+            for some in keys.chunks(SWEPT_AT_ONCE) {
+                self.take_turn(holder).await?;
+                for key in some {
+                    let digest = key.rsplit('/').next().unwrap_or_default();
+                    if is_digest(digest) {
+                        removed += u64::from(self.sweep_one(digest).await?);
+                    }
                 }
             }
         }
@@ -144,10 +156,14 @@ impl Registry<'_> {
             .time(Time::now())
             .run(self.database.writer())
             .await?;
-        if let Some(lease) = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_LENGTH).await? {
-            leases.release(&lease).await?;
-        }
         Ok(removed)
+    }
+
+    /// Holds the lock for another while.
+    async fn take_turn(&self, holder: &str) -> Result<(), RegistryError> {
+        let leases = self.database.leases();
+        let lease = leases.acquire(BLOBS_LEASE, holder, BLOBS_LEASE_LENGTH).await?;
+        lease.map(drop).ok_or(RegistryError::Busy)
     }
 
     /// Removes one, while nobody else can claim it.

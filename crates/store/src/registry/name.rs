@@ -12,8 +12,17 @@ const DEFAULT: &str = "_";
 /// Where prose lies whose author gave no namespace.
 const ANONYMOUS: &str = "anon";
 /// Names that addresses need for something else.
-const TAKEN: [&str; 8] =
-    ["api", "download", "index", "registry", "search", "skills", "versions", "well-known"];
+const TAKEN: [&str; 9] = [
+    "api",
+    "artifacts",
+    "download",
+    "index",
+    "registry",
+    "search",
+    "skills",
+    "versions",
+    "well-known",
+];
 
 /// Names that addresses need behind the name of a package without a namespace:
 /// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`.

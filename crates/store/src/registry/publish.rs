@@ -192,6 +192,7 @@ impl Work {
         if made == 0 {
             return self.lock_package(package).await;
         }
+        self.must_be_unlike(package).await?;
         match actor.account.filter(|_| package.namespace().is_shared()) {
             Some(account) => {
                 let owner = (account, TeamRole::Owner);

@@ -1,6 +1,9 @@
 //! The texts of skills as other tools read them: skillrt's addresses, and the well-known index.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -227,8 +230,7 @@ async fn index(
     let recent = Order::Recent { since: None };
     let page = registry(&app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
     let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
-    let mut skills = Vec::new();
-    let (mut taken, mut bytes) = (BTreeSet::new(), 0);
+    let (mut skills, mut bytes) = (BTreeMap::new(), 0);
     let base = super::base(&app);
     for some in names.chunks(READ_AT_ONCE) {
         for found in registry(&app).findable(some).await? {
@@ -237,12 +239,19 @@ async fn index(
             if bytes > LARGEST_INDEX {
                 break;
             }
-            if taken.insert(short_name(&found.summary.package)) {
-                skills.push(entry);
+            // Those of an import may share one: then that of a namespace has it, whoever came last.
+            let package = found.summary.package;
+            let rank = (package.namespace().is_default(), package.to_string());
+            match skills.entry(package.short()) {
+                Entry::Vacant(free) => drop(free.insert((rank, entry))),
+                Entry::Occupied(mut taken) if rank < taken.get().0 => {
+                    taken.insert((rank, entry));
+                }
+                Entry::Occupied(_) => {}
             }
         }
     }
-    skills.sort_by_cached_key(|entry| entry["name"].to_string());
+    let skills: Vec<Value> = skills.into_values().map(|(_, entry)| entry).collect();
     let index = json!({
         "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
         "skills": skills,
@@ -264,7 +273,7 @@ fn entry(base: &str, found: &Findable) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
     let (kind, file, digest) = what(&found.facts)?;
     let mut entry = json!({
-        "name": short_name(package),
+        "name": package.short(),
         "type": kind,
         "description": found.summary.description,
         "url": format!("{base}/{package}/{latest}/{file}"),
@@ -276,9 +285,4 @@ fn entry(base: &str, found: &Findable) -> Option<Value> {
         entry["files"] = files.collect::<Vec<_>>().into();
     }
     Some(entry)
-}
-
-/// A name without a slash. That of a namespace has it in front, so that nobody takes another's.
-fn short_name(package: &PackageName) -> String {
-    package.to_string().replace('/', "-")
 }

@@ -378,6 +378,31 @@ async fn bytes(who: &Client, path: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn what_can_be_read_is_read_where_nothing_can_be_written() {
+    let counted = |config: &mut savoir_server::Config| config.limits.all = 1000;
+    for_each_server(counted, async |server| {
+        let ada = server.register("ada@example.org").await;
+        let published = draft("acme/tool", "1.0.0").publish(server, &ada).await;
+        server.behind_its_back("DROP TABLE rate_limits").await;
+        for path in [
+            "/registry/index/v1/config.json",
+            "/registry/index/v1/to/acme/tool",
+            "/registry/index/v1/closure?name=acme/tool",
+            "/registry/api/v1/skills/acme/tool/1.0.0",
+            "/registry/api/v1/skills/acme/tool/download",
+            &format!("/registry/artifacts/{}/tool-1.0.0.zip", published.sha256),
+        ] {
+            assert_eq!(server.stranger().get(path).await.status, 200, "{path}");
+        }
+        // What is changed is counted, or not changed.
+        let yank = json!({"yanked": true});
+        let yank = ada.post("/registry/api/v1/skills/acme/tool/1.0.0/yank", &yank).await;
+        assert!(yank.status.is_server_error(), "{}", yank.status);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_private_registry_is_for_accounts() {
     let private = |config: &mut savoir_server::Config| config.registry.readers = Readers::Accounts;
     for_each_server(private, async |server| {

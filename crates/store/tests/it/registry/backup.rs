@@ -175,7 +175,8 @@ async fn an_import_that_fails_leaves_nothing() {
             registry.put_blob(Bytes::from_static(b"for a version that comes")).await.unwrap();
             let busy = registry.import(&Actor::operator()).await.unwrap_err();
             assert_eq!(busy.code(), "exists");
-            assert_eq!(registry.sweep(std::time::Duration::ZERO).await.unwrap(), 0);
+            let swept = registry.sweep(std::time::Duration::ZERO).await;
+            assert!(matches!(swept, Ok(0) | Err(RegistryError::Busy)), "{swept:?}");
         }
         import.push(record("good", "1.0.0", &digest)).await.unwrap();
         import.push(record("bad", "no version", &digest)).await.unwrap();

@@ -224,6 +224,77 @@ async fn nothing_is_swept_that_another_database_may_live_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_a_database_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    std::fs::create_dir_all(&one).unwrap();
+    std::fs::create_dir_all(&two).unwrap();
+    let storage = Storage::folder(folder.path()).unwrap();
+    let first = Database::open_folder(&one).await.unwrap();
+    let name = first.registry(&storage).mark().await.unwrap();
+    first.close().await;
+    std::fs::copy(one.join("savoir.sqlite"), two.join("savoir.sqlite")).unwrap();
+    let first = Database::open_folder(&one).await.unwrap();
+    let second = Database::open_folder(&two).await.unwrap();
+    assert_eq!(first.registry(&storage).mark().await.unwrap(), name, "it lies where it lay");
+    let copied = second.registry(&storage).mark().await.unwrap();
+    assert_ne!(copied, name);
+    for database in [&first, &second] {
+        let refused = database.registry(&storage).sweep(Duration::ZERO).await;
+        assert_eq!(refused.unwrap_err().code(), "shared_storage");
+    }
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_the_short_name_of_another() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        draft("acme/my-skill", "1.0.0").publish(registry, &shop.alice()).await.unwrap();
+        for taken in ["acme-my-skill", "acme-my/skill"] {
+            let refused = draft(taken, "9.9.9").publish(registry, &shop.bob()).await.unwrap_err();
+            assert_eq!(refused.code(), "invalid_name", "{taken}");
+            assert!(refused.to_string().contains("`acme/my-skill` as `acme-my-skill`"));
+            assert!(registry.package(&name(taken)).await.unwrap().is_none(), "nothing is left");
+        }
+        draft("acme/my-skill", "1.1.0").publish(registry, &shop.alice()).await.unwrap();
+        for n in 0..6 {
+            let (flat, deep) =
+                (draft(&format!("b-x{n}"), "1.0.0"), draft(&format!("b/x{n}"), "1.0.0"));
+            let (alice, bob) = (shop.alice(), shop.bob());
+            let (one, two) =
+                tokio::join!(flat.publish(registry, &alice), deep.publish(registry, &bob));
+            assert!(one.is_ok() != two.is_ok(), "one of both: {one:?} {two:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn appeals_have_an_end() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        let (package, one) = (name("bad"), version("1.0.0"));
+        let appeal = async |n: u32| {
+            let digest = format!("{n:064x}");
+            registry.appeal(&shop.alice(), &package, &one, &digest, "it is ours").await
+        };
+        for n in 0..20 {
+            appeal(n).await.unwrap();
+        }
+        assert_eq!(appeal(3).await.unwrap_err().code(), "exists");
+        // What was not noted is not there, however often it is said.
+        for _ in 0..2 {
+            assert_eq!(appeal(20).await.unwrap_err().code(), "too_often");
+        }
+        let other = registry.appeal(&shop.bob(), &package, &one, &"0".repeat(64), "mine").await;
+        other.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sweeps_and_publishes_at_once() {
     for_each_registry(async |shop| {
         let sweeper = {
