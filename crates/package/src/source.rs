@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `./pdf`, `../pdf`, `/pdf`, `~/pdf` | a folder, an archive or a Markdown file |
 //! | `pdf.zip`, `pdf.skill`, `notes.md` | a file, if it is there |
-//! | `owner/repo`, `owner/repo/path@ref` | a repository on GitHub |
+//! | `owner/repo`, `owner/repo/path@ref` | a repository on GitHub; whoever has a registry asks it first |
 //! | `gitlab:…`, `codeberg:…`, `bitbucket:…`, `github:…`, `host.tld/owner/repo` | on another host |
 //! | `https://host/owner/repo`, `….git`, pages of a folder, `git@host:…`, `ssh://…`, `file://…` | a repository |
 //! | `https://…/pdf.zip`, `….md`, `#sha256:…` behind it | a file to load |
@@ -49,6 +49,7 @@ pub use error::{SourceError, TagNow};
 pub use fetcher::{Fetcher, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
+pub use parse::is_range;
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
 

@@ -61,16 +61,20 @@ pub(crate) struct Examined<'a> {
     pub(crate) newer: Option<String>,
     /// That its registry withdrew it, or advises against it, and why.
     pub(crate) advice: Option<String>,
+    /// The day on which that was heard.
+    pub(crate) advised_on: Option<String>,
 }
 
 /// What `savoir update` heard of a skill when it looked last.
 struct Heard {
     newer: Option<String>,
     advice: Option<String>,
+    /// The day on which it looked.
+    day: String,
 }
 
 impl Heard {
-    fn of(found: &Availability, locked: &Locked) -> Self {
+    fn of(found: &Availability, locked: &Locked, day: &str) -> Self {
         let (is_newer, version) = match found {
             Availability::Newer { version, .. } => (true, version.as_ref()),
             Availability::Published(Published { newer, .. }) => (newer.is_some(), newer.as_ref()),
@@ -91,7 +95,7 @@ impl Heard {
             }
             _ => None,
         };
-        Self { newer: is_newer.then(word), advice }
+        Self { newer: is_newer.then(word), advice, day: day.to_owned() }
     }
 }
 
@@ -151,7 +155,9 @@ impl Installed {
             let heard = locked.and_then(|locked| heard.get(&(&locked.file, &locked.name)));
             let newer = heard.and_then(|heard| heard.newer.clone());
             let advice = heard.and_then(|heard| heard.advice.clone());
-            Examined { entry, details: entry.details(), drift: self.drift(entry), newer, advice }
+            let advised_on = heard.filter(|_| advice.is_some()).map(|heard| heard.day.clone());
+            let (details, drift) = (entry.details(), self.drift(entry));
+            Examined { entry, details, drift, newer, advice, advised_on }
         })
     }
 
@@ -169,8 +175,9 @@ impl Installed {
             let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
                 continue;
             };
+            let day = known.looked.strftime("%Y-%m-%d").to_string();
             heard.extend(locked.by_ref().filter_map(|locked| {
-                let found = Heard::of(known.skills.get(&locked.name)?, locked);
+                let found = Heard::of(known.skills.get(&locked.name)?, locked, &day);
                 Some(((file, &locked.name), found))
             }));
         }

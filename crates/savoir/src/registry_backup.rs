@@ -16,8 +16,6 @@ mod restore;
 mod tar;
 mod write;
 
-use std::collections::BTreeSet;
-
 use savoir_store::registry::Record;
 use serde::{Deserialize, Serialize};
 
@@ -87,29 +85,4 @@ fn digests(record: &Record) -> impl Iterator<Item = &String> {
     };
     let live = versions.iter().filter(|version| version.withdrawn_at.is_none());
     live.flat_map(|version| [&version.sha256, &version.skill_md])
-}
-
-/// The accounts that a record refers to.
-fn accounts(record: &Record, found: &mut BTreeSet<i64>) {
-    match record {
-        Record::Account { .. } => {}
-        Record::Namespace { created_by, .. } => found.extend(created_by),
-        Record::Member(member) => {
-            found.insert(member.user_id);
-            found.extend(member.added_by);
-        }
-        Record::Prefix(prefix) => {
-            found.insert(prefix.user_id);
-            found.extend(prefix.added_by);
-        }
-        Record::Key(key) => found.extend(key.account.into_iter().chain(key.added_by)),
-        Record::Log(log) => found.extend(log.account),
-        Record::Package(package) => {
-            found.extend(package.created_by);
-            for version in &package.versions {
-                found.extend(version.published_by);
-                found.extend(version.signatures.iter().filter_map(|one| one.added_by));
-            }
-        }
-    }
 }

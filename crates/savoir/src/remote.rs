@@ -13,7 +13,7 @@ use crate::{
     config::{self, PROJECT_FILE},
     credentials::{self, REGISTRY, TOKEN},
     error::CommandError,
-    installed, output,
+    installed, output, runtime,
 };
 
 /// The registry that is meant.
@@ -95,7 +95,7 @@ impl Remote {
         if self.registry.is_some() {
             return self.client();
         }
-        Ok(self.all(Network::Online)?.client_of(name)?.clone())
+        home_of(&self.all(Network::Online)?, name)
     }
 
     /// The registry that a person trusts with a password. A project cannot name it: whoever wrote
@@ -111,7 +111,7 @@ impl Remote {
         if self.registry.is_some() {
             return self.trusted();
         }
-        Ok(self.own()?.client_of(name)?.clone())
+        home_of(&self.own()?, name)
     }
 
     /// The registries of the person alone.
@@ -122,6 +122,10 @@ impl Remote {
         let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
         self.registries(&project, settings)
     }
+}
+
+fn home_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
+    runtime::block_on(async { Ok(registries.home_of(name).await?) })
 }
 
 fn none() -> CommandError {

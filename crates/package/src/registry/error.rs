@@ -63,6 +63,14 @@ pub enum RegistryError {
          savoir.toml, or give --registry"
     )]
     None(String),
+    /// There are registries, and none of them is asked about a name.
+    #[error(
+        "no registry is asked about `{0}`: those that are set have other `namespaces`; add `{own}` \
+         to those of its registry, set one without `namespaces`, or one with `fallback = true`, or \
+         give --registry",
+        own = .0.owner()
+    )]
+    NobodyAsked(Name),
     /// Nobody set a registry of that name.
     #[error("there is no registry `{}`; {}", name.escape_debug(), known_ones(known))]
     NoSuchRegistry {
@@ -232,6 +240,20 @@ pub enum RegistryError {
         /// What the registry says now.
         found: String,
     },
+    /// A published version is not what it was when it was copied.
+    #[error(
+        "{of} was changed after it was copied: its archive has the digest {found} instead of \
+         {copied}; published versions never change: ask who runs the registry; the copy keeps what \
+         it has"
+    )]
+    ChangedCopy {
+        /// What was copied.
+        of: Box<Release>,
+        /// SHA-256 of its archive in the copy.
+        copied: String,
+        /// What the registry says now.
+        found: String,
+    },
     /// A locked skill is not from a registry.
     #[error("`{0}` is not locked from a registry")]
     NotFromARegistry(String),
@@ -265,7 +287,7 @@ impl RegistryError {
             Self::Name(error) => error.code(),
             Self::Address { .. } => "invalid_registry",
             Self::Token => "invalid_token",
-            Self::None(_) => "no_registry",
+            Self::None(_) | Self::NobodyAsked(_) => "no_registry",
             Self::NoSuchRegistry { .. } => "unknown_registry",
             Self::TwoOwners { .. } => "namespace_conflict",
             Self::NotItsOwn { .. } => "wrong_registry",
@@ -283,7 +305,7 @@ impl RegistryError {
             Self::Archive { error, .. } => error.code(),
             Self::Card { error, .. } => error.code(),
             Self::Content { .. } => "content_mismatch",
-            Self::Changed { .. } => "version_changed",
+            Self::Changed { .. } | Self::ChangedCopy { .. } => "version_changed",
             Self::NotFromARegistry(_) => "not_from_a_registry",
             Self::Busy(_) => "busy",
             Self::Clash(_) => "path_clash",

@@ -4,10 +4,11 @@
 //! `artifacts/{sha256}/{filename}`. Every archive is held to what the index says before it is
 //! written, every file is there as a whole or not at all, and the index of a skill comes after its
 //! archives. So the folder can be served while it grows, and a copy that was broken off goes on
-//! where it was.
+//! where it was. A version that was copied stays as it was, also if the registry has other bytes
+//! for it later: that is told as a failure.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File, TryLockError},
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
@@ -19,7 +20,7 @@ use savoir_skill::digest::sha256_hex;
 use semver::Version;
 
 use super::{
-    Client, Listing, Name, RegistryError, Yanked,
+    Client, Listing, Name, RegistryError, Release, Yanked,
     client::tree,
     side_by_side::{blocking, side_by_side},
     wire::{Config, IndexLine, Lines, Reading},
@@ -53,7 +54,8 @@ pub struct Copied {
     pub fetched: usize,
     /// The bytes of those.
     pub bytes: u64,
-    /// What is not in the copy because something is wrong with it.
+    /// What is not in the copy because something is wrong with it, or is there as it was before
+    /// because the registry changed it.
     pub failed: Vec<Failed>,
 }
 
@@ -146,21 +148,7 @@ async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied,
             return Ok(copied);
         }
     };
-    let mut index = String::new();
-    for (_, reading) in Lines::of(&text) {
-        let Reading::Version(line, text) = reading else { continue };
-        match artifact(client, folder, &line, &mut copied).await {
-            Ok(()) => {
-                copied.versions += 1;
-                index.push_str(text);
-                index.push('\n');
-            }
-            Err(error) => {
-                let version = Some(line.version.clone());
-                copied.failed.push(Failed { name: name.clone(), version, error: passing(error)? });
-            }
-        }
-    }
+    let index = index(client, folder, &name, &text, &mut copied).await?;
     match folder.write(&format!("index/v1/{}", name.index_path()), index.as_bytes()) {
         Ok(()) => copied.skills += 1,
         Err(RegistryError::Io { .. }) if folder.is_clash(&name) => {
@@ -170,6 +158,63 @@ async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied,
         Err(error) => return Err(error),
     }
     Ok(copied)
+}
+
+/// What the copy says of a skill, whose archives it has then.
+async fn index(
+    client: &Client,
+    folder: &Folder,
+    name: &Name,
+    text: &str,
+    copied: &mut Copied,
+) -> Result<String, RegistryError> {
+    let older = folder.index(name)?;
+    let older = versions(&older);
+    let mut index = String::new();
+    for (_, reading) in Lines::of(text) {
+        let Reading::Version(line, text) = reading else { continue };
+        let known = older.get(&line.version);
+        let changed = known.and_then(|(known, _)| changed(client, known, &line));
+        let outcome = match (changed, known) {
+            // A version never changes: what was copied stays as it was.
+            (Some(error), Some((_, text))) => (Some(error), Some(*text)),
+            _ => match artifact(client, folder, &line, copied).await {
+                Ok(()) => (None, Some(text)),
+                Err(error) => (Some(passing(error)?), None),
+            },
+        };
+        if let Some(error) = outcome.0 {
+            let version = Some(line.version.clone());
+            copied.failed.push(Failed { name: name.clone(), version, error });
+        }
+        if let Some(text) = outcome.1 {
+            copied.versions += 1;
+            index.push_str(text);
+            index.push('\n');
+        }
+    }
+    Ok(index)
+}
+
+/// The versions of an index, and how they are written there.
+fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
+    let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
+        Reading::Version(line, text) => Some((line.version.clone(), (line, text))),
+        _ => None,
+    });
+    versions.collect()
+}
+
+/// What is wrong if a version is not what was copied before.
+fn changed(client: &Client, copied: &IndexLine, found: &IndexLine) -> Option<RegistryError> {
+    if (&copied.integrity, &copied.sha256) == (&found.integrity, &found.sha256) {
+        return None;
+    }
+    Some(RegistryError::ChangedCopy {
+        of: Box::new(Release::new(&found.name, &found.version, client.address())),
+        copied: copied.sha256.clone(),
+        found: found.sha256.clone(),
+    })
 }
 
 /// An error that concerns one skill alone.
@@ -230,6 +275,18 @@ impl Folder {
                 Err(RegistryError::io(&partial)(error))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The index of a skill as it lies there; nothing if there is none yet.
+    fn index(&self, name: &Name) -> Result<String, RegistryError> {
+        let path = self.root.join("index/v1").join(name.index_path());
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            // Whoever writes it finds that out, too.
+            Err(_) if self.is_clash(name) => Ok(String::new()),
+            Err(error) => Err(RegistryError::io(&path)(error)),
         }
     }
 

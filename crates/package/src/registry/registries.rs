@@ -21,7 +21,8 @@ pub struct Entry {
     pub address: String,
     /// The namespaces that belong to it, and to no other.
     pub namespaces: Vec<String>,
-    /// Whether it is asked for what the first one does not know.
+    /// Whether it is asked about other namespaces, too, as long as they belong to no registry. Those
+    /// that own no namespaces are asked about them anyway.
     pub fallback: bool,
     /// What proves to it who asks.
     pub token: Option<Token>,
@@ -47,8 +48,9 @@ impl From<&manifest::Registry> for Entry {
 /// Several registries in an order.
 ///
 /// A name is looked up in the registry to which its namespace belongs, and nowhere else. Other names
-/// are looked up in the first registry, and only if it does not know them in those that are set as a
-/// fallback. So nobody can offer a skill of the same name elsewhere and have it taken.
+/// are looked up in the registries that own no namespaces, or are set as a fallback: one after the
+/// other, and the first that knows a name has it. So nobody can offer a skill of the same name
+/// elsewhere and have it taken.
 #[derive(Clone, Debug)]
 pub struct Registries {
     settings: Settings,
@@ -64,7 +66,8 @@ struct Registry {
     client: Client,
     names: Vec<String>,
     namespaces: BTreeSet<String>,
-    fallback: bool,
+    /// Whether it is asked about namespaces that belong to no registry.
+    is_open: bool,
 }
 
 /// Names that are looked up, each where it belongs.
@@ -73,6 +76,8 @@ pub(super) struct Lookup<'a> {
     pub(super) names: BTreeSet<Name>,
     /// Names that somebody wants from one registry.
     pub(super) bound: &'a BTreeMap<Name, usize>,
+    /// Registries of namespaces from which something of them came before.
+    pub(super) homes: &'a BTreeMap<String, usize>,
     /// Names that no registry is asked about.
     pub(super) local: &'a BTreeSet<String>,
     /// Names of what is installed, which is there even if there is no registry any more.
@@ -95,7 +100,7 @@ impl Registries {
     fn add(&mut self, entry: Entry) -> Result<usize, RegistryError> {
         let Entry { name, address, namespaces, fallback, token, plain } = entry;
         let address = canonical(&address)?;
-        let at = self.list.iter().position(|known| known.client.address() == address);
+        let at = self.position(&address);
         for namespace in &namespaces {
             let owner = self.owner(namespace);
             if let Some(owner) = owner.filter(|owner| Some(*owner) != at) {
@@ -110,15 +115,15 @@ impl Registries {
         if at == self.list.len() {
             let client = self.client(&address)?;
             let (names, namespaces) = (Vec::new(), BTreeSet::new());
-            self.list.push(Registry { client, names, namespaces, fallback: false });
+            self.list.push(Registry { client, names, namespaces, is_open: false });
         }
         if let Some(token) = token {
             self.log_in(&address, token)?;
         }
         let known = &mut self.list[at];
         known.names.extend(name);
+        known.is_open |= fallback || namespaces.is_empty();
         known.namespaces.extend(namespaces);
-        known.fallback |= fallback;
         Ok(at)
     }
 
@@ -148,6 +153,31 @@ impl Registries {
         Client::with(settings, self.http.clone(), address, token)
     }
 
+    /// Whether nobody set one, and nobody is logged in to one.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.tokens.is_empty()
+    }
+
+    /// The registry that has a skill: the only one that may be asked about it, else the first that
+    /// knows it, else the first.
+    pub async fn home_of(&self, name: &Name) -> Result<Client, RegistryError> {
+        let first = self.client_of(name)?;
+        if self.route(name).len() == 1 {
+            return Ok(first.clone());
+        }
+        Ok(self.find(name).await?.unwrap_or_else(|| first.clone()))
+    }
+
+    /// The first registry that knows a skill, of those that are asked about it.
+    pub async fn find(&self, name: &Name) -> Result<Option<Client>, RegistryError> {
+        for at in self.route(name) {
+            if self.at(at).index(name).await?.is_some() {
+                return Ok(Some(self.at(at).clone()));
+            }
+        }
+        Ok(None)
+    }
+
     /// All of them, the first one first.
     pub fn clients(&self) -> impl Iterator<Item = &Client> {
         self.list.iter().map(|registry| &registry.client)
@@ -161,8 +191,13 @@ impl Registries {
     /// The registry that a name belongs to: where it is published, and looked up first.
     pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
         let at = self.route(name).first().copied();
-        let at = at.ok_or_else(|| RegistryError::None(name.to_string()))?;
-        Ok(&self.list[at].client)
+        let nobody = || {
+            if self.list.is_empty() {
+                return RegistryError::None(name.to_string());
+            }
+            RegistryError::NobodyAsked(name.clone())
+        };
+        Ok(self.at(at.ok_or_else(nobody)?))
     }
 
     /// The registry to which the namespace of a name belongs, if somebody set one.
@@ -187,7 +222,19 @@ impl Registries {
             let known = self.list.iter().flat_map(|known| known.names.clone()).collect();
             return Err(RegistryError::NoSuchRegistry { name: text.to_owned(), known });
         }
-        self.add(Entry::at(text))
+        let address = canonical(text)?;
+        if let Some(at) = self.position(&address) {
+            return Ok(at);
+        }
+        let at = self.add(Entry::at(text))?;
+        // Somebody wants one skill from it, which says nothing of others.
+        self.list[at].is_open = false;
+        Ok(at)
+    }
+
+    /// The place of the registry with an address in its usual form.
+    pub(super) fn position(&self, address: &str) -> Option<usize> {
+        self.list.iter().position(|known| known.client.address() == address)
     }
 
     pub(super) fn at(&self, place: usize) -> &Client {
@@ -216,15 +263,25 @@ impl Registries {
         if let Some(owner) = self.owner(name.owner()) {
             return vec![owner];
         }
-        let others = (1..self.list.len()).filter(|at| self.list[*at].fallback);
-        (0..self.list.len().min(1)).chain(others).collect()
+        let open: Vec<usize> = (0..self.list.len()).filter(|at| self.list[*at].is_open).collect();
+        if open.is_empty() {
+            // Nobody set one for it; what is needed may be where something else was wanted from.
+            return self
+                .list
+                .iter()
+                .position(|one| one.namespaces.is_empty())
+                .into_iter()
+                .collect();
+        }
+        open
     }
 
     /// Skills with all that any version of them needs, each from the registry that it belongs to.
     pub async fn prefetch(&self, names: &[Name]) -> Result<Known, RegistryError> {
         let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
-        let bound = BTreeMap::new();
-        self.look_up(Lookup { names, bound: &bound, local: &nothing, held: &nothing }).await
+        let (bound, homes) = (&BTreeMap::new(), &BTreeMap::new());
+        let (local, held) = (&nothing, &nothing);
+        self.look_up(Lookup { names, bound, homes, local, held }).await
     }
 
     pub(super) async fn look_up(&self, lookup: Lookup<'_>) -> Result<Known, RegistryError> {
@@ -296,7 +353,11 @@ impl Registries {
         if lookup.local.contains(&name.to_string()) {
             return None;
         }
-        let route = match lookup.bound.get(name) {
+        let home = || match self.owner(name.owner()) {
+            Some(_) => None,
+            None => lookup.homes.get(name.namespace()?),
+        };
+        let route = match lookup.bound.get(name).or_else(home) {
             Some(bound) => vec![*bound],
             None => self.route(name),
         };
@@ -371,10 +432,41 @@ mod tests {
         assert_eq!(route(&all, "notes"), ["https://b"], "a name is a namespace of its own");
         assert_eq!(route(&all, "other/notes"), ["https://a", "https://c"]);
         assert_eq!(route(&all, "pdf"), ["https://a", "https://c"]);
+        // The order is that of who set them, wherever the one stands that has namespaces.
+        let first = registries(vec![
+            entry("work", "https://work", &["acme"], false),
+            entry("public", "https://public", &[], false),
+            entry("other", "https://other", &[], false),
+        ])
+        .unwrap();
+        assert_eq!(route(&first, "world/pubthing"), ["https://public", "https://other"]);
+        assert_eq!(route(&first, "acme/pdf"), ["https://work"]);
         assert_eq!(all.client_of(&Name::parse("acme/x").unwrap()).unwrap().address(), "https://b");
         let none = registries(Vec::new()).unwrap();
         let error = none.client_of(&Name::parse("pdf").unwrap()).unwrap_err();
         assert_eq!(error.code(), "no_registry");
+    }
+
+    #[test]
+    fn who_has_namespaces_is_asked_about_others_only_as_a_fallback() {
+        let set =
+            |fallback| registries(vec![entry("a", "https://a", &["acme"], fallback)]).unwrap();
+        let name = Name::parse("world/x").unwrap();
+        let error = set(false).client_of(&name).unwrap_err();
+        assert_eq!(error.code(), "no_registry");
+        for words in ["`world/x`", "`namespaces`", "`fallback = true`", "--registry"] {
+            assert!(error.to_string().contains(words), "{words}: {error}");
+        }
+        assert_eq!(route(&set(true), "world/x"), ["https://a"]);
+        // One from which a skill is wanted is not asked about others, unless there is nobody else.
+        let mut all = set(true);
+        all.place("https://b").unwrap();
+        assert_eq!(route(&all, "world/x"), ["https://a"]);
+        let mut all = set(false);
+        all.place("https://a/").unwrap();
+        assert!(route(&all, "world/x").is_empty());
+        all.place("https://b").unwrap();
+        assert_eq!(route(&all, "world/x"), ["https://b"]);
     }
 
     #[test]

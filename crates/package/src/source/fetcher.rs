@@ -12,8 +12,8 @@ use tempfile::NamedTempFile;
 use url::Url;
 
 use super::{
-    Asked, Commit, Digest, GitPlace, GitUrl, Head, Offer, Place, Source, SourceError, artifact,
-    git,
+    Asked, Commit, Digest, GitPlace, GitSource, GitUrl, Head, Offer, Place, Source, SourceError,
+    artifact, git,
     http::{Http, Loaded, Reach, shown},
     layout::last_part,
     local,
@@ -70,6 +70,8 @@ pub struct Settings {
     pub git_patience: Duration,
     /// How long loading one file may take.
     pub http_patience: Duration,
+    /// Whether git goes where the server of a repository sends it.
+    pub git_redirects: bool,
     /// How many bytes a repository may put into the cache.
     pub max_repository_bytes: u64,
     /// Who is told what is going on.
@@ -84,6 +86,7 @@ impl Settings {
             git: "git".into(),
             git_patience: Duration::from_mins(5),
             http_patience: Duration::from_mins(2),
+            git_redirects: true,
             max_repository_bytes: MAX_REPOSITORY_BYTES,
             watcher: None,
         }
@@ -134,6 +137,15 @@ impl Fetcher {
                 Err(SourceError::Registry(text))
             }
         }
+    }
+
+    /// The skills of a repository, each with the digits of the object that its SKILL.md is: they
+    /// change when it does.
+    pub async fn catalog(
+        &self,
+        source: &GitSource,
+    ) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
+        git::catalog(&self.settings, source).await
     }
 
     /// The files of a skill.

@@ -73,6 +73,25 @@ pub(super) async fn offers(
     Ok(found.into_iter().zip(summaries).map(offer).collect())
 }
 
+/// The skills of a repository, each with the object that its SKILL.md is.
+pub(super) async fn catalog(
+    settings: &Settings,
+    source: &GitSource,
+) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
+    let offers = offers(settings, source).await?;
+    let Some(Place::Git(first)) = offers.first().map(|offer| offer.place.clone()) else {
+        return Ok(Vec::new());
+    };
+    let repository = Repository::open(settings, &source.url).await?;
+    let listing = Listing::read(&repository, &first.commit).await?;
+    let object = |offer: &Offer| match &offer.place {
+        Place::Git(place) => listing.object(&place.path),
+        _ => None,
+    };
+    let objects: Vec<_> = offers.iter().map(object).collect();
+    Ok(offers.into_iter().zip(objects).collect())
+}
+
 /// The files of a skill in a commit.
 pub(super) async fn tree(settings: &Settings, place: &GitPlace) -> Result<Tree, SourceError> {
     let repository = Repository::open(settings, &place.url).await?;

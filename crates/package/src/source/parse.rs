@@ -165,7 +165,7 @@ fn published(text: &str) -> Result<Source, SourceError> {
 }
 
 /// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.
-fn is_range(text: &str) -> bool {
+pub fn is_range(text: &str) -> bool {
     let is_commit = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || "^~*<>=!".contains(c));
     begins && !is_commit && VersionRange::parse(text).is_ok()

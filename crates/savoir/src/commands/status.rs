@@ -175,7 +175,9 @@ impl<'a> Status<'a> {
     fn advised(&self) -> impl Iterator<Item = String> {
         self.examined.iter().filter_map(|examined| {
             let advice = output::cell(examined.advice.as_deref()?).into_owned();
-            Some(format!("{} ({advice})", output::cell(examined.entry.name())))
+            let day = examined.advised_on.as_ref().map(|day| format!(" (on {day})"));
+            let (name, day) = (output::cell(examined.entry.name()), day.unwrap_or_default());
+            Some(format!("{name} ({advice}){day}"))
         })
     }
 

@@ -45,6 +45,9 @@ pub(crate) struct Findings<'a> {
     update: Option<&'a str>,
     /// That its registry withdrew it, or advises against it.
     advice: Option<&'a str>,
+    /// The day on which `savoir update` heard that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advised_on: Option<&'a str>,
     /// Other tools that claim to have installed it.
     claims: &'a [Origin],
     warnings: Vec<String>,
@@ -93,6 +96,7 @@ impl<'a> Findings<'a> {
             why,
             update: examined.newer.as_deref(),
             advice: examined.advice.as_deref(),
+            advised_on: examined.advised_on.as_deref(),
             claims: details.map_or(&[], |details| &details.claims),
             warnings: warnings.map(ToString::to_string).collect(),
         }

@@ -10,28 +10,19 @@ use savoir_store::registry::Record;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BLOBS, BackupError, END, End, FORMAT, RECORDS, VERSION, accounts, blob_path, digests,
+    BLOBS, BackupError, END, End, FORMAT, RECORDS, VERSION, blob_path, digests,
     tar::{self, Header},
 };
 
 /// Largest file of a backup that is read at once, in bytes: artefacts have a sixth of it.
 const LARGEST_BLOB: u64 = 64 << 20;
 
-/// A backup that is whole, and what was learnt from reading it.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) end: End,
-    /// The accounts that something refers to: nobody else needs one, but for administrators.
-    pub(super) accounts: BTreeSet<i64>,
-}
-
 /// Reads a backup to its end, and holds everything in it against what it must be.
-pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<Checked, BackupError> {
+pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, BackupError> {
     let mut backup = Reader::open(path)?;
-    let (mut people, mut wanted) = (BTreeSet::new(), BTreeSet::new());
+    let mut wanted = BTreeSet::new();
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
-        accounts(&record, &mut people);
         wanted.extend(digests(&record).cloned());
     }
     records.finish()?;
@@ -49,7 +40,7 @@ pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<Checked, B
                 if let Some(digest) = wanted.first() {
                     return backup.damaged(format!("the blob {digest} is missing"));
                 }
-                return Ok(Checked { end, accounts: people });
+                return Ok(end);
             }
         }
     }

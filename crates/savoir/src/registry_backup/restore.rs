@@ -3,13 +3,13 @@ use std::path::Path;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use savoir_store::{
     hash_password,
-    registry::{Actor, Import, Imported, Record, Registry},
+    registry::{Actor, Import, Imported, Registry},
 };
 use uuid::Uuid;
 
 use super::{
     AT_ONCE, BackupError,
-    check::{Checked, Next, Reader},
+    check::{Next, Reader},
 };
 
 /// What was restored.
@@ -19,12 +19,12 @@ pub(crate) struct Restored {
     pub(crate) blobs: u64,
 }
 
-/// Puts a checked backup into an empty registry. Nothing of it is seen before all of it is there, and
+/// Puts a backup that was checked into an empty registry, with all its accounts: who has only
+/// installed so far has a place there, too. Nothing of it is seen before all of it is there, and
 /// nothing is seen if it is broken off. `told` is called with how many blobs were written.
 pub(crate) async fn restore(
     registry: Registry<'_>,
     path: &Path,
-    checked: &Checked,
     mut told: impl FnMut(u64),
 ) -> Result<Restored, BackupError> {
     must_be_empty(registry).await?;
@@ -32,7 +32,7 @@ pub(crate) async fn restore(
     let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
     let hash = hash_password(&secret).await?;
     let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
-    match fill(registry, &mut import, path, checked, &mut told).await {
+    match fill(registry, &mut import, path, &mut told).await {
         Ok(blobs) => Ok(Restored { imported: import.finish().await?, blobs }),
         Err(error) => {
             import.cancel().await?;
@@ -52,7 +52,6 @@ async fn fill(
     registry: Registry<'_>,
     import: &mut Import<'_>,
     path: &Path,
-    checked: &Checked,
     told: &mut impl FnMut(u64),
 ) -> Result<u64, BackupError> {
     // Somebody may have been faster.
@@ -60,13 +59,7 @@ async fn fill(
     let mut backup = Reader::open(path)?;
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
-        let is_needed = match &record {
-            Record::Account { id, admin, .. } => *admin || checked.accounts.contains(id),
-            _ => true,
-        };
-        if is_needed {
-            import.push(record).await?;
-        }
+        import.push(record).await?;
     }
     records.finish()?;
     let mut written = 0;

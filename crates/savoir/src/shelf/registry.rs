@@ -9,7 +9,7 @@ use savoir_package::{
     },
     resolve::Update,
     shelf::{Ready, State},
-    source::{Source, SourceError},
+    source::{Source, SourceError, is_range},
 };
 
 use super::{Door, progress};
@@ -26,17 +26,30 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// A source as it is meant: `acme/pdf` is a skill of the registry that was typed, or that the
-    /// namespace belongs to, and a repository only if there is none.
+    /// A source as it is meant: `acme/pdf` is a skill of the registry that was typed, that the
+    /// namespace belongs to, or that knows it. It is a repository only where nobody has a registry:
+    /// else whoever takes the name on GitHub could give people something else than they mean.
     pub(crate) fn meant(&self, text: &str, door: &Door) -> Result<String, CommandError> {
-        let full = text.split_once('@').map_or(text, |(full, _)| full);
-        let Ok(name) = Name::parse(full) else { return Ok(text.to_owned()) };
+        let (full, reference) = match text.split_once('@') {
+            Some((full, reference)) => (full, Some(reference)),
+            None => (text, None),
+        };
+        let as_typed = || Ok(text.to_owned());
+        let Ok(name) = Name::parse(full) else { return as_typed() };
         if name.namespace().is_none() || Path::new(full).exists() {
-            return Ok(text.to_owned());
+            return as_typed();
         }
-        let theirs = self.remote.registry.is_some()
-            || door.registries(&door.shelf.state()?, self)?.owner_of(&name).is_some();
-        Ok(if theirs { format!("registry:{text}") } else { text.to_owned() })
+        let registries = door.registries(&door.shelf.state()?, self)?;
+        let is_theirs = self.remote.registry.is_some() || registries.owner_of(&name).is_some();
+        match reference {
+            _ if is_theirs => {}
+            _ if registries.is_empty() => return as_typed(),
+            Some(reference) if is_range(reference) => {}
+            // Registries have no branches and no tags.
+            Some(_) => return as_typed(),
+            None => must_be_known(&registries, &name, door)?,
+        }
+        Ok(format!("registry:{text}"))
     }
 
     /// What is asked for, if a source is the name of a published skill.
@@ -50,6 +63,25 @@ impl Ask {
             Name::parse(&full).map_err(|error| CommandError::from(RegistryError::from(error)))?;
         Ok(Some(Asked { name, range: range.clone(), registry: self.remote.registry.clone() }))
     }
+}
+
+/// Refuses a name that no registry knows.
+fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<(), CommandError> {
+    door.doing("asking the registry");
+    let found = door.wait(registries.find(name));
+    door.done();
+    let why = match found {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) if registries.clients().next().is_none() => {
+            "you are logged in to several registries, and none of them is set".to_owned()
+        }
+        Ok(None) => "no registry that is asked about it knows it".to_owned(),
+        Err(error) => format!("whether a registry has it cannot be told: {error}"),
+    };
+    let text = name.to_string();
+    let (first, second) = (format!("registry:{text}"), format!("github:{text}"));
+    let refused = CommandError::from(SourceError::Ambiguous { text, first, second });
+    Err(refused.hint(why).hint("to name the registry that is meant: --registry URL"))
 }
 
 impl Door {

@@ -98,7 +98,9 @@ fn administrators_are_administrators_again_after_a_restore() {
         .map(|one| ["email", "role"].map(|key| one[key].as_str().expect("a text")))
         .collect();
     roles.sort_unstable();
-    assert_eq!(roles, [["ada@example.com", "user"], [ROOT, "admin"]]);
+    let user = |email| [email, "user"];
+    let all = [user("ada@example.com"), user("nobody@example.com"), [ROOT, "admin"]];
+    assert_eq!(roles, all, "also who never changed anything");
 
     let options = [&["--data", "new"][..], &OFF].concat();
     let house = House::start(&sandbox, &options, None);

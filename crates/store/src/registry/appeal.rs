@@ -138,7 +138,7 @@ async fn count_appeal(
     Ok(())
 }
 
-fn must_be_digest(sha256: &str) -> Result<(), RegistryError> {
+pub(super) fn must_be_digest(sha256: &str) -> Result<(), RegistryError> {
     if is_digest(sha256) {
         return Ok(());
     }

@@ -50,17 +50,30 @@ impl Work {
         {
             scan.verdict = ScanVerdict::read(verdict)?;
             scan.report[JUDGED] = judged.clone();
-        } else if scan.verdict == ScanVerdict::Block {
-            let why = sql("SELECT value FROM settings WHERE name = $1")
-                .text(&setting(&row.text(1)?))
-                .optional(self.connection())
-                .await?;
-            if let Some(why) = why {
+            return Ok(());
+        }
+        let before = known.as_ref().and_then(|known| known.get(CLEARED)?.as_str());
+        let why = match before {
+            // What was published stays, also if nobody may publish the same bytes any more.
+            Some(why) => Some(why.to_owned()),
+            None if scan.verdict == ScanVerdict::Block => self.why_cleared(&row.text(1)?).await?,
+            None => None,
+        };
+        if let Some(why) = why {
+            scan.report[CLEARED] = why.into();
+            if scan.verdict == ScanVerdict::Block {
                 scan.verdict = ScanVerdict::Review;
-                scan.report[CLEARED] = why.text(0)?.into();
             }
         }
         Ok(())
+    }
+
+    async fn why_cleared(&mut self, sha256: &str) -> Result<Option<String>, StoreError> {
+        let row = sql("SELECT value FROM settings WHERE name = $1")
+            .text(&setting(sha256))
+            .optional(self.connection())
+            .await?;
+        row.map(|row| row.text(0)).transpose()
     }
 
     /// Refuses a version that is not there, or was withdrawn.

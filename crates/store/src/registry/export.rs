@@ -8,6 +8,7 @@ use sqlx::{Any, AnyConnection, Transaction};
 use super::{
     Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
     ScanVerdict, SignatureRecord, VersionRecord,
+    appeal::setting,
     facts::{read_name, read_tier},
     record::LogRecord,
 };
@@ -36,6 +37,7 @@ enum Stage {
     Members,
     Prefixes,
     Keys,
+    Clearances,
     Packages,
     Log,
     Done,
@@ -48,7 +50,8 @@ impl Stage {
             Self::Namespaces => Self::Members,
             Self::Members => Self::Prefixes,
             Self::Prefixes => Self::Keys,
-            Self::Keys => Self::Packages,
+            Self::Keys => Self::Clearances,
+            Self::Clearances => Self::Packages,
             Self::Packages => Self::Log,
             Self::Log | Self::Done => Self::Done,
         }
@@ -78,6 +81,7 @@ impl Export {
                 Stage::Members => self.members().await?,
                 Stage::Prefixes => self.prefixes().await?,
                 Stage::Keys => self.keys().await?,
+                Stage::Clearances => self.clearances().await?,
                 Stage::Packages => self.packages().await?,
                 Stage::Log => self.log().await?,
                 Stage::Done => Vec::new(),
@@ -189,6 +193,25 @@ impl Export {
             self.text = last.text(0)?;
         }
         rows.iter().map(|row| key(row).map(Record::Key)).collect()
+    }
+
+    async fn clearances(&mut self) -> Result<Vec<Record>, StoreError> {
+        let rows = sql("SELECT name, value FROM settings
+             WHERE name LIKE $1 AND name > $2 ORDER BY name LIMIT $3")
+        .text(&setting("%"))
+        .text(&self.text)
+        .count(PAGE)
+        .all(&mut *self.transaction)
+        .await?;
+        if let Some(last) = rows.last() {
+            self.text = last.text(0)?;
+        }
+        let clearance = |row: &Row| {
+            let (name, why) = (row.text(0)?, row.text(1)?);
+            let sha256 = name.strip_prefix(&setting("")).unwrap_or_default().to_owned();
+            Ok(Record::Clearance { sha256, why })
+        };
+        rows.iter().map(clearance).collect()
     }
 
     async fn packages(&mut self) -> Result<Vec<Record>, StoreError> {

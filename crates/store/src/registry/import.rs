@@ -1,5 +1,7 @@
 //! How a backup, or a whole tree of an operator, comes into the registry: fast, and all or nothing.
 
+mod clearances;
+
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -194,6 +196,7 @@ impl Import<'_> {
             None => Ok(()),
             Some(Record::Account { .. }) => self.accounts(records).await,
             Some(Record::Namespace { .. }) => self.namespaces(records).await,
+            Some(Record::Clearance { .. }) => self.clearances(records).await,
             Some(Record::Package(_)) => self.packages(records).await,
             Some(Record::Log(_)) => self.log(records).await,
             Some(Record::Member(_) | Record::Prefix(_) | Record::Key(_)) => {

@@ -14,7 +14,7 @@ const ANONYMOUS: &str = "anon";
 /// Names that addresses need for something else.
 const TAKEN: [&str; 9] = [
     "api",
-    "artifacts",
+    ARTEFACTS,
     "download",
     "index",
     "registry",
@@ -27,6 +27,9 @@ const TAKEN: [&str; 9] = [
 /// Names that addresses need behind the name of a package without a namespace:
 /// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`.
 const TAILS: [&str; 5] = ["deprecate", "download", "keys", "members", "transfer"];
+
+/// A name that addresses need before a version: `artifacts/1.0.0/SKILL.md` would be an archive.
+const ARTEFACTS: &str = "artifacts";
 
 const NEEDED: &str = "the registry needs this name itself; choose another";
 
@@ -105,7 +108,9 @@ impl PackageName {
             name: name.to_owned(),
             message: problem.to_string(),
         })?;
-        if TAILS.contains(&name) && !namespace.is_default() {
+        let is_needed =
+            if namespace.is_default() { name == ARTEFACTS } else { TAILS.contains(&name) };
+        if is_needed {
             return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self { namespace, name: name.to_owned() })

@@ -40,6 +40,13 @@ pub enum Record {
     Prefix(PrefixRecord),
     /// A key.
     Key(KeyRecord),
+    /// Bytes that an administrator cleared. Backups of older programs have none.
+    Clearance {
+        /// SHA-256 of the archive, in hexadecimal digits.
+        sha256: String,
+        /// Why.
+        why: String,
+    },
     /// A package with its versions.
     Package(Box<PackageRecord>),
     /// An entry of the log.

@@ -161,14 +161,15 @@ impl Client {
         self.act(&format!("api/v1/skills/{name}/{version}/yank"), yank).await
     }
 
-    /// Tells people to use something else, or takes that back.
+    /// Tells people to use something else than a version, or than all of them, or takes that back.
     pub async fn deprecate(
         &self,
         name: &Name,
-        version: &Version,
+        version: Option<&Version>,
         deprecate: &Deprecate,
     ) -> Result<(), RegistryError> {
-        self.act(&format!("api/v1/skills/{name}/{version}/deprecate"), deprecate).await
+        let version = version.map(|version| format!("/{version}")).unwrap_or_default();
+        self.act(&format!("api/v1/skills/{name}{version}/deprecate"), deprecate).await
     }
 
     async fn act(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {

@@ -35,6 +35,8 @@ pub(super) struct Order {
     held: BTreeMap<String, Vec<Copy>>,
     /// Names that somebody wants from one registry.
     pub(super) bound: BTreeMap<Name, usize>,
+    /// Where something of a namespace came from before; nothing if that were several registries.
+    homes: BTreeMap<String, Option<usize>>,
     /// Names that no registry is asked about, because they come from elsewhere.
     pub(super) local: BTreeSet<String>,
     /// What `savoir.toml` says, by the names under which it is published.
@@ -70,6 +72,10 @@ impl Order {
                 registry: asked.registry.clone(),
                 namespace: asked.name.namespace().map(str::to_owned),
             };
+            if asked.registry.is_none() {
+                // Else it would be called unknown, though nobody was asked.
+                registries.client_of(&asked.name)?;
+            }
             let folder = asked.name.last();
             let name = self.take_root(registries, folder, &wanted, Asker::CommandLine)?;
             self.asked.insert(name, wanted);
@@ -103,6 +109,7 @@ impl Order {
             if let Some(registry) = registry {
                 let place = registries.place(registry)?;
                 registries.check_own(&published, place)?;
+                self.settle(&published, place);
                 self.bound.insert(published, place);
             }
             self.wanted.insert(name.clone(), wanted.clone());
@@ -135,8 +142,9 @@ impl Order {
         if moved {
             return;
         }
-        if registry.is_none() {
-            self.local.insert(name.to_owned());
+        match &registry {
+            None => _ = self.local.insert(name.to_owned()),
+            Some(registry) => self.stay(registries, name, registry),
         }
         let copy = Copy {
             version: locked.version.clone(),
@@ -147,6 +155,32 @@ impl Order {
             locked: true,
         };
         self.held.insert(name.to_owned(), vec![copy]);
+    }
+
+    /// What came from a registry stays with it, and so does its namespace: another one that is asked
+    /// earlier cannot take it over later. Only who owns the namespace can.
+    fn stay(&mut self, registries: &Registries, name: &str, registry: &str) {
+        let (Ok(name), Some(place)) = (Name::parse(name), registries.position(registry)) else {
+            return;
+        };
+        if registries.check_own(&name, place).is_ok() {
+            self.settle(&name, place);
+            self.bound.entry(name).or_insert(place);
+        }
+    }
+
+    fn settle(&mut self, name: &Name, place: usize) {
+        let Some(namespace) = name.namespace() else { return };
+        let home = self.homes.entry(namespace.to_owned()).or_insert(Some(place));
+        if *home != Some(place) {
+            *home = None;
+        }
+    }
+
+    /// The registries to which namespaces belong because something of them came from there.
+    pub(super) fn homes(&self) -> BTreeMap<String, usize> {
+        let homes = self.homes.iter();
+        homes.filter_map(|(namespace, home)| Some((namespace.clone(), (*home)?))).collect()
     }
 
     fn take_arrived(&mut self, ready: &Ready) {

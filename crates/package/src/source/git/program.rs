@@ -114,6 +114,9 @@ impl Call<'_> {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
+        if !self.settings.git_redirects {
+            command.args(["-c", "http.followRedirects=false"]);
+        }
         command.arg("-c").arg(format!("remote.origin.url={}", self.url));
         command.args(arguments).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -105,6 +105,11 @@ impl<'a> Listing<'a> {
         }
     }
 
+    /// The object that the SKILL.md of a skill is.
+    pub(super) fn object(&self, skill: &str) -> Option<String> {
+        self.manifest(skill).map(|entry| entry.digest.clone())
+    }
+
     fn manifest(&self, skill: &str) -> Option<&Entry> {
         self.prose(skill).or_else(|| {
             let is_manifest = |entry: &&Entry| {

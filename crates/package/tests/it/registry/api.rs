@@ -174,7 +174,10 @@ async fn versions_are_withdrawn_and_given_back() {
     let (client, version) = (with_token(&place, &server), semver::Version::new(1, 2, 0));
     let yank = Yank { yanked: true, reason: Some("It leaks.".into()) };
     client.yank(&name("acme/pdf"), &version, &yank).await.unwrap();
-    client.deprecate(&name("acme/pdf"), &version, &Deprecate { message: None }).await.unwrap();
+    client
+        .deprecate(&name("acme/pdf"), Some(&version), &Deprecate { message: None })
+        .await
+        .unwrap();
     let other = client.yank(&name("acme/other"), &version, &yank).await.unwrap_err();
     assert_eq!(other.code(), "http_status");
 }

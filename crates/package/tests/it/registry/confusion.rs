@@ -1,7 +1,7 @@
 //! Nobody gets a skill of somebody else because it has the same name.
 
 use savoir_package::{
-    registry::{Asked, Entry, Wish, gather},
+    registry::{Asked, Entry, Name, Wish, gather},
     resolve::Update,
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
@@ -12,10 +12,6 @@ use crate::shelf::bench::{Bench, gaia, skill};
 fn owner(site: &Site, namespaces: &[&str]) -> Entry {
     let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
     Entry { name: Some("house".into()), namespaces, ..site.entry() }
-}
-
-fn fallback(site: &Site) -> Entry {
-    Entry { fallback: true, ..site.entry() }
 }
 
 #[tokio::test]
@@ -61,11 +57,7 @@ async fn a_name_in_two_registries_is_that_of_the_first() {
     first.publish("notes", &skill("notes", "1.0.0", "First."));
     second.publish("notes", &skill("notes", "9.9.9", "Second."));
     second.publish("only", &skill("only", "1.0.0", "Second."));
-    let strict = registries(&bench, vec![first.entry(), second.entry()]);
-    let error = gathered(&bench, &strict, &["only"], Update::Nothing).await.unwrap_err();
-    assert_eq!(error.code(), "unknown_skill");
-    assert_eq!(second.seen(), Vec::<String>::new());
-    let all = registries(&bench, vec![first.entry(), fallback(&second)]);
+    let all = registries(&bench, vec![first.entry(), second.entry()]);
     assert_eq!(installed(&bench, &all, &["notes", "only"]).await, ["notes 1.0.0", "only 1.0.0"]);
     let lock = bench.read("savoir.lock");
     assert!(lock.contains(&format!("registry+{}", second.address())), "{lock}");
@@ -75,19 +67,69 @@ async fn a_name_in_two_registries_is_that_of_the_first() {
 }
 
 #[tokio::test]
+async fn who_owns_namespaces_is_not_asked_about_others() {
+    let (bench, work, public) = (Bench::new(), Site::start().await, Site::start().await);
+    work.publish("acme/notes", &skill("notes", "1.0.0", "Ours."));
+    public.publish("world/thing", &skill("thing", "1.0.0", "Theirs."));
+    let all = registries(&bench, vec![owner(&work, &["acme"]), public.entry()]);
+    let now = installed(&bench, &all, &["acme/notes", "world/thing"]).await;
+    assert_eq!(now, ["notes 1.0.0", "thing 1.0.0"]);
+    assert!(work.seen().iter().all(|path| !path.contains("world")), "nor told what is looked for");
+    assert!(public.seen().iter().all(|path| !path.contains("acme")));
+    let alone = registries(&bench, vec![owner(&work, &["acme"])]);
+    let error = gathered(&bench, &alone, &["world/other"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "no_registry");
+    assert!(error.to_string().contains("`fallback = true`"), "{error}");
+    let fallback = Entry { fallback: true, ..owner(&work, &["acme"]) };
+    let asked = registries(&bench, vec![fallback]);
+    let error = gathered(&bench, &asked, &["world/other"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill");
+}
+
+#[tokio::test]
+async fn a_namespace_stays_where_it_came_from() {
+    let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
+    second.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    second.publish("alone", &skill("alone", "1.0.0", "Good."));
+    let all = registries(&bench, vec![first.entry(), second.entry()]);
+    installed(&bench, &all, &["acme/notes", "alone"]).await;
+    // Somebody takes the names in the registry that is asked first.
+    for (name, version) in [("acme/notes", "9.9.9"), ("acme/other", "9.9.9"), ("alone", "9.9.9")] {
+        first.publish(name, &skill(Name::parse(name).unwrap().last(), version, "Evil."));
+    }
+    second.publish("acme/notes", &skill("notes", "1.1.0", "Good."));
+    let found = gathered(&bench, &all, &[], Update::All).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/notes"].version.to_string(), "1.1.0");
+    assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
+    let error = gathered(&bench, &all, &["acme/other"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill");
+    second.publish("acme/other", &skill("other", "1.0.0", "Good."));
+    let found = gathered(&bench, &all, &["acme/other"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "1.0.0");
+    // Whoever names the registry gets it from there, and who owns the namespace has the last word.
+    let state = bench.shelf().state().unwrap();
+    let named = Asked { registry: Some(first.address().to_owned()), ..asked("acme/other") };
+    let found = gather(&all, &Wish { asked: vec![named], ..Wish::new(&state) }).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "9.9.9");
+    let owned = registries(&bench, vec![owner(&first, &["acme"]), second.entry()]);
+    let found = gathered(&bench, &owned, &["acme/other"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "9.9.9");
+}
+
+#[tokio::test]
 async fn a_registry_that_fails_is_no_reason_to_ask_another() {
     let (bench, second) = (Bench::new(), Site::start().await);
     second.publish("notes", &skill("notes", "9.9.9", "Second."));
     for (status, code) in [(503, "http_status"), (403, "http_status")] {
         let first = MockServer::start().await;
         Mock::given(any()).respond_with(ResponseTemplate::new(status)).mount(&first).await;
-        let all = registries(&bench, vec![Entry::at(&first.uri()), fallback(&second)]);
+        let all = registries(&bench, vec![Entry::at(&first.uri()), second.entry()]);
         let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
         assert_eq!(error.code(), code, "{error}");
     }
     // A page that says `not found` to everything is no registry.
     let wrong = MockServer::start().await;
-    let all = registries(&bench, vec![Entry::at(&wrong.uri()), fallback(&second)]);
+    let all = registries(&bench, vec![Entry::at(&wrong.uri()), second.entry()]);
     let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "not_a_registry");
     assert_eq!(second.seen(), Vec::<String>::new());

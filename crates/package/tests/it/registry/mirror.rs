@@ -116,6 +116,37 @@ async fn what_is_wrong_is_left_out() {
 }
 
 #[tokio::test]
+async fn a_version_that_was_copied_never_changes() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let index = folder.path().join("index/v1/al/alone");
+    let before = fs::read_to_string(&index).unwrap();
+    // Somebody has the registry, and gives the same version other bytes; another one is new.
+    fs::remove_file(site.path("index/v1/al/alone")).unwrap();
+    site.publish("alone", &skill("alone", "1.0.0", "Evil."));
+    site.publish("alone", &skill("alone", "1.1.0", "Text."));
+    for _ in 0..2 {
+        let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+        let failed = again.failed.iter().map(|one| (one.name.to_string(), one.error.code()));
+        assert_eq!(failed.collect::<Vec<_>>(), [("alone".to_owned(), "version_changed")]);
+        assert!(again.failed[0].error.to_string().contains("was changed after it was copied"));
+        assert_eq!(again.versions, 5, "what was copied stays, and the new one comes");
+        let now = fs::read_to_string(&index).unwrap();
+        assert!(now.starts_with(&before) && now.lines().count() == 2, "{now}");
+    }
+    let copy = Site::of(folder.path()).await;
+    let all = registries(&bench, vec![copy.entry()]);
+    let found = gathered(&bench, &all, &["alone@1.0.0"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
+    // The same files in another archive are other bytes, too.
+    site.edit("top", |line| line.sha256 = "0".repeat(64));
+    let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    assert_eq!(again.failed.len(), 2, "{:?}", again.failed);
+}
+
+#[tokio::test]
 async fn a_name_and_a_namespace_may_clash() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;

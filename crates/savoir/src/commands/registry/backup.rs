@@ -16,9 +16,9 @@ use crate::{
 /// Write everything of the registry into one file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is a tar with every version, signature, key, member and entry of the log, and with every
-artefact. It is that of one moment, also while a server runs, and it appears only when it is whole.
-Accounts are in it as addresses, without passwords; chats, knowledge and workflows are not in it.
+The file is a tar with every version, signature, key, member, clearance and entry of the log, and
+with every artefact. It is that of one moment, also while a server runs, and it appears only when it
+is whole. Accounts are in it as addresses, without passwords; chats, knowledge and workflows are not in it.
 
 Examples:
   savoir registry backup registry.tar

@@ -41,8 +41,17 @@ impl Common {
         target: &Target,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
+        self.with_skill(&target.name, work)
+    }
+
+    /// The same where no version is named.
+    pub(super) fn with_skill(
+        &self,
+        name: &Name,
+        work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
         self.tell(|| {
-            let client = self.remote.client_of(&target.name)?;
+            let client = self.remote.client_of(name)?;
             runtime::block_on(work(&client))
         })
     }
@@ -91,6 +100,26 @@ impl FromStr for Target {
     }
 }
 
+/// One version of a published skill, or all of them: `NAME[@VERSION]`.
+#[derive(Clone, Debug)]
+pub(super) struct OneOrAll {
+    pub(super) name: Name,
+    pub(super) version: Option<Version>,
+}
+
+impl FromStr for OneOrAll {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('@') {
+            let Target { name, version } = text.parse()?;
+            return Ok(Self { name, version: Some(version) });
+        }
+        let name = Name::parse(text).map_err(|error| error.to_string())?;
+        Ok(Self { name, version: None })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +130,17 @@ mod tests {
         assert_eq!((target.name.last(), target.version.pre.as_str()), ("pdf", "rc.1"));
         for bad in ["acme/pdf", "pdf@^1", "pdf@1.2", "../x@1.0.0", "@1.0.0", "a@b@1.0.0"] {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn all_versions_are_named_without_any() {
+        let all: OneOrAll = "acme/pdf".parse().unwrap();
+        assert_eq!((all.name.last(), all.version), ("pdf", None));
+        let one: OneOrAll = "acme/pdf@1.2.0".parse().unwrap();
+        assert_eq!(one.version, Some(Version::new(1, 2, 0)));
+        for bad in ["acme/pdf@", "pdf@^1", "../x", "@1.0.0", ""] {
+            assert!(bad.parse::<OneOrAll>().is_err(), "{bad}");
         }
     }
 }

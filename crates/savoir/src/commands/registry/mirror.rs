@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use savoir_package::registry::{
-    Name,
+    Name, RegistryError,
     mirror::{Copied, What, mirror},
 };
 use serde_json::json;
@@ -19,7 +19,7 @@ Examples:
   savoir install acme/pdf --registry http://localhost:8000     where ./mirror is served
 
 An older copy is brought up to date, and one that was broken off goes on. Every archive is held to
-the index.
+the index. A version whose bytes the registry changed since stays in the copy as it was, and is told.
 
 Exit codes: 1 something could not be copied, 2 wrong usage, 3 others can read credentials.toml.")]
 pub(super) struct Args {
@@ -70,7 +70,11 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
     for failed in failed {
         let version = failed.version.as_ref().map(|version| format!(" {version}"));
         let version = version.unwrap_or_default();
-        output::note(&format!("`{}`{version} is left out: {}", failed.name, failed.error));
+        let became = match failed.error {
+            RegistryError::ChangedCopy { .. } => "stays as it was",
+            _ => "is left out",
+        };
+        output::note(&format!("`{}`{version} {became}: {}", failed.name, failed.error));
     }
     output::text(&output::harmless(&format!(
         "{} has {}, {}; {} fetched\n",

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use savoir_package::registry::wire;
 use serde_json::json;
 
-use super::common::{Common, Target};
+use super::common::{Common, OneOrAll, Target};
 use crate::error::CommandError;
 
 /// Withdraw a version: who has it keeps it, and nobody else gets it
@@ -41,18 +41,19 @@ pub(super) struct Unyank {
     common: Common,
 }
 
-/// Tell everyone who installs a version to use something else
+/// Tell everyone who installs a version, or any version, to use something else
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir registry deprecate acme/pdf@1.2.0 \"use acme/paper\"
+  savoir registry deprecate acme/pdf@1.2.0 \"use 1.2.1\"
+  savoir registry deprecate acme/pdf \"use acme/paper\"           all versions, also later ones
   savoir registry deprecate acme/pdf@1.2.0 --undo
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Deprecate {
-    /// Which version
-    #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    /// Which version; all of them without any
+    #[arg(value_name = "NAME[@VERSION]")]
+    target: OneOrAll,
     /// What they are told
     #[arg(value_name = "MESSAGE", required_unless_present = "undo", conflicts_with = "undo")]
     message: Option<String>,
@@ -129,15 +130,16 @@ fn yank(
 
 impl Deprecate {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let Self { target: Target { name, version }, message, common, .. } = self;
-        common.with(&self.target, async |client| {
+        let Self { target: OneOrAll { name, version }, message, common, .. } = self;
+        common.with_skill(name, async |client| {
             let deprecate = wire::Deprecate { message: message.clone() };
-            client.deprecate(name, version, &deprecate).await?;
+            client.deprecate(name, version.as_ref(), &deprecate).await?;
             let now =
                 if message.is_some() { "is deprecated" } else { "is not deprecated any more" };
-            let value =
-                json!({ "name": name, "version": version.to_string(), "deprecated": message });
-            Ok((value, format!("`{name}` {version} {now}\n")))
+            let version = version.as_ref().map(ToString::to_string);
+            let which = version.as_deref().unwrap_or("as a whole");
+            let text = format!("`{name}` {which} {now}\n");
+            Ok((json!({ "name": name, "version": version, "deprecated": message }), text))
         })
     }
 }

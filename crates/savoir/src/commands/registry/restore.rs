@@ -21,8 +21,8 @@ First the whole file is read, and everything in it is held against its digest. T
 visible at once, or nothing if something goes wrong. The database and the storage may be of another
 kind than those that the backup was made of.
 
-People keep what they own by their address, and administrators are administrators again. Who has no
-account here gets one without a password that anybody knows; `savoir admin reset-password EMAIL` gives
+All accounts come back by their address, with what they own, and administrators are administrators
+again. Who has no account here gets one without a password that anybody knows; `savoir admin reset-password EMAIL` gives
 it one. Who has one keeps it as it is.
 
 Examples:
@@ -56,12 +56,11 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
             .hint("name a file that `savoir registry backup` wrote"));
     }
     let mut progress = Progress::new();
-    let checked = registry_backup::check(file, |done| {
+    let end = registry_backup::check(file, |done| {
         progress.tell(|| format!("{done} blobs are as they must be"));
     })?;
     if args.check {
         drop(progress);
-        let end = &checked.end;
         let text = format!(
             "{} is whole: {}, {}\n",
             file.display(),
@@ -74,10 +73,10 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     let restored = runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let total = checked.end.blobs;
+        let total = end.blobs;
         let tell = |done| progress.tell(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
-        let restored = registry_backup::restore(registry, file, &checked, tell).await;
+        let restored = registry_backup::restore(registry, file, tell).await;
         database.close().await;
         Ok(restored?)
     })?;

@@ -135,6 +135,32 @@ fn what_a_scan_blocks_is_appealed_cleared_and_published() {
 }
 
 #[test]
+fn a_whole_skill_is_deprecated_and_no_more() {
+    let town = Town::new();
+    for version in ["1.0.0", "1.1.0"] {
+        town.skill("greeter", version, "Greet.");
+        town.well("bob", &["publish", "greeter", "--namespace", "acme", "--yes"]);
+    }
+    let told = town.well("bob", &["registry", "deprecate", "acme/greeter", "use acme/host"]);
+    assert_eq!(told.stdout, "`acme/greeter` as a whole is deprecated\n");
+    // Whoever is logged in to one registry means it.
+    let install = ["install", "acme/greeter@1.0.0", "--allow-experimental"];
+    let first = town.well("root", &install);
+    assert!(first.stderr.contains("`acme/greeter` 1.0.0 is deprecated: use acme/host"), "{first}");
+    town.well("root", &["update"]);
+    let status = town.well("root", &["status"]).stdout;
+    let line = status.lines().find(|line| line.contains("use acme/host")).expect("advice");
+    assert!(line.contains("greeter (deprecated: use acme/host) (on 20"), "{status}");
+    let undo = ["registry", "deprecate", "acme/greeter", "--undo", "--json"];
+    let undone = town.well("bob", &undo).json();
+    assert_eq!(undone, json!({ "name": "acme/greeter", "version": null, "deprecated": null }));
+    town.well("root", &["remove", "greeter"]);
+    let latest = town.well("root", &["install", "acme/greeter", "--allow-experimental"]);
+    assert!(!latest.stderr.contains("deprecated"), "{latest}");
+    assert_eq!(town.run("bob", &["registry", "deprecate", "acme/none", "x"]).code, 1);
+}
+
+#[test]
 fn an_auditor_countersigns() {
     let town = Town::new();
     town.skill("greeter", "1.0.0", "Greet.");

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     thread,
 };
@@ -135,6 +136,98 @@ fn a_name_with_a_namespace_is_one_of_the_registry_that_was_named() {
     // What it does not have is not looked for in repositories of others.
     let none = machine.run(&["install", "acme/other", "--registry", &url]);
     assert!(none.code == 1 && !none.to_string().contains("github"), "{none}");
+}
+
+#[test]
+fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("acme/pdf", "elsewhere/pdf");
+    let ambiguous = |asked: &str, words: &str| {
+        let refused = machine.run(&["install", asked, "--allow-experimental", "--json"]);
+        let error = &refused.json()["error"];
+        assert_eq!((refused.code, &error["code"]), (2, &"source_ambiguous".into()), "{refused}");
+        let ways = format!("`registry:{asked}` or `github:{asked}`");
+        for words in [&ways, words, "--registry URL"] {
+            assert!(refused.stderr.contains(words), "{words}: {refused}");
+        }
+    };
+    // Set in the project, or of the person who is logged in.
+    let set = format!("[registries]\nhouse = \"{url}\"\n");
+    let token = format!("[\"{url}\"]\ntoken = \"sav_secret\"\n");
+    let credentials = "home/.config/savoir/credentials.toml";
+    for (file, text) in [("project/savoir.toml", &set), (credentials, &token)] {
+        machine.sandbox.write(file, text);
+        private(&machine.sandbox.path(file));
+        for asked in ["acme/pdf", "acme/pdf@1.0.0", "acme/pdf@1"] {
+            machine.well(&["install", asked, "--allow-experimental"]);
+            let lock = machine.read("project/savoir.lock");
+            assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
+            machine.well(&["remove", "pdf"]);
+        }
+        ambiguous("acme/other", "knows it");
+        fs::remove_file(machine.sandbox.path(file)).expect("it was there");
+    }
+    // What cannot be asked has not said that it does not know it.
+    machine.sandbox.write("project/savoir.toml", "[registries]\nhouse = \"http://127.0.0.1:1\"\n");
+    ambiguous("acme/pdf", "cannot be told");
+    fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
+    let two = format!("{token}[\"http://127.0.0.1:1\"]\ntoken = \"sav_other\"\n");
+    machine.sandbox.write(credentials, two);
+    private(&machine.sandbox.path(credentials));
+    ambiguous("acme/pdf", "several registries");
+}
+
+#[test]
+fn a_registry_with_namespaces_is_asked_about_no_others() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("world/pdf", "elsewhere/pdf");
+    // Nobody is there whom it could ask.
+    let work = "work = { url = \"http://127.0.0.1:1\", namespaces = [\"acme\"] }";
+    let set = format!("[registries]\n{work}\npublic = {{ url = \"{url}\" }}\n");
+    machine.sandbox.write("project/savoir.toml", set);
+    let info = machine.well(&["info", "world/pdf", "--json"]).json();
+    assert_eq!(info["published"]["name"], "world/pdf", "{info}");
+    for asked in ["world/pdf@^1", "world/pdf"] {
+        machine.well(&["install", asked, "--allow-experimental"]);
+        assert!(machine.has(PDF));
+        machine.well(&["remove", "pdf"]);
+    }
+    machine.sandbox.write("project/savoir.toml", format!("[registries]\n{work}\n"));
+    let nobody = machine.run(&["install", "world/pdf@^1", "--json"]);
+    assert_eq!(nobody.json()["error"]["code"], "no_registry", "{nobody}");
+    assert!(nobody.stderr.contains("fallback = true"), "{nobody}");
+}
+
+#[test]
+fn a_copy_tells_what_a_registry_changed() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    let publish = |body: &str| {
+        machine.skill("elsewhere/pdf", "1.0.0", body);
+        machine.publish("pdf", "elsewhere/pdf");
+    };
+    publish("Read it.");
+    let mirror = ["registry", "mirror", &url, "copy", "--skill", "pdf", "--json"];
+    machine.well(&mirror);
+    let index = machine.read("project/copy/index/v1/pd/pdf");
+    fs::remove_file(machine.sandbox.path("site/index/v1/pd/pdf")).expect("it was there");
+    publish("Read it, and tell everybody.");
+    let again = machine.run(&mirror);
+    let failed = &again.json()["failed"][0];
+    assert_eq!((again.code, &failed["code"]), (1, &"version_changed".into()), "{again}");
+    assert_eq!(failed["version"], "1.0.0", "{again}");
+    assert_eq!(machine.read("project/copy/index/v1/pd/pdf"), index, "the copy keeps what it has");
+    let words = machine.run(&mirror[..mirror.len() - 1]);
+    assert!(words.stderr.contains("`pdf` 1.0.0 stays as it was: "), "{words}");
+}
+
+/// Tokens are not read that others can read, too.
+fn private(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("a file");
 }
 
 #[test]

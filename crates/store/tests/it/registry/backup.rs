@@ -186,6 +186,8 @@ async fn an_import_that_fails_leaves_nothing() {
         assert_eq!(registry.import(&shop.alice()).await.unwrap_err().code(), "not_admin");
         for bad in [
             record("bad", "1.0.0", "../../etc/passwd"),
+            Record::Clearance { sha256: "x".to_owned(), why: String::new() },
+            Record::Clearance { sha256: digest.clone(), why: "y".repeat(5000) },
             Record::Namespace { name: "api".to_owned(), created_by: None, created_at: 1 },
             Record::Member(savoir_store::registry::MemberRecord {
                 holding: "*".repeat(9),
@@ -314,6 +316,39 @@ async fn an_import_that_was_dropped_does_not_keep_the_next_one_waiting_in_sqlite
         drop(registry.import(&Actor::operator()).await.unwrap());
         let done = import(registry, &[record("good", "1.0.0", &digest)]).await.unwrap();
         assert_eq!(done.packages, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_has_what_was_cleared() {
+    for_each_registry(async |shop| {
+        let (registry, admin) = (shop.registry(), shop.admin());
+        // More than a page has.
+        let digest = |number: u32| format!("{number:064x}");
+        for number in 0..501 {
+            registry.clear(&admin, &digest(number), &format!("reason {number}")).await.unwrap();
+        }
+        assert!(registry.unclear(&admin, &digest(7)).await.unwrap());
+        let records = export(registry).await;
+        let cleared =
+            records.iter().filter(|record| matches!(record, Record::Clearance { .. })).count();
+        assert_eq!(cleared, 500);
+
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open_folder(folder.path()).await.unwrap();
+        let restored = database.registry(&shop.storage);
+        let done = import(restored, &records).await.unwrap();
+        assert_eq!(done.left_out, 0);
+        for (number, why) in [(0, Some("reason 0")), (7, None), (500, Some("reason 500"))] {
+            assert_eq!(restored.cleared(&digest(number)).await.unwrap().as_deref(), why);
+        }
+
+        // Where something is already, its administrators decide.
+        let old = [Record::Clearance { sha256: digest(7), why: "once".to_owned() }];
+        assert_eq!(import(registry, &old).await.unwrap().left_out, 1);
+        assert_eq!(registry.cleared(&digest(7)).await.unwrap(), None);
+        database.close().await;
     })
     .await;
 }

@@ -251,6 +251,18 @@ async fn a_scan_does_not_undo_what_was_decided() {
         let (_, stands) = registry.set_scan(&alice, &tool, &two, &found).await.unwrap();
         assert_eq!(stands.verdict, ScanVerdict::Review, "what was cleared is not blocked");
         assert_eq!(stands.report["cleared"], "looked at it");
+
+        // Who takes it back refuses the bytes from then on; what was published stays.
+        assert!(registry.unclear(&admin, &published.sha256).await.unwrap());
+        let (_, stands) = registry.set_scan(&alice, &tool, &two, &allow()).await.unwrap();
+        assert_eq!(stands.verdict, ScanVerdict::Allow);
+        let (_, stands) = registry.set_scan(&alice, &tool, &two, &found).await.unwrap();
+        assert_eq!(stands.verdict, ScanVerdict::Review, "what was published stays");
+        assert_eq!(stands.report["cleared"], "looked at it");
+        let later = version("3.0.0");
+        draft("tool", "3.0.0").publish(registry, &alice).await.unwrap();
+        let (_, stands) = registry.set_scan(&alice, &tool, &later, &found).await.unwrap();
+        assert_eq!(stands.verdict, ScanVerdict::Block, "nobody cleared this one");
     })
     .await;
 }

@@ -1,0 +1,30 @@
+use super::Import;
+use crate::{
+    registry::{
+        Record, RegistryError,
+        appeal::{must_be_digest, setting},
+        change::check,
+    },
+    sql::{Value, insert_rows},
+};
+
+impl Import<'_> {
+    /// Bytes that were cleared. Where something was before, administrators decided already, and what
+    /// they took back stays so.
+    pub(super) async fn clearances(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        if !self.fresh {
+            self.done.left_out += records.len() as u64;
+            return Ok(());
+        }
+        let mut rows = Vec::with_capacity(records.len());
+        for record in records {
+            let Record::Clearance { sha256, why } = record else { continue };
+            must_be_digest(&sha256)?;
+            check(Some(&why))?;
+            rows.push(vec![Value::Text(setting(&sha256)), Value::Text(why)]);
+        }
+        let head = "INSERT INTO settings (name, value)";
+        insert_rows(self.work.connection(), head, rows, "ON CONFLICT DO NOTHING").await?;
+        Ok(())
+    }
+}
