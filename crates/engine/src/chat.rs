@@ -1,5 +1,6 @@
 //! A conversation goes on: a model answers, or a skill that was called by its name.
 
+mod tools;
 mod workflow;
 
 use std::sync::Arc;

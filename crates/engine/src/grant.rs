@@ -19,7 +19,7 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{is_protected, protect};
+pub(crate) use self::files::{is_of_an_agent, is_protected, protect};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
 pub(crate) use self::variables::visible_secrets;
 use crate::{approval::Widening, ground::Ground, subject::HISTORY};

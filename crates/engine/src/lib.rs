@@ -54,6 +54,7 @@ pub mod subject;
 pub mod vetting;
 pub mod workflow;
 
+mod cancel;
 mod clock;
 mod error;
 mod inspect;

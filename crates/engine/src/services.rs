@@ -133,7 +133,13 @@ impl Services {
         told
     }
 
-    async fn note(&self, user_id: Option<i64>, provider: &str, model: &str, usage: Option<Usage>) {
+    pub(crate) async fn note(
+        &self,
+        user_id: Option<i64>,
+        provider: &str,
+        model: &str,
+        usage: Option<Usage>,
+    ) {
         let Some(database) = &self.database else { return };
         let Usage { input, output } = usage.unwrap_or_default();
         let spent = Spent { user_id, provider, model, input_tokens: input, output_tokens: output };
@@ -143,7 +149,7 @@ impl Services {
     }
 }
 
-fn broken(provider: &str) -> ModelError {
+pub(crate) fn broken(provider: &str) -> ModelError {
     let message = "its client broke down".to_owned();
     ModelError::Garbled { provider: provider.to_owned(), message }
 }

@@ -73,7 +73,7 @@ pub struct ToolCall {
     pub id: String,
     /// The function.
     pub name: String,
-    /// Its arguments, an object.
+    /// Its arguments: an object, unless the model wrote something else.
     pub arguments: Value,
 }
 

@@ -67,7 +67,8 @@ impl Answer {
         let cut = self.finish == Some(Finish::Length);
         let arguments = match whole_object(arguments) {
             Ok(arguments) if !cut || arguments != json!({}) => arguments,
-            Err(wrong) if !cut => return Err(wrong),
+            // Whoever carries out calls tells the model what is wrong with this one.
+            Err(sent) if !cut => sent,
             _ => return Ok(()),
         };
         self.calls += 1;
@@ -96,19 +97,16 @@ impl Answer {
     }
 }
 
-/// Arguments come as an object or as its text; none at all are an empty object.
-fn whole_object(arguments: Value) -> Result<Value, Wrong> {
-    let arguments = match arguments {
-        Value::Null => json!({}),
-        Value::String(text) if text.trim().is_empty() => json!({}),
-        Value::String(text) => parse(&text)?,
-        other => other,
+/// Arguments come as an object or as its text; none at all are an empty object. Anything else is given
+/// back as it was sent.
+fn whole_object(arguments: Value) -> Result<Value, Value> {
+    let parsed = match &arguments {
+        Value::Null => Some(json!({})),
+        Value::String(text) if text.trim().is_empty() => Some(json!({})),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        other => Some(other.clone()),
     };
-    if arguments.is_object() {
-        Ok(arguments)
-    } else {
-        Err(Wrong::Garbled("the arguments of a tool call are no object".to_owned()))
-    }
+    parsed.filter(Value::is_object).ok_or(arguments)
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Wrong> {

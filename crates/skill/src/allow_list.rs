@@ -13,7 +13,7 @@ use std::{borrow::Cow, fmt};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::allowed_tools::ToolGrant;
+use crate::{allowed_tools::ToolGrant, skill::Policy};
 
 /// A tool that somebody offers, as lists name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,9 @@ pub enum Offered<'a> {
 /// What a skill allows while it is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList {
-    grants: Vec<ToolGrant>,
+    /// `None` is every tool that is not denied.
+    grants: Option<Vec<ToolGrant>>,
+    denied: Vec<ToolGrant>,
 }
 
 /// Why a call is not let through, in words that whoever called can act on.
@@ -50,6 +52,14 @@ pub enum NotAllowed {
         /// The tool.
         tool: String,
         /// The list.
+        list: String,
+    },
+    /// The skill rules it out.
+    #[error("the tool `{tool}` is among those that this skill rules out ({list}); do without it")]
+    Denied {
+        /// The tool.
+        tool: String,
+        /// What is ruled out.
         list: String,
     },
     /// The list names it, for other arguments.
@@ -68,7 +78,7 @@ impl NotAllowed {
     /// A stable word for it.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Tool { .. } => "tool-not-allowed",
+            Self::Tool { .. } | Self::Denied { .. } => "tool-not-allowed",
             Self::Arguments { .. } => "arguments-not-allowed",
         }
     }
@@ -78,12 +88,26 @@ impl AllowList {
     /// The list of a skill; `None` if it has none, or an empty one, which restricts nothing.
     pub fn new(grants: Option<&[ToolGrant]>) -> Option<Self> {
         let grants = grants.filter(|grants| !grants.is_empty())?;
-        Some(Self { grants: grants.to_vec() })
+        Some(Self { grants: Some(grants.to_vec()), denied: Vec::new() })
+    }
+
+    /// All that a skill says about tools; `None` if it restricts nothing.
+    ///
+    /// What is ruled out is not there at all, whatever stands in parentheses: who may call a tool for
+    /// everything but some commands may call it for these, too, in other words.
+    pub fn of(policy: &Policy) -> Option<Self> {
+        let denied = policy.disallowed_tools.clone();
+        match Self::new(policy.allowed_tools.as_deref()) {
+            Some(list) => Some(Self { denied, ..list }),
+            None if denied.is_empty() => None,
+            None => Some(Self { grants: None, denied }),
+        }
     }
 
     /// Whether some call of a tool is let through.
     pub fn names(&self, tool: Offered<'_>) -> bool {
-        self.grants.iter().any(|grant| tool.is_named_by(grant))
+        let is_named = |grants: &[ToolGrant]| grants.iter().any(|grant| tool.is_named_by(grant));
+        self.grants.as_deref().is_none_or(is_named) && !is_named(&self.denied)
     }
 
     /// Lets a call through, or says why not.
@@ -92,13 +116,15 @@ impl AllowList {
         tool: Offered<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<(), NotAllowed> {
+        let called = || tool.called().to_owned();
+        if self.denied.iter().any(|grant| tool.is_named_by(grant)) {
+            return Err(NotAllowed::Denied { tool: called(), list: listed(self.denied.iter()) });
+        }
+        let Some(grants) = &self.grants else { return Ok(()) };
         let named: Vec<&ToolGrant> =
-            self.grants.iter().filter(|grant| tool.is_named_by(grant)).collect();
+            grants.iter().filter(|grant| tool.is_named_by(grant)).collect();
         if named.is_empty() {
-            return Err(NotAllowed::Tool {
-                tool: tool.called().to_owned(),
-                list: self.to_string(),
-            });
+            return Err(NotAllowed::Tool { tool: called(), list: self.to_string() });
         }
         let mut reason = Cow::Borrowed("");
         for grant in &named {
@@ -111,17 +137,16 @@ impl AllowList {
                 Err(why) => reason = why,
             }
         }
-        Err(NotAllowed::Arguments {
-            tool: tool.called().to_owned(),
-            list: listed(named.into_iter()),
-            reason,
-        })
+        Err(NotAllowed::Arguments { tool: called(), list: listed(named.into_iter()), reason })
     }
 }
 
 impl fmt::Display for AllowList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&listed(self.grants.iter()))
+        match &self.grants {
+            Some(grants) => f.write_str(&listed(grants.iter())),
+            None => write!(f, "all but {}", listed(self.denied.iter())),
+        }
     }
 }
 

@@ -84,14 +84,15 @@ impl fmt::Display for ToolGrant {
 }
 
 impl ToolGrant {
-    /// `None` if nothing stands before the parenthesis.
+    /// Where nothing stands before the parenthesis, all of it is a name that no tool has: a list that
+    /// names only this allows nothing, rather than everything.
     fn read(text: &str, range: Range<usize>) -> Option<Self> {
         let written = text.get(range.clone())?;
         let (name, arguments) = match written.split_once('(') {
-            Some((name, rest)) => (name, Some(condition(rest))),
-            None => (written, None),
+            Some((name, rest)) if !name.is_empty() => (name, Some(condition(rest))),
+            _ => (written, None),
         };
-        (!name.is_empty()).then(|| Self { name: name.to_owned(), arguments, range })
+        Some(Self { name: name.to_owned(), arguments, range })
     }
 
     /// The name Personal Agent knows the tool by; a name it does not know is lower-cased.
@@ -148,7 +149,16 @@ mod tests {
     #[test]
     fn broken_parentheses_do_no_harm() {
         assert_eq!(split("Bash(git Read")[0].arguments.as_deref(), Some("git Read"));
-        assert_eq!(normalized("Bash() Read) (x) Write"), ["run_command", "read)", "write_file"]);
+        assert_eq!(
+            normalized("Bash() Read) (x) Write"),
+            ["run_command", "read)", "(x)", "write_file"]
+        );
+    }
+
+    #[test]
+    fn a_list_of_nothing_that_is_there_is_still_a_list() {
+        assert_eq!(split("(Bash)")[0].name, "(Bash)");
+        assert!(split(" , ").is_empty());
     }
 
     #[test]

@@ -186,7 +186,7 @@ pub fn fill(
 }
 
 /// The inputs that a skill takes, in its order.
-fn input_names(skill: &Skill) -> Vec<String> {
+pub fn input_names(skill: &Skill) -> Vec<String> {
     match skill.dialect.language().placeholders() {
         Placeholders::None | Placeholders::BaseDir => Vec::new(),
         Placeholders::AgentFlow | Placeholders::Skillrt => {

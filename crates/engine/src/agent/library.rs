@@ -9,7 +9,7 @@ use savoir_skill::Skill;
 use thiserror::Error;
 
 pub use self::folders::Folders;
-use crate::disclosure::Candidate;
+use crate::{disclosure::Candidate, words::nearest};
 
 /// Bytes of a file of a skill that a model may read.
 pub const MOST_FILE_BYTES: u64 = 256 * 1024;
@@ -116,6 +116,12 @@ pub enum LibraryError {
 }
 
 impl LibraryError {
+    /// There is no skill of a name among those that there are.
+    pub fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let near = nearest(name, names).map(str::to_owned);
+        Self::Unknown { name: name.to_owned(), near }
+    }
+
     /// A stable word for it.
     pub fn code(&self) -> &'static str {
         match self {

@@ -92,7 +92,7 @@ impl Machinery {
         let opened = self.library.open(name).await?;
         self.library.used(&opened.skill.name).await;
         if let Some(allowance) = &self.allowance {
-            let list = AllowList::new(opened.skill.policy.allowed_tools.as_deref());
+            let list = AllowList::of(&opened.skill.policy);
             allowance.follow(&opened.skill.name, list);
         }
         let tools = self.tools.as_ref().map(|tools| tools.bring(&opened.skill));

@@ -56,13 +56,20 @@ pub struct SkillTools {
     /// Those that were used last come last.
     in_use: Mutex<Vec<Skill>>,
     /// A tool that must run alone holds all of it.
-    turns: RwLock<()>,
+    turns: Arc<RwLock<()>>,
 }
 
 impl SkillTools {
     /// No tools yet.
     pub fn new(bench: Bench) -> Self {
-        Self { bench, in_use: Mutex::default(), turns: RwLock::new(()) }
+        Self { bench, in_use: Mutex::default(), turns: Arc::default() }
+    }
+
+    /// No tools yet, on the same bench: what must run alone runs alone here and there.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let (bench, turns) = (self.bench.clone(), Arc::clone(&self.turns));
+        Self { bench, in_use: Mutex::default(), turns }
     }
 
     /// Offers the tools of a skill from here on; tells the names under which they can be called.
@@ -75,6 +82,11 @@ impl SkillTools {
         in_use.push(skill.clone());
         let own = |name: &&crate::call::ToolName| name.skill == skill.name;
         names(&in_use).iter().filter(own).map(|name| name.api.clone()).collect()
+    }
+
+    /// The skills that are in use; those that were used last come last.
+    pub fn in_use(&self) -> Vec<Skill> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The tools of one skill, whether it is in use or not, as they would be offered.

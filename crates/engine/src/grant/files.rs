@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use savoir_package::Agent;
 use savoir_sandbox::{Access, PathGrant};
 use savoir_skill::permission::{Domain, Level, Permission};
 
@@ -275,4 +276,20 @@ pub(crate) fn protect(
 /// Whether a folder is, or lies in, something that no skill writes to.
 pub(crate) fn is_protected(path: &Path, ground: &Ground) -> bool {
     protected_above(path, ground, &[]).is_some()
+}
+
+/// Whether a file lies where some agent looks for skills, or keeps its settings: it would be obeyed.
+pub(crate) fn is_of_an_agent(path: &Path, ground: &Ground) -> bool {
+    let roots = [Some(&ground.directory), ground.repository.as_ref()];
+    let folders = Agent::ALL.iter().flat_map(|agent| agent.project);
+    roots.into_iter().flatten().filter_map(|root| path.strip_prefix(root).ok()).any(|inside| {
+        folders.clone().any(|folder| {
+            let own = match folder.split_once('/') {
+                // `.github` has more than skills in it.
+                Some((first, _)) if first.starts_with('.') && first != ".github" => first,
+                _ => folder,
+            };
+            inside.starts_with(own)
+        })
+    })
 }

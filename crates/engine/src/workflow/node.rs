@@ -2,7 +2,7 @@
 
 mod code;
 mod condition;
-mod http;
+pub(super) mod http;
 mod knowledge;
 mod llm;
 pub(super) mod skill;

@@ -215,3 +215,23 @@ fn a_refusal_tells_what_is_allowed() {
     let wrong = list.check(Offered::Host("run_command"), &given).unwrap_err();
     assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
 }
+
+#[test]
+fn what_is_ruled_out_is_not_there() {
+    let policy = |allowed: &str, denied: &str| Policy {
+        allowed_tools: Some(split(allowed)).filter(|grants| !grants.is_empty()),
+        disallowed_tools: split(denied),
+        ..Policy::default()
+    };
+    assert_eq!(AllowList::of(&policy("", "")), None);
+    let list = AllowList::of(&policy("", "Bash(rm:*) WebFetch")).unwrap();
+    assert!(!list.names(Offered::Host("run_command")) && list.names(Offered::Host("read_file")));
+    let given = arguments(json!({"command": "ls"}));
+    let error = list.check(Offered::Host("run_command"), &given).unwrap_err();
+    assert_eq!(error.code(), "tool-not-allowed");
+    assert!(error.to_string().contains("rules out (Bash(rm:*), WebFetch)"), "{error}");
+    assert!(list.check(Offered::Host("write_file"), &given).is_ok());
+    let both = AllowList::of(&policy("Bash Read", "Bash")).unwrap();
+    assert!(!both.names(Offered::Host("run_command")) && both.names(Offered::Host("read_file")));
+    assert!(!both.names(Offered::Host("write_file")));
+}

@@ -2,6 +2,7 @@
 //! that is enforced.
 
 mod lifecycle;
+mod portable;
 
 use std::borrow::Cow;
 
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub use lifecycle::{Lifecycle, Provenance, Standing, preamble_line};
+pub use portable::{adopt, export, handle};
 
 #[derive(Debug)]
 pub(super) struct PersonalAgent;

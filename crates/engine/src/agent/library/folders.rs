@@ -1,5 +1,7 @@
 //! Skills in folders, such as those that are installed for an agent.
 
+mod files;
+
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -11,7 +13,7 @@ use futures::future::BoxFuture;
 use savoir_skill::{Folder, Source, check, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
 
 use super::{Draft, Library, LibraryError, MOST_FILE_BYTES, Opened};
-use crate::{agent::usage::Usage, disclosure::Candidate, words::nearest};
+use crate::{agent::usage::Usage, disclosure::Candidate};
 
 /// Skills in folders, by name. Folders are read when somebody asks.
 #[derive(Debug)]
@@ -43,10 +45,8 @@ impl Folders {
     }
 
     fn folder(&self, name: &str) -> Result<&Path, LibraryError> {
-        self.skills.get(name).map(PathBuf::as_path).ok_or_else(|| {
-            let near = nearest(name, self.skills.keys().map(String::as_str)).map(str::to_owned);
-            LibraryError::Unknown { name: name.to_owned(), near }
-        })
+        let found = self.skills.get(name).map(PathBuf::as_path);
+        found.ok_or_else(|| LibraryError::unknown(name, self.skills.keys().map(String::as_str)))
     }
 
     fn opened(name: &str, folder: &Path) -> Result<Opened, LibraryError> {

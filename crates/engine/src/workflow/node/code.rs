@@ -1,7 +1,5 @@
 //! A node that runs Python, in the sandbox: without network, and without files but its own.
 
-mod cancel;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -14,9 +12,9 @@ use savoir_sandbox::{
 };
 use serde_json::Value;
 
-use self::cancel::Cancel;
 use super::{DISABLED, Done, Given, Stop};
 use crate::{
+    cancel::Cancel,
     grant,
     workflow::{graph::Code, limits, scope::text_of},
 };

@@ -9,8 +9,10 @@ mod target;
 
 use std::time::Duration;
 
+use reqwest::{Url, header};
+
 use super::{DISABLED, Done, Given, Stop};
-use crate::workflow::graph::Http;
+use crate::workflow::{graph::Http, host::HttpPolicy};
 
 /// What clients are told of everything that goes wrong on the way.
 const FAILED: &str = "HTTP request failed";
@@ -48,6 +50,37 @@ async fn ask(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
         None => text.into(),
     };
     Ok(Done { output, status_code, ..Done::default() })
+}
+
+/// What a server answered to somebody who only reads.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    /// Where it is instead.
+    pub(crate) location: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Reads a page under the same rules as a node. Redirects are told, not followed.
+pub(crate) async fn read_page(
+    url: &Url,
+    policy: &HttpPolicy,
+    limit: Duration,
+) -> Result<Page, String> {
+    let read = async {
+        let client = target::judge(url, policy).await?.client()?;
+        let response = client.get(url.clone()).send().await.map_err(failed)?;
+        let status = response.status().as_u16();
+        let location = response.headers().get(header::LOCATION);
+        let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let text = answer::read(response).await.map_err(failed)?;
+        Ok(Page { status, location, text })
+    };
+    match tokio::time::timeout(limit, read).await {
+        Ok(Ok(page)) => Ok(page),
+        Ok(Err(Stop::Failed(reason))) => Err(reason),
+        Ok(Err(Stop::Gone)) | Err(_) => Err(FAILED.to_owned()),
+    }
 }
 
 /// The reason is for the log: it may name addresses that are nobody's business.

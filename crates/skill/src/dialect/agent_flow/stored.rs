@@ -128,6 +128,28 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
     Err(Refusal::new("frontmatter", message))
 }
 
+/// The text without the line that tells its owner: what its author wrote.
+///
+/// ```
+/// use savoir_skill::dialect::agent_flow::{with_owner, without_owner};
+///
+/// let text = "---\nname: a\n# the end\n---\nHi\n";
+/// assert_eq!(without_owner(&with_owner(text, "7")?), text);
+/// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
+/// ```
+pub fn without_owner(text: &str) -> String {
+    let Ok(found) = document(text) else { return text.to_owned() };
+    let entry = found.entries().iter().find(|entry| entry.key == "user_id");
+    let Some(entry) = entry else { return text.to_owned() };
+    let start = entry.key_span.start;
+    let end = text[entry.value.span.end..].find('\n').map(|end| entry.value.span.end + end + 1);
+    match end {
+        // Other than in a line of its own it cannot be taken out.
+        Some(end) if text[..start].ends_with('\n') => format!("{}{}", &text[..start], &text[end..]),
+        _ => text.to_owned(),
+    }
+}
+
 /// The owner's line is not the author's: it does not say which dialect a file is in.
 fn dialect_of(document: &Document) -> Dialect {
     let detected = match document.entry_lines("user_id") {

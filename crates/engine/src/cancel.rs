@@ -6,7 +6,7 @@ use savoir_sandbox::Killer;
 
 /// Shared by whoever runs a program and whoever waits for it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cancel(Arc<Mutex<State>>);
+pub(crate) struct Cancel(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 enum State {
@@ -18,15 +18,15 @@ enum State {
 
 /// Ends the program when it is dropped.
 #[derive(Debug)]
-pub(super) struct Guard(Cancel);
+pub(crate) struct Guard(Cancel);
 
 impl Cancel {
-    pub(super) fn guard(&self) -> Guard {
+    pub(crate) fn guard(&self) -> Guard {
         Guard(self.clone())
     }
 
     /// The program runs: from here on it can be ended. If it is too late, it ends at once.
-    pub(super) fn hold(&self, killer: Killer) {
+    pub(crate) fn hold(&self, killer: Killer) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
             State::Cancelled => killer.kill(),

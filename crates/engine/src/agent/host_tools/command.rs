@@ -1,0 +1,148 @@
+//! Commands, in the sandbox: the programs of the system, the workspace, and nothing else.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_sandbox::{
+    Access, Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, TRUSTED_PATH,
+    Variable, Watch, find,
+};
+use serde_json::json;
+
+use super::{HostTools, Wrong};
+use crate::{
+    agent::{consent::Deed, toolset::ToolAnswer},
+    cancel::Cancel,
+    envelope::{Capture, Captured, Stream as Printed},
+    grant,
+};
+
+/// Seconds that a command may take, and if nothing is said.
+pub(super) const MOST_SECONDS: u64 = 300;
+const SECONDS: u64 = 60;
+/// Bytes that a command may print before it is ended; a model reads the first and last of them.
+const PRINTED: u64 = 8 << 20;
+/// Where the programs of the system are.
+const PROGRAMS: &str = "/usr";
+/// What many of them look at, and what tells nothing about the person.
+const SETTINGS: [&str; 6] = [
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/group",
+];
+
+impl HostTools {
+    pub(super) async fn run_command(
+        &self,
+        command: &str,
+        seconds: Option<u64>,
+    ) -> Result<ToolAnswer, Wrong> {
+        if command.trim().is_empty() || command.contains('\0') {
+            return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
+        }
+        let seconds = seconds.unwrap_or(SECONDS).clamp(1, MOST_SECONDS);
+        let shells = TRUSTED_PATH.map(PathBuf::from);
+        let shell = find("bash", &shells).or_else(|| find("sh", &shells));
+        let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
+        let policy = self.policy(&shell, Duration::from_secs(seconds))?;
+        self.agree(Deed::Run { command: command.to_owned() }).await?;
+        let cancel = Cancel::default();
+        // Whoever stops waiting for it ends it.
+        let _guard = cancel.guard();
+        let words = ["-c".to_owned(), command.to_owned()];
+        let ran = tokio::task::spawn_blocking(move || run(policy, &shell, &words, &cancel)).await;
+        let (end, captured) =
+            ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))?;
+        Ok(answer(end, &captured, seconds))
+    }
+
+    fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, Wrong> {
+        let root = self.workspace.root().to_owned();
+        // A repository of the workspace itself can be worked with; what git executes stays as it is.
+        let opened = [root.join(".git")];
+        let protected = grant::protect(&self.ground, None, std::slice::from_ref(&root), &opened);
+        let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
+        let mut paths = vec![PathGrant::private("/tmp")];
+        if self.ground.home.parent().is_some() {
+            paths.push(PathGrant::private(&self.ground.home));
+        }
+        paths.push(PathGrant { path: PROGRAMS.into(), access: Access::Execute });
+        paths.extend(SETTINGS.iter().map(PathGrant::read));
+        paths.push(PathGrant::write(&root));
+        paths.extend(protected);
+        let home = self.ground.home.display().to_string();
+        let search = TRUSTED_PATH.join(":");
+        let environment = [
+            ("PATH", search.as_str()),
+            ("HOME", &home),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+            // No question can be answered.
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_PAGER", "cat"),
+        ];
+        let plain =
+            |(name, value): (&str, &str)| (name.to_owned(), Variable::Plain(value.to_owned()));
+        Ok(Policy {
+            paths,
+            programs: vec![shell.to_owned()],
+            network: Network::None,
+            environment: BTreeMap::from(environment.map(plain)),
+            limits: Limits {
+                wall: Some(wall),
+                counted: Counted::Data,
+                output: PRINTED,
+                ..Limits::default()
+            },
+            directory: root,
+            watch: Watch::Off,
+        })
+    }
+}
+
+/// Runs it until it ends.
+fn run(
+    policy: Policy,
+    shell: &Path,
+    words: &[String],
+    cancel: &Cancel,
+) -> Result<(End, Captured), Wrong> {
+    let failed = |error: &dyn std::fmt::Display| ("sandbox-failed", error.to_string());
+    let sandbox = Sandbox::new(policy).map_err(|error| failed(&error))?;
+    let process = sandbox.start(shell, words).map_err(|error| failed(&error))?;
+    cancel.hold(process.killer().map_err(|error| failed(&error))?);
+    let mut capture = Capture::default();
+    let outcome = process.drive(b"", |stream, bytes| {
+        let stream = match stream {
+            Stream::Output => Printed::Stdout,
+            Stream::Error => Printed::Stderr,
+        };
+        capture.push(stream, bytes);
+    });
+    Ok((outcome.end, capture.finish()))
+}
+
+fn answer(end: End, captured: &Captured, seconds: u64) -> ToolAnswer {
+    let (ended, failure) = match end {
+        End::Exited(0) => ("exit code 0".to_owned(), None),
+        End::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
+        End::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
+        End::TooMuchOutput => ("it printed too much".to_owned(), Some("output-limit")),
+        End::TooMuchMemory => ("it took too much memory".to_owned(), Some("memory-limit")),
+        End::TooManyProcesses => {
+            ("it started too many processes".to_owned(), Some("process-limit"))
+        }
+        End::Stopped => ("it was stopped".to_owned(), Some("stopped")),
+        End::Signalled(signal) => (format!("it ended by signal {signal}"), Some("command-failed")),
+    };
+    let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
+    let data = json!({"ended": ended, "truncated": truncated, "output": output});
+    let text = format!("{output}\n[{ended}]");
+    ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) }
+}

@@ -1,0 +1,9 @@
+//! Turns of an agent: with a model that follows a script, and everything else as it is.
+
+mod fences;
+mod forks;
+mod host_tools;
+mod room;
+mod skill_tools;
+mod stage;
+mod turn;

@@ -1,0 +1,127 @@
+//! Whoever sits before the terminal: types lines, and answers questions.
+//!
+//! One thread reads all lines, so that a question that nobody waits for any more does not swallow the
+//! next one.
+
+use std::{
+    io::{self, BufRead as _, Write as _},
+    sync::Arc,
+    thread,
+};
+
+use futures::future::BoxFuture;
+use savoir_engine::{
+    agent::consent::{Asker, Consent, HostQuestion, Question},
+    approval::Line,
+};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::{ask, output};
+
+/// How often an answer that means nothing is asked for again.
+const TRIES: usize = 3;
+
+/// Lines that somebody types.
+#[derive(Debug)]
+pub(super) struct Lines(Mutex<mpsc::Receiver<String>>);
+
+impl Lines {
+    /// Lines of standard input, read as they are asked for.
+    pub(super) fn of_terminal() -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        // Ends with the program.
+        thread::spawn(move || {
+            for line in io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                if sender.blocking_send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self(Mutex::new(receiver))
+    }
+
+    /// Shows something and waits for the next line; none if there are no more. Ctrl-C begins the line
+    /// anew.
+    pub(super) async fn ask(&self, prompt: &str) -> Option<String> {
+        loop {
+            show(prompt);
+            let mut lines = self.0.lock().await;
+            tokio::select! {
+                line = lines.recv() => {
+                    if line.is_none() {
+                        show("\n");
+                    }
+                    return line;
+                }
+                _ = tokio::signal::ctrl_c() => output::note("(/quit ends)"),
+            }
+        }
+    }
+
+    async fn answer(&self, prompt: &str) -> Option<String> {
+        show(prompt);
+        self.0.lock().await.recv().await
+    }
+}
+
+fn show(text: &str) {
+    let mut err = io::stderr().lock();
+    // Nobody is left to ask when standard error is closed.
+    let _ = write!(err, "{text}").and_then(|()| err.flush());
+}
+
+/// Somebody who is asked before something runs; nobody, where there is no terminal.
+#[derive(Debug)]
+pub(super) struct Person {
+    lines: Option<Arc<Lines>>,
+    /// One question at a time.
+    turn: Mutex<()>,
+}
+
+impl Person {
+    pub(super) fn at(lines: Arc<Lines>) -> Self {
+        let lines = ask::can_ask().then_some(lines);
+        Self { lines, turn: Mutex::new(()) }
+    }
+
+    /// The one before this terminal, if it is one.
+    pub(super) fn of_terminal() -> Self {
+        let lines = ask::can_ask().then(|| Arc::new(Lines::of_terminal()));
+        Self { lines, turn: Mutex::new(()) }
+    }
+
+    async fn decide(&self, lines: Vec<Line>, question: &str) -> Consent {
+        let Some(typed) = &self.lines else { return Consent::Nobody };
+        let _turn = self.turn.lock().await;
+        // What was told so far is on the screen before the question is.
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        let shown = ask::show_lines(&mut anstream::stderr(), lines);
+        if shown.is_err() {
+            return Consent::Nobody;
+        }
+        for _ in 0..TRIES {
+            let Some(line) = typed.answer(question).await else { return Consent::Declined };
+            match ask::Choices::OnceOrAlways.answer(&line) {
+                Some(ask::Answer::Once) => return Consent::Once,
+                Some(ask::Answer::Always) => return Consent::Always,
+                Some(ask::Answer::No) => return Consent::Declined,
+                None => {}
+            }
+        }
+        Consent::Declined
+    }
+}
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
+        let words = ask::Choices::OnceOrAlways.question();
+        Box::pin(self.decide(question.lines(), words))
+    }
+
+    fn ask_host<'a>(&'a self, question: &'a HostQuestion) -> BoxFuture<'a, Consent> {
+        let words = "Do it? [y]es once, [a]lways in this conversation, [N]o: ";
+        Box::pin(self.decide(question.lines(), words))
+    }
+}

@@ -1,0 +1,279 @@
+//! A skill that comes from elsewhere, and one that goes there: the text stays as its author wrote it,
+//! but for what others would not read.
+
+use serde_json::Value;
+
+use crate::{
+    Dialect, Source,
+    diagnostic::Edit,
+    dialect::agent_flow::without_owner,
+    document::{Document, State},
+    edit,
+    limits::MAX_DESCRIPTION_CHARS,
+    name,
+    reading::read_as,
+    skill::Mode,
+    yaml::{Entry, YamlVersion, write::write_scalar},
+};
+
+/// The order of fields in a file that had to be written anew.
+const ORDER: [&str; 8] = [
+    "name",
+    "description",
+    "when_to_use",
+    "license",
+    "compatibility",
+    "allowed-tools",
+    "context",
+    "metadata",
+];
+
+const YAML: YamlVersion = YamlVersion::V1_1;
+
+fn parse(text: &str) -> Document {
+    Document::parse_with(Source::new(text.to_owned()), Dialect::PERSONAL_AGENT.fences())
+}
+
+/// The handle of a skill that comes from elsewhere: as it calls itself, else after its folder or its
+/// file, else after its first heading.
+pub fn handle(text: &str, folder: Option<&str>, stem: Option<&str>) -> Option<String> {
+    let document = parse(text);
+    let own = document.field("name").and_then(|node| node.text()).and_then(name::slugify);
+    let heading = || {
+        let first = document.outline().headings.iter().find(|heading| heading.level == 1)?;
+        name::slugify(first.title.slice(document.text()))
+    };
+    own.or_else(|| folder.and_then(name::slugify))
+        .or_else(|| stem.and_then(name::slugify))
+        .or_else(heading)
+}
+
+/// The text under which a skill is kept: it has frontmatter, in which it calls itself by its handle.
+/// Nothing else is changed.
+///
+/// ```
+/// use savoir_skill::dialect::personal_agent::adopt;
+///
+/// assert_eq!(adopt("---\nname: My Skill # mine\nx: 1\n---\n", "my-skill"), "---\nname: my-skill # mine\nx: 1\n---\n");
+/// assert_eq!(adopt("# Tea\n\nBoil water.\n", "tea"), "---\nname: tea\ndescription: Boil water.\n---\n\n# Tea\n\nBoil water.\n");
+/// ```
+pub fn adopt(text: &str, name: &str) -> String {
+    let text = without_owner(text);
+    let reading = read_as(Source::new(text.clone()), Dialect::PERSONAL_AGENT, None);
+    if reading.skill.mode == Mode::Prose {
+        let description: String =
+            reading.skill.description.chars().take(MAX_DESCRIPTION_CHARS).collect();
+        let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let description = if description.is_empty() { name } else { &description };
+        let body = text.trim_start_matches('\u{feff}');
+        let (name, description) = (write_scalar(name, YAML), write_scalar(description, YAML));
+        return format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}");
+    }
+    // What is broken is not mended on the way: others would see another skill than its author.
+    let clean = reading.document.state() == State::Clean;
+    match reading.document.field("name").filter(|_| clean) {
+        Some(node) if node.string(YAML) != Some(name) => {
+            edit::apply(&text, &[Edit::replace(node.span, write_scalar(name, YAML))])
+        }
+        _ => text,
+    }
+}
+
+/// The text of a skill for others: without its owner, with the fields of the portable format as that
+/// writes them. What needs no change stays byte for byte, and no field is lost.
+///
+/// ```
+/// use savoir_skill::dialect::personal_agent::export;
+///
+/// let kept = "---\nname: a\ndescription: d\nallowed_tools: [Read, 'Bash(git:*)']\ncontext_fork: true\nx: 1\nuser_id: '7'\n---\nHi\n";
+/// assert_eq!(
+///     export(kept, "a"),
+///     "---\nname: a\ndescription: d\nallowed-tools: Read Bash(git:*)\ncontext: fork\nx: 1\n---\nHi\n"
+/// );
+/// ```
+pub fn export(text: &str, name: &str) -> String {
+    let text = adopt(text, name);
+    let document = parse(&text);
+    let Some(block) = document.layout().closed_block().filter(|_| document.state() == State::Clean)
+    else {
+        return text;
+    };
+    let Some(fields) = Fields::read(&document, name) else { return text };
+    if !fields.changed {
+        return text;
+    }
+    let first = document.entries().first().and_then(|entry| document.entry_lines(&entry.key));
+    let head = &text[block.yaml.start..first.map_or(block.yaml.start, |lines| lines.start)];
+    let whole = |lines: Vec<String>| {
+        let (before, after) = (&text[..block.yaml.start], &text[block.yaml.end..]);
+        format!("{before}{head}{}{after}", lines.concat())
+    };
+    let rank = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let mut ordered = fields.lines.clone();
+    ordered.sort_by_key(|(key, _)| rank(key));
+    let lines = |fields: Vec<(String, String)>| fields.into_iter().map(|(_, line)| line).collect();
+    // An anchor must stand before what refers to it.
+    let tries = [whole(lines(ordered)), whole(lines(fields.lines.clone()))];
+    let kept = |written: &String| fields.hold_in(&parse(written));
+    tries.into_iter().find(kept).unwrap_or(text)
+}
+
+/// The fields of a file as the portable format writes them.
+struct Fields {
+    /// Keys, each with its lines.
+    lines: Vec<(String, String)>,
+    /// What must be read again.
+    values: Vec<(String, Value)>,
+    changed: bool,
+}
+
+impl Fields {
+    /// None if fields do not begin on lines of their own.
+    fn read(document: &Document, name: &str) -> Option<Self> {
+        let text = document.text();
+        let mut fields = Self { lines: Vec::new(), values: Vec::new(), changed: false };
+        for entry in document.entries() {
+            if !text[..entry.key_span.start].ends_with('\n') {
+                return None;
+            }
+            fields.add(document, entry)?;
+        }
+        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        for key in ["description", "name"] {
+            if document.field(key).is_none() {
+                let line = format!("{key}: {}{line_end}", write_scalar(name, YAML));
+                fields.lines.insert(0, (key.to_owned(), line));
+                fields.changed = true;
+            }
+        }
+        Some(fields)
+    }
+
+    fn add(&mut self, document: &Document, entry: &Entry) -> Option<()> {
+        let text = document.text();
+        let lines = document.entry_lines(&entry.key)?;
+        let has = |key: &str| document.field(key).is_some();
+        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let before = &text[lines.start..entry.key_span.start];
+        let (key, value, line) = match entry.key.as_str() {
+            "allowed_tools" if has("allowed-tools") => return self.drop_entry(),
+            "when-to-use" if has("when_to_use") => return self.drop_entry(),
+            "context_fork" if has("context") || entry.value.boolean(YAML) != Some(true) => {
+                return self.drop_entry();
+            }
+            "context_fork" => {
+                ("context", Value::from("fork"), format!("{before}context: fork{line_end}"))
+            }
+            "allowed-tools" | "allowed_tools" => {
+                let tools = tools(entry)?;
+                let is_clean = entry.key == "allowed-tools" && entry.value.text() == Some(&tools);
+                if is_clean {
+                    return self.keep(document, entry);
+                }
+                let line =
+                    format!("{before}allowed-tools: {}{line_end}", write_scalar(&tools, YAML));
+                ("allowed-tools", Value::from(tools), line)
+            }
+            "when-to-use" => {
+                let rest = &text[entry.key_span.end..lines.end];
+                let value = entry.value.to_value(YAML);
+                ("when_to_use", value, format!("{before}when_to_use{rest}"))
+            }
+            _ => return self.keep(document, entry),
+        };
+        self.lines.push((key.to_owned(), line));
+        self.values.push((key.to_owned(), value));
+        self.changed = true;
+        Some(())
+    }
+
+    fn keep(&mut self, document: &Document, entry: &Entry) -> Option<()> {
+        let lines = document.entry_lines(&entry.key)?.slice(document.text());
+        self.lines.push((entry.key.clone(), lines.to_owned()));
+        self.values.push((entry.key.clone(), entry.value.to_value(YAML)));
+        Some(())
+    }
+
+    /// What says the same as another field, or nothing, is not written.
+    #[expect(clippy::unnecessary_wraps, reason = "it stands where a field is added")]
+    fn drop_entry(&mut self) -> Option<()> {
+        self.changed = true;
+        Some(())
+    }
+
+    /// Whether a file says what these fields say.
+    fn hold_in(&self, document: &Document) -> bool {
+        document.state() == State::Clean
+            && document.entries().len() == self.lines.len()
+            && self.values.iter().all(|(key, value)| {
+                document.field(key).is_some_and(|node| node.to_value(YAML) == *value)
+            })
+    }
+}
+
+/// The tools that are allowed, with blanks between them, as their author wrote each.
+fn tools(entry: &Entry) -> Option<String> {
+    let text = match (entry.value.text(), entry.value.items()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(items)) => {
+            let texts: Option<Vec<&str>> = items.iter().map(|item| item.text()).collect();
+            texts?.join(" ")
+        }
+        (None, None) => return None,
+    };
+    let grants = crate::allowed_tools::split(&text);
+    Some(grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_clean_stays_byte_for_byte() {
+        for text in [
+            "---\nname: a\ndescription: d\n---\nHi\n",
+            "---\r\ndescription: d # why\r\nname: 'a'\r\nallowed-tools: Read Bash(git add:*)\r\n---\r\nHi",
+            "---\nname: a\n# comment\ndescription: |\n  d\nmetadata: {author: x, v: [1, 2]}\nlicense: MIT\n# end\n---\n",
+        ] {
+            assert_eq!(export(text, "a"), text);
+            let owned = crate::dialect::agent_flow::with_owner(text, "7").unwrap();
+            assert_ne!(owned, text);
+            assert_eq!(export(&owned, "a"), text);
+        }
+    }
+
+    #[test]
+    fn what_is_written_anew_loses_nothing() {
+        let text = "---\n# head\n\nzeta: [1, {a: b}]\nwhen-to-use: >\n  often\n  here\ndescription: d\nallowed-tools:\n  - Read\n  - Bash(git log:*)\nmetadata:\n  b: 1 # one\n  a: \"2\"\ncompatibility: x\nlicense: MIT\nname: a\n---\nBody --- stays\n";
+        assert_eq!(
+            export(text, "a"),
+            "---\n# head\n\nname: a\ndescription: d\nwhen_to_use: >\n  often\n  here\nlicense: MIT\ncompatibility: x\nallowed-tools: Read Bash(git log:*)\nmetadata:\n  b: 1 # one\n  a: \"2\"\nzeta: [1, {a: b}]\n---\nBody --- stays\n"
+        );
+        assert_eq!(export(&export(text, "a"), "a"), export(text, "a"));
+    }
+
+    #[test]
+    fn anchors_stay_before_what_refers_to_them() {
+        let text = "---\nbase: &b {x: 1}\nmetadata: *b\nallowed_tools: Read, Write\nname: a\ndescription: d\n---\n";
+        let exported = export(text, "a");
+        assert!(exported.contains("allowed-tools: Read Write"), "{exported}");
+        assert_eq!(parse(&exported).state(), State::Clean);
+    }
+
+    #[test]
+    fn what_is_broken_is_not_mended() {
+        let text = "---\nname: [\n---\nx\n";
+        assert_eq!(adopt(text, "x"), text);
+    }
+
+    #[test]
+    fn handles() {
+        let of = |text| handle(text, None, None);
+        assert_eq!(of("---\nname: Wöchen Bericht!\n---\n").as_deref(), Some("wochen-bericht"));
+        assert_eq!(handle("x", Some("My Folder"), Some("file")).as_deref(), Some("my-folder"));
+        assert_eq!(handle("---\nname: '!!'\n---\n", None, Some("file")).as_deref(), Some("file"));
+        assert_eq!(of("# Make *tea*\n").as_deref(), Some("make-tea"));
+        assert_eq!(of("text"), None);
+    }
+}
