@@ -24,7 +24,7 @@ const USE_IS_NOTED_EVERY: Duration = Duration::from_mins(1);
 pub struct Accounts<'a>(pub(crate) &'a Database);
 
 /// What a person may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// What is their own.
     User,

@@ -14,9 +14,9 @@ use sqlx::{
 use url::Url;
 
 use crate::{
-    Accounts, Knowledge, Leases, RateLimits, Sessions, Settings, Storage, StoreError, Usage,
-    VectorSearch, Workflows, accounts::Memory, knowledge::VectorCache, migrations::migrate,
-    registry::Registry, sql::sql,
+    Accounts, CatalogSources, Knowledge, Leases, RateLimits, Sessions, Settings, SkillFacts,
+    Storage, StoreError, Usage, VectorSearch, Workflows, accounts::Memory, knowledge::VectorCache,
+    migrations::migrate, registry::Registry, sql::sql,
 };
 
 /// How long a writer waits for another process, in milliseconds.
@@ -184,6 +184,16 @@ impl Database {
     /// Locks that all processes see.
     pub fn leases(&self) -> Leases<'_> {
         Leases(self)
+    }
+
+    /// What is known of skills besides their files.
+    pub fn skill_facts(&self) -> SkillFacts<'_> {
+        SkillFacts(self)
+    }
+
+    /// Repositories from which people may take skills.
+    pub fn catalog_sources(&self) -> CatalogSources<'_> {
+        CatalogSources(self)
     }
 
     /// Packages that many publish, whose bytes lie in a storage.

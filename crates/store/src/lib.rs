@@ -2,7 +2,7 @@
 //!
 //! - [`Database`] is one or the other database behind the same functions. It opens with its
 //!   migrations done. Its rooms: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`],
-//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`].
+//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`], [`SkillFacts`], [`CatalogSources`].
 //! - [`Storage`] keeps bytes under keys, in a folder or a bucket.
 //! - [`registry`] is packages that many publish and everybody reads, in both of them.
 //! - [`SkillFiles`] keeps skills as plain files, `skills/{name}/SKILL.md`.
@@ -13,8 +13,10 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod catalog;
 mod database;
 mod error;
+mod facts;
 mod knowledge;
 mod leases;
 mod migrations;
@@ -32,8 +34,10 @@ mod usage;
 mod workflows;
 
 pub use accounts::{Accounts, ApiToken, Failure, Look, NewToken, Role, User};
+pub use catalog::{CatalogSource, CatalogSources, NewCatalogSource};
 pub use database::{Database, Kind};
 pub use error::StoreError;
+pub use facts::{Facts, SkillFacts};
 pub use knowledge::{
     Base, Chunk, Claimed, Document, Hit, Knowledge, NewDocument, Status, Task, VectorSearch,
 };
@@ -42,7 +46,7 @@ pub use password::{PasswordHash, hash_password, verify_password};
 pub use rate::{Hits, RateLimits};
 pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
 pub use settings::{Settings, SigningKey};
-pub use skills::{SkillFile, SkillFiles, WriteError};
+pub use skills::{Resource, ResourceEntry, SkillFile, SkillFiles, WriteError};
 pub use storage::Storage;
 pub use time::Time;
 pub use usage::{Spent, Tokens, Usage, UsageSummary};

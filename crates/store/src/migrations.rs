@@ -40,6 +40,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0005_registry.sql"),
         postgres: include_str!("../migrations/postgres/0005_registry.sql"),
     },
+    Migration {
+        version: 6,
+        sqlite: include_str!("../migrations/0006_skills.sql"),
+        postgres: include_str!("../migrations/0006_skills.sql"),
+    },
 ];
 
 impl Migration {

@@ -8,6 +8,8 @@ mod folder;
 
 use std::{path::Path, sync::Arc};
 
+use bytes::Bytes;
+use savoir_skill::folder::{IGNORED_FOLDERS, is_skill_file};
 use thiserror::Error;
 
 use crate::{
@@ -45,6 +47,34 @@ pub struct SkillFile {
     pub version: String,
 }
 
+/// A file of a skill beside its `SKILL.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Its path inside the skill, with `/`.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Bytes,
+    /// Whether it can be run.
+    pub executable: bool,
+}
+
+impl Resource {
+    /// Whether a file of a skill can have a path. It never leads out of the skill, to its `SKILL.md`,
+    /// or to a file that is hidden.
+    pub fn can_be_at(path: &str) -> bool {
+        is_resource(path)
+    }
+}
+
+/// A file of a skill in a list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceEntry {
+    /// Its path inside the skill, with `/`.
+    pub path: String,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
 /// Why a skill was not written.
 #[derive(Debug, Error)]
 pub enum WriteError {
@@ -71,6 +101,27 @@ pub enum WriteError {
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+/// Whether a path can be that of a file beside `SKILL.md`. It never leads out of the skill, to a file
+/// of ours, or to one that nobody is shown.
+fn is_resource(path: &str) -> bool {
+    let good = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !IGNORED_FOLDERS.contains(&part)
+            && part.len() <= 255
+            && !part.chars().any(|c| c.is_control() || matches!(c, '\\' | ':'))
+    };
+    path.len() <= 1024
+        && path.split('/').all(good)
+        && !is_skill_file(path)
+        && !path.eq_ignore_ascii_case("SKILL.md.lock")
+}
+
+fn no_resource(path: &str) -> WriteError {
+    let message = format!("`{}` cannot be a file of a skill", path.escape_debug());
+    WriteError::Store(StoreError::Setting(message))
 }
 
 fn damaged(name: &str, message: &str) -> StoreError {
@@ -182,6 +233,58 @@ impl SkillFiles {
                 let skills = Arc::clone(skills);
                 let (name, version) = (name.to_owned(), version.map(str::to_owned));
                 on_a_thread(move || skills.delete(&name, version.as_deref())).await
+            }
+        }
+    }
+
+    /// Makes a skill with its files, or replaces all of one that still has the version that was read.
+    /// It is there whole or not at all, whenever a process ends.
+    pub async fn put(
+        &self,
+        name: &str,
+        text: &str,
+        resources: Vec<Resource>,
+        version: Option<&str>,
+    ) -> Result<SkillFile, WriteError> {
+        if let Some(wrong) = resources.iter().find(|resource| !is_resource(&resource.path)) {
+            return Err(no_resource(&wrong.path));
+        }
+        match &self.0 {
+            Place::Bucket(skills) => skills.put_whole(name, text, &resources, version).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let (name, text) = (name.to_owned(), text.to_owned());
+                let version = version.map(str::to_owned);
+                on_a_thread(move || skills.put(&name, &text, &resources, version.as_deref())).await
+            }
+        }
+    }
+
+    /// The files of a skill beside its `SKILL.md`, sorted; none if there is no such skill.
+    pub async fn resources(&self, name: &str) -> Result<Vec<ResourceEntry>, StoreError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.resources(name).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                on_a_thread(move || skills.resources(&name)).await
+            }
+        }
+    }
+
+    /// One of them; an error if it has more than `most` bytes.
+    pub async fn resource(
+        &self,
+        name: &str,
+        path: &str,
+        most: u64,
+    ) -> Result<Option<Resource>, StoreError> {
+        match &self.0 {
+            Place::Bucket(skills) => skills.resource(name, path, most).await,
+            Place::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                let (name, path) = (name.to_owned(), path.to_owned());
+                on_a_thread(move || skills.resource(&name, &path, most)).await
             }
         }
     }

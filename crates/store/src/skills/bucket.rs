@@ -1,5 +1,7 @@
 //! Skills as objects in a bucket.
 
+mod whole;
+
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -140,7 +142,7 @@ impl BucketSkills {
             return Err(no_name(name));
         }
         self.check_free(name).await?;
-        match self.put(name, text, Time::now(), PutMode::Create).await? {
+        match self.put(name, text, Time::now(), None, PutMode::Create).await? {
             Ok(()) => self.read(name).await?.ok_or(WriteError::Missing),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
                 Err(WriteError::Exists { existing: name.to_owned(), has_file: true })
@@ -182,12 +184,16 @@ impl BucketSkills {
         name: &str,
         text: &str,
         created_at: Time,
+        files: Option<&str>,
         mode: PutMode,
     ) -> Result<Result<(), Error>, StoreError> {
-        let attributes = Attributes::from_iter([
+        let mut attributes = Attributes::from_iter([
             (CREATED_AT, created_at.micros().to_string()),
             (Attribute::ContentType, "text/markdown; charset=utf-8".to_owned()),
         ]);
+        if let Some(files) = files {
+            attributes.insert(whole::FILES, files.to_owned().into());
+        }
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let path = self.bucket.path(&key(name))?;
         let bytes = text.to_owned().into_bytes();
@@ -208,7 +214,9 @@ impl BucketSkills {
         }
         let mode =
             PutMode::Update(UpdateVersion { e_tag: Some(version.to_owned()), version: None });
-        match self.put(name, text, current.created_at, mode).await? {
+        // Its other files stay where they are.
+        let files = self.files(name).await?;
+        match self.put(name, text, current.created_at, files.as_deref(), mode).await? {
             Ok(()) => self.read(name).await?.ok_or(WriteError::Missing),
             Err(Error::Precondition { .. }) => Err(WriteError::Changed),
             Err(Error::NotFound { .. }) => Err(WriteError::Missing),

@@ -4,6 +4,8 @@
 //! Who makes or removes skills holds `.lock` in the folder of all skills, who replaces a file holds
 //! the `SKILL.md.lock` beside it. Both locks end with the process that holds them.
 
+mod whole;
+
 use std::{
     collections::HashMap,
     fmt::Write as _,
@@ -186,8 +188,13 @@ impl FolderSkills {
         file.map(Some).map_err(|message| damaged(name, message))
     }
 
+    /// When a skill was made: its folder, or the one before it, of which the lock tells.
     fn created_at(&self, name: &str) -> Option<Time> {
-        fs::metadata(self.root.join(name)).ok()?.created().ok().map(Time::from)
+        let folder = self.root.join(name);
+        let made = Time::from(fs::metadata(&folder).ok()?.created().ok()?);
+        let lock = fs::symlink_metadata(folder.join("SKILL.md.lock")).ok();
+        let before = lock.and_then(|lock| lock.modified().ok()).map(Time::from);
+        Some(before.map_or(made, |before| before.min(made)))
     }
 
     pub(super) fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {

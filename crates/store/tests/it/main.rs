@@ -5,6 +5,7 @@
 
 mod accounts;
 mod database;
+mod facts;
 mod files;
 mod harness;
 mod knowledge;
@@ -14,4 +15,5 @@ mod search;
 mod sessions;
 mod shared;
 mod skills;
+mod whole_skills;
 mod workflows;

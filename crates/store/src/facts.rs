@@ -1,0 +1,257 @@
+//! What is known of a skill besides its files: whether it is offered, where it came from, and when it
+//! was used.
+
+use std::collections::HashMap;
+
+use savoir_skill::dialect::personal_agent::{Lifecycle, Provenance};
+
+use crate::{
+    Database, StoreError, Time,
+    sql::{Row, built, damaged, sql},
+};
+
+/// What is known of the skills of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillFacts<'a>(pub(crate) &'a Database);
+
+/// What is known of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whose the skill was when this was noted. Facts of another's skill do not count.
+    pub owner: Option<String>,
+    /// Whether somebody wants it to be offered.
+    pub enabled: bool,
+    /// Whether somebody wants it to be seen first, and kept as it is.
+    pub pinned: bool,
+    /// Where it came from.
+    pub source: Provenance,
+    /// Which one there.
+    pub source_id: Option<String>,
+    /// In which version.
+    pub source_version: Option<String>,
+    /// The digest of what came from there, to tell what was changed since.
+    pub digest: Option<String>,
+    /// When it was used last.
+    pub last_used: Option<Time>,
+    /// When it last became active by other means than being used.
+    pub active_since: Time,
+    /// How alive it is.
+    pub lifecycle: Lifecycle,
+}
+
+impl Facts {
+    /// A skill that somebody wrote: what holds where nothing is noted.
+    pub fn authored(owner: Option<String>, since: Time) -> Self {
+        Self {
+            owner,
+            enabled: true,
+            pinned: false,
+            source: Provenance::Authored,
+            source_id: None,
+            source_version: None,
+            digest: None,
+            last_used: None,
+            active_since: since,
+            lifecycle: Lifecycle::Active,
+        }
+    }
+
+    /// Whether a model is told of it.
+    pub fn is_offered(&self) -> bool {
+        self.enabled && self.lifecycle.is_enabled()
+    }
+
+    /// Since when nobody used it, if its file was written last at a time.
+    pub fn idle_since(&self, written: Time) -> Time {
+        self.last_used.unwrap_or(written).max(self.active_since).max(written)
+    }
+}
+
+const COLUMNS: &str =
+    "SELECT name, owner, enabled, pinned, source, source_id, source_version, digest,
+    last_used, active_since, lifecycle FROM skill_facts";
+
+fn source_word(source: Provenance) -> &'static str {
+    match source {
+        Provenance::Authored => "authored",
+        Provenance::Imported => "imported",
+        Provenance::Integration => "integration",
+        Provenance::Catalog => "catalog",
+    }
+}
+
+fn source_of(word: &str) -> Result<Provenance, StoreError> {
+    let all =
+        [Provenance::Authored, Provenance::Imported, Provenance::Integration, Provenance::Catalog];
+    let found = all.into_iter().find(|source| source_word(*source) == word);
+    found.ok_or_else(|| damaged("the source of a skill", word))
+}
+
+fn lifecycle_word(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Active => "active",
+        Lifecycle::Stale => "stale",
+        Lifecycle::Archived => "archived",
+    }
+}
+
+fn lifecycle_of(word: &str) -> Result<Lifecycle, StoreError> {
+    let all = [Lifecycle::Active, Lifecycle::Stale, Lifecycle::Archived];
+    let found = all.into_iter().find(|lifecycle| lifecycle_word(*lifecycle) == word);
+    found.ok_or_else(|| damaged("the state of a skill", word))
+}
+
+fn facts(row: &Row) -> Result<(String, Facts), StoreError> {
+    let facts = Facts {
+        owner: row.maybe_text(1)?,
+        enabled: row.number(2)? != 0,
+        pinned: row.number(3)? != 0,
+        source: source_of(&row.text(4)?)?,
+        source_id: row.maybe_text(5)?,
+        source_version: row.maybe_text(6)?,
+        digest: row.maybe_text(7)?,
+        last_used: row.maybe_time(8)?,
+        active_since: row.time(9)?,
+        lifecycle: lifecycle_of(&row.text(10)?)?,
+    };
+    Ok((row.text(0)?, facts))
+}
+
+impl SkillFacts<'_> {
+    /// What is noted of a skill.
+    pub async fn get(&self, name: &str) -> Result<Option<Facts>, StoreError> {
+        let text = format!("{COLUMNS} WHERE name = $1");
+        let row = built(text).text(name).optional(self.0.reader()).await?;
+        Ok(row.as_ref().map(facts).transpose()?.map(|(_, facts)| facts))
+    }
+
+    /// What is noted of all skills, by their names.
+    pub async fn all(&self) -> Result<HashMap<String, Facts>, StoreError> {
+        let rows = built(COLUMNS.to_owned()).all(self.0.reader()).await?;
+        rows.iter().map(facts).collect()
+    }
+
+    /// Since when anything is noted.
+    pub async fn begun(&self) -> Result<Time, StoreError> {
+        let row = sql("SELECT applied_at FROM schema_versions WHERE version = 6")
+            .optional(self.0.reader())
+            .await?;
+        row.map_or_else(|| Ok(Time::now()), |row| row.time(0))
+    }
+
+    /// Notes all that is known of a skill, in place of what was noted.
+    pub async fn put(&self, name: &str, facts: &Facts) -> Result<(), StoreError> {
+        sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source, source_id,
+                source_version, digest, last_used, active_since, lifecycle)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+             ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, enabled = excluded.enabled,
+                pinned = excluded.pinned, source = excluded.source,
+                source_id = excluded.source_id, source_version = excluded.source_version,
+                digest = excluded.digest, last_used = excluded.last_used,
+                active_since = excluded.active_since, lifecycle = excluded.lifecycle")
+        .text(name)
+        .maybe_text(facts.owner.as_deref())
+        .number(i64::from(facts.enabled))
+        .number(i64::from(facts.pinned))
+        .text(source_word(facts.source))
+        .maybe_text(facts.source_id.as_deref())
+        .maybe_text(facts.source_version.as_deref())
+        .maybe_text(facts.digest.as_deref())
+        .maybe_time(facts.last_used)
+        .time(facts.active_since)
+        .text(lifecycle_word(facts.lifecycle))
+        .run(self.0.writer())
+        .await
+        .map(drop)
+    }
+
+    /// Notes that a skill is used now, which makes it active again. `otherwise` is noted if nothing
+    /// was, or only of a skill of another owner.
+    pub async fn used(&self, name: &str, otherwise: &Facts) -> Result<(), StoreError> {
+        let now = Time::now();
+        let noted = sql("UPDATE skill_facts SET last_used = $2, lifecycle = 'active'
+             WHERE name = $1 AND COALESCE(owner, '') = $3")
+        .text(name)
+        .time(now)
+        .text(otherwise.owner.as_deref().unwrap_or_default())
+        .run(self.0.writer())
+        .await?;
+        if noted > 0 {
+            return Ok(());
+        }
+        let facts =
+            Facts { last_used: Some(now), lifecycle: Lifecycle::Active, ..otherwise.clone() };
+        self.put(name, &facts).await
+    }
+
+    /// Changes how alive a skill is, unless it was used since somebody looked; false if so.
+    /// All of `aged` is noted if nothing was.
+    pub async fn age(
+        &self,
+        name: &str,
+        seen: Option<&Facts>,
+        aged: &Facts,
+    ) -> Result<bool, StoreError> {
+        let Some(seen) = seen else { return self.put_if_absent(name, aged).await };
+        let changed = sql("UPDATE skill_facts SET lifecycle = $2
+             WHERE name = $1 AND lifecycle = $3
+                AND COALESCE(last_used, 0) = $4 AND active_since = $5 AND pinned = $6")
+        .text(name)
+        .text(lifecycle_word(aged.lifecycle))
+        .text(lifecycle_word(seen.lifecycle))
+        .number(seen.last_used.map_or(0, Time::micros))
+        .time(seen.active_since)
+        .number(i64::from(seen.pinned))
+        .run(self.0.writer())
+        .await?;
+        Ok(changed == 1)
+    }
+
+    async fn put_if_absent(&self, name: &str, facts: &Facts) -> Result<bool, StoreError> {
+        let inserted = sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source,
+                active_since, lifecycle)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING")
+        .text(name)
+        .maybe_text(facts.owner.as_deref())
+        .number(i64::from(facts.enabled))
+        .number(i64::from(facts.pinned))
+        .text(source_word(facts.source))
+        .time(facts.active_since)
+        .text(lifecycle_word(facts.lifecycle))
+        .run(self.0.writer())
+        .await?;
+        Ok(inserted == 1)
+    }
+
+    /// Follows a skill that has another name now. What was noted of that name is gone.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let mut transaction = self.0.begin().await?;
+        sql("DELETE FROM skill_facts WHERE name = $1").text(to).run(&mut *transaction).await?;
+        sql("UPDATE skill_facts SET name = $2 WHERE name = $1")
+            .text(from)
+            .text(to)
+            .run(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Follows a skill that has another owner now.
+    pub async fn give(&self, name: &str, owner: Option<&str>) -> Result<(), StoreError> {
+        sql("UPDATE skill_facts SET owner = $2 WHERE name = $1")
+            .text(name)
+            .maybe_text(owner)
+            .run(self.0.writer())
+            .await
+            .map(drop)
+    }
+
+    /// Forgets what was noted of a skill.
+    pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
+        sql("DELETE FROM skill_facts WHERE name = $1")
+            .text(name)
+            .run(self.0.writer())
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,184 @@
+//! A skill with all its files, in a bucket.
+//!
+//! The files of a skill that came as a whole lie below a name that is new each time, which its
+//! `SKILL.md` tells. That one is written last: with it, all files change at once.
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::{
+    Attribute, Attributes, Error, GetOptions, ObjectStore as _, PutMode, PutOptions, UpdateVersion,
+};
+
+use super::{BucketSkills, key};
+use crate::{
+    StoreError, Time,
+    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_name, is_resource, no_name},
+    sql::new_id,
+};
+
+/// Where the object of a `SKILL.md` keeps below which name its files lie.
+pub(super) const FILES: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("files"));
+/// Where an object keeps that it can be run.
+const EXECUTABLE: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("executable"));
+/// The folder of all such names.
+const FOLDER: &str = ".files";
+
+impl BucketSkills {
+    /// Makes a skill with its files, or replaces all of one that still has a version.
+    pub(in crate::skills) async fn put_whole(
+        &self,
+        name: &str,
+        text: &str,
+        resources: &[Resource],
+        version: Option<&str>,
+    ) -> Result<SkillFile, WriteError> {
+        if !is_name(name) {
+            return Err(no_name(name));
+        }
+        let (created_at, mode) = match version {
+            None => {
+                self.check_free(name).await?;
+                (Time::now(), PutMode::Create)
+            }
+            Some(version) => {
+                let current = self.read(name).await?.ok_or(WriteError::Missing)?;
+                if current.version != version {
+                    return Err(WriteError::Changed);
+                }
+                let version = UpdateVersion { e_tag: Some(version.to_owned()), version: None };
+                (current.created_at, PutMode::Update(version))
+            }
+        };
+        let files = new_id();
+        let written = self.write_files(name, &files, resources).await;
+        let put = match written {
+            Ok(()) => self.put(name, text, created_at, Some(&files), mode).await,
+            Err(error) => Err(error),
+        };
+        if !matches!(put, Ok(Ok(()))) {
+            // Nobody knows the name, so that nothing is lost if some of them stay.
+            let _ = self.remove_files(name, |found| found == files).await;
+        }
+        match put? {
+            Ok(()) => {
+                if let Err(error) = self.remove_files(name, |found| found != files).await {
+                    tracing::warn!(skill = name, %error, "old files of a skill are not gone");
+                }
+                self.read(name).await?.ok_or(WriteError::Missing)
+            }
+            Err(Error::AlreadyExists { .. }) => {
+                Err(WriteError::Exists { existing: name.to_owned(), has_file: true })
+            }
+            Err(Error::Precondition { .. }) if version.is_none() => {
+                Err(WriteError::Exists { existing: name.to_owned(), has_file: true })
+            }
+            Err(Error::Precondition { .. }) => Err(WriteError::Changed),
+            Err(Error::NotFound { .. }) => Err(WriteError::Missing),
+            Err(error) => Err(self.failed(name, &error).into()),
+        }
+    }
+
+    async fn write_files(
+        &self,
+        name: &str,
+        files: &str,
+        resources: &[Resource],
+    ) -> Result<(), StoreError> {
+        let write = async |resource: &Resource| {
+            let key = format!("skills/{name}/{FOLDER}/{files}/{}", resource.path);
+            let mut attributes = Attributes::new();
+            if resource.executable {
+                attributes.insert(EXECUTABLE, "1".into());
+            }
+            let options = PutOptions { attributes, ..PutOptions::default() };
+            let path = self.bucket.path(&key)?;
+            let put = self.bucket.store().put_opts(&path, resource.bytes.clone().into(), options);
+            put.await.map(drop).map_err(|error| self.bucket.failed(&key, &error))
+        };
+        stream::iter(resources).map(write).buffer_unordered(8).try_collect().await
+    }
+
+    /// Removes files below names that nobody tells any more.
+    async fn remove_files(
+        &self,
+        name: &str,
+        is_old: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        let own = format!("skills/{name}/");
+        for key in self.bucket.list(&format!("skills/{name}")).await? {
+            let Some(path) = key.strip_prefix(&own).filter(|path| *path != "SKILL.md") else {
+                continue;
+            };
+            let below = path.strip_prefix(FOLDER).and_then(|rest| rest.strip_prefix('/'));
+            // Files that lie beside `SKILL.md` belonged to the one before.
+            let told = below.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            if is_old(told) {
+                self.bucket.delete(&key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Below which name the files of a skill lie; none if they lie beside its `SKILL.md`.
+    pub(super) async fn files(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.bucket.store().get_opts(&self.bucket.path(&key(name))?, options).await {
+            Ok(found) => Ok(found.attributes.get(&FILES).map(|files| files.to_string())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// What the key of a file of a skill begins with.
+    async fn beginning(&self, name: &str) -> Result<String, StoreError> {
+        Ok(match self.files(name).await? {
+            Some(files) => format!("skills/{name}/{FOLDER}/{files}"),
+            None => format!("skills/{name}"),
+        })
+    }
+
+    pub(in crate::skills) async fn resources(
+        &self,
+        name: &str,
+    ) -> Result<Vec<ResourceEntry>, StoreError> {
+        if !is_name(name) {
+            return Ok(Vec::new());
+        }
+        let beginning = self.beginning(name).await?;
+        let mut found = Vec::new();
+        for object in self.bucket.objects(&beginning).await? {
+            let key =
+                self.bucket.key(&object.location).and_then(|key| key.strip_prefix(&beginning));
+            let path = key.and_then(|key| key.strip_prefix('/')).filter(|path| is_resource(path));
+            if let Some(path) = path {
+                found.push(ResourceEntry { path: path.to_owned(), size: object.size });
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    pub(in crate::skills) async fn resource(
+        &self,
+        name: &str,
+        path: &str,
+        most: u64,
+    ) -> Result<Option<Resource>, StoreError> {
+        if !is_name(name) || !is_resource(path) {
+            return Ok(None);
+        }
+        let key = format!("{}/{path}", self.beginning(name).await?);
+        let place = self.bucket.path(&key)?;
+        let found = match self.bucket.store().get_opts(&place, GetOptions::default()).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(self.bucket.failed(&key, &error)),
+        };
+        if found.meta.size > most {
+            let message = format!("it has more than {most} bytes");
+            return Err(StoreError::File { path: key, message });
+        }
+        let executable = found.attributes.get(&EXECUTABLE).is_some();
+        let bytes = found.bytes().await.map_err(|error| self.bucket.failed(&key, &error))?;
+        Ok(Some(Resource { path: path.to_owned(), bytes, executable }))
+    }
+}

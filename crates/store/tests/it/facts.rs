@@ -1,0 +1,106 @@
+use std::time::Duration;
+
+use savoir_skill::dialect::personal_agent::{Lifecycle, Provenance};
+use savoir_store::{Facts, NewCatalogSource, Time};
+
+use crate::harness::for_each_database;
+
+fn catalog(owner: &str) -> Facts {
+    Facts {
+        enabled: false,
+        pinned: true,
+        source: Provenance::Catalog,
+        source_id: Some("acme/skills@main:pdf".to_owned()),
+        source_version: Some("abc".to_owned()),
+        digest: Some("def".to_owned()),
+        ..Facts::authored(Some(owner.to_owned()), Time::now())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_follow_their_skill() {
+    for_each_database(async |place| {
+        let facts = place.database.skill_facts();
+        assert_eq!(facts.get("pdf").await.unwrap(), None);
+        let noted = catalog("7");
+        facts.put("pdf", &noted).await.unwrap();
+        facts.put("pdf", &noted).await.unwrap();
+        let other = place.again().await;
+        assert_eq!(other.skill_facts().get("pdf").await.unwrap().as_ref(), Some(&noted));
+        assert_eq!(other.skill_facts().all().await.unwrap()["pdf"], noted);
+        other.close().await;
+
+        let orphan = Facts::authored(None, Time::now());
+        facts.put("papers", &orphan).await.unwrap();
+        facts.rename("pdf", "papers").await.unwrap();
+        assert_eq!(facts.get("pdf").await.unwrap(), None);
+        assert_eq!(facts.get("papers").await.unwrap(), Some(noted.clone()));
+        facts.give("papers", Some("8")).await.unwrap();
+        assert_eq!(facts.get("papers").await.unwrap().unwrap().owner.as_deref(), Some("8"));
+        facts.forget("papers").await.unwrap();
+        facts.forget("papers").await.unwrap();
+        assert!(facts.all().await.unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn use_wakes_a_skill() {
+    for_each_database(async |place| {
+        let facts = place.database.skill_facts();
+        let long_ago = Time::now().minus(Duration::from_hours(24 * 100));
+        let fresh = Facts::authored(Some("7".to_owned()), long_ago);
+        let archived = Facts { lifecycle: Lifecycle::Archived, ..fresh.clone() };
+        assert!(facts.age("a", None, &archived).await.unwrap());
+        assert!(!facts.age("a", None, &archived).await.unwrap(), "it is noted already");
+        let found = facts.get("a").await.unwrap().unwrap();
+        assert_eq!(found, archived);
+        assert!(found.enabled && !found.is_offered());
+
+        facts.used("a", &fresh).await.unwrap();
+        let used = facts.get("a").await.unwrap().unwrap();
+        assert_eq!(used.lifecycle, Lifecycle::Active);
+        assert!(used.last_used.unwrap() > long_ago);
+        assert_eq!(used.idle_since(long_ago), used.last_used.unwrap());
+        // Somebody saw it before it was used.
+        let stale = Facts { lifecycle: Lifecycle::Stale, ..found.clone() };
+        assert!(!facts.age("a", Some(&found), &stale).await.unwrap());
+        assert!(facts.age("a", Some(&used), &stale).await.unwrap());
+        assert_eq!(facts.get("a").await.unwrap().unwrap().lifecycle, Lifecycle::Stale);
+
+        // What was noted of another's skill of this name is not kept.
+        facts.put("b", &catalog("7")).await.unwrap();
+        facts.used("b", &Facts::authored(Some("8".to_owned()), long_ago)).await.unwrap();
+        let used = facts.get("b").await.unwrap().unwrap();
+        assert_eq!((used.owner.as_deref(), used.source), (Some("8"), Provenance::Authored));
+        assert!(used.enabled && used.last_used.is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sources_of_the_catalogue() {
+    for_each_database(async |place| {
+        let sources = place.database.catalog_sources();
+        let new = NewCatalogSource {
+            label: "Acme".to_owned(),
+            repo_url: "https://github.com/acme/skills".to_owned(),
+            reference: None,
+            enabled: true,
+        };
+        let first = sources.add(&new).await.unwrap();
+        let second = sources.add(&new).await.unwrap();
+        assert_ne!(first.id, second.id);
+        assert_eq!(sources.list().await.unwrap(), [first.clone(), second.clone()]);
+        let changed =
+            NewCatalogSource { reference: Some("v1".to_owned()), enabled: false, ..new.clone() };
+        let changed = sources.replace(&first.id, &changed).await.unwrap().unwrap();
+        assert_eq!(sources.get(&first.id).await.unwrap(), Some(changed.clone()));
+        assert_eq!((changed.reference.as_deref(), changed.enabled), (Some("v1"), false));
+        assert_eq!(sources.replace("nothing", &new).await.unwrap(), None);
+        assert!(sources.remove(&first.id).await.unwrap());
+        assert!(!sources.remove(&first.id).await.unwrap());
+        assert_eq!(sources.list().await.unwrap(), [second]);
+    })
+    .await;
+}
