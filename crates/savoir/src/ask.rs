@@ -41,7 +41,7 @@ pub(crate) enum Choices {
 }
 
 impl Choices {
-    fn question(self) -> &'static str {
+    pub(crate) fn question(self) -> &'static str {
         match self {
             Self::OnceOrAlways => "Run it? [y]es once, [a]lways, [N]o: ",
             Self::OnlyOnce => "Run it once with all of this? [y]es, [N]o: ",
@@ -50,7 +50,7 @@ impl Choices {
     }
 
     /// What a line means; `None` if it means nothing.
-    fn answer(self, line: &str) -> Option<Answer> {
+    pub(crate) fn answer(self, line: &str) -> Option<Answer> {
         match (line.trim().to_ascii_lowercase().as_str(), self) {
             ("y" | "yes", Self::OnceOrAlways | Self::OnlyOnce) => Some(Answer::Once),
             ("a" | "always", Self::OnceOrAlways) | ("y" | "yes", Self::Kept) => {
@@ -144,10 +144,18 @@ pub(crate) fn show(
     reasons: &[String],
     warnings: &[String],
 ) -> io::Result<()> {
+    let why = approval::why(reasons, warnings);
+    show_lines(out, approval::words(request).into_iter().chain(why))
+}
+
+/// Writes lines of a question, each as it is meant.
+pub(crate) fn show_lines(
+    out: &mut dyn Write,
+    lines: impl IntoIterator<Item = approval::Line>,
+) -> io::Result<()> {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
-    let why = approval::why(reasons, warnings);
-    for line in approval::words(request).into_iter().chain(why) {
+    for line in lines {
         let style = match line.role {
             Role::Warning => red,
             Role::Grave => yellow,

@@ -6,13 +6,16 @@ mod agent;
 mod answer;
 mod approvals;
 mod approve;
+mod chat;
 mod check;
 mod completions;
 mod config;
 mod conformance;
 mod convert;
 mod doctor;
+mod export;
 mod extract;
+mod import;
 mod info;
 mod install;
 mod kb;
@@ -21,6 +24,7 @@ mod list;
 mod login;
 mod logout;
 mod man;
+mod mcp;
 mod migrate;
 mod models;
 mod new;
@@ -80,6 +84,7 @@ Examples:
   savoir approve my-skill                see what a skill may do, and agree to it
   savoir scan my-skill                   hold it against what harmful ones do
   savoir verify my-skill                 see who vouches for a skill, and whether that holds
+  savoir chat                            talk to a model that uses your skills
   savoir serve                           skills, chat, knowledge and workflows over HTTP
 
 Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
@@ -112,7 +117,9 @@ enum Command {
     Status(status::Args),
     Info(info::Args),
     Preamble(preamble::Args),
+    Mcp(mcp::Args),
     Simulate(simulate::Args),
+    Chat(chat::Args),
     Approve(approve::Args),
     Approvals(approvals::Args),
     Revoke(revoke::Args),
@@ -128,6 +135,8 @@ enum Command {
     Whoami(whoami::Args),
     Registry(registry::Args),
     Models(models::Args),
+    Import(import::Args),
+    Export(export::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
     Agent(agent::Args),
@@ -171,7 +180,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Preamble(args) => preamble::run(&args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Chat(args) => chat::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approvals::run(&args),
         Command::Revoke(args) => revoke::run(&args),
@@ -189,6 +200,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Whoami(args) => whoami::run(&args),
         Command::Registry(args) => registry::run(&args),
         Command::Models(args) => models::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Kb(args) => kb::run(&args),
         Command::Workflow(args) => workflow::run(&args),
         Command::Agent(args) => agent::run(&args),

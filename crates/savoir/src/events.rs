@@ -55,11 +55,13 @@ pub(crate) struct Printer {
     held: Option<String>,
     /// What was printed last does not end its line.
     open: bool,
+    /// A tool that needed approval, and there was nobody to give it.
+    unapproved: Option<String>,
 }
 
 impl Printer {
     pub(crate) fn new(form: Form) -> Self {
-        Self { form, sources: Vec::new(), failed: None, held: None, open: false }
+        Self { form, sources: Vec::new(), failed: None, held: None, open: false, unapproved: None }
     }
 
     /// Keeps the answer back, as it may turn out to be wrong.
@@ -70,6 +72,11 @@ impl Printer {
     /// The answer that was kept back.
     pub(crate) fn take_held(&mut self) -> Option<String> {
         self.held.take()
+    }
+
+    /// The first tool that needed approval which nobody could give.
+    pub(crate) fn unapproved(&self) -> Option<&str> {
+        self.unapproved.as_deref()
     }
 
     /// Prints all events of a run until it is over, or somebody interrupts it.
@@ -112,6 +119,7 @@ impl Printer {
             print_line(event.name(), &event.data())?;
         }
         match event {
+            Event::Thought(thought) if thought.topic() == "tool" => self.tool(&thought)?,
             Event::Thought(thought) => self.step(&step(&thought))?,
             Event::Token { node: None, content } => self.words(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
@@ -132,6 +140,32 @@ impl Printer {
             }
             Event::NodeError { node_id, error } => self.step(&format!("{node_id}: {error}"))?,
             Event::WorkflowComplete { final_output } => self.words(&text(&final_output))?,
+        }
+        Ok(())
+    }
+
+    /// One line for each call, and one for each that came to nothing.
+    fn tool(&mut self, thought: &Thought) -> Result<(), CommandError> {
+        let member = |key: &str| thought.member(key).and_then(Value::as_str);
+        let name = member("tool").unwrap_or_default();
+        let of = member("skill").map(|skill| format!("{skill}: ")).unwrap_or_default();
+        if member("code") == Some("approval-needed") {
+            self.unapproved.get_or_insert_with(|| name.to_owned());
+        }
+        let line = match member("status") {
+            Some("start") => {
+                let given = member("arguments").or_else(|| member("skill_name"));
+                format!("{of}{name} {}", given.unwrap_or_default())
+            }
+            Some("complete") => return Ok(()),
+            _ => {
+                let code = member("code").unwrap_or("failed");
+                format!("{of}{name}: {code}: {}", member("message").unwrap_or_default())
+            }
+        };
+        if self.form == Form::Steps {
+            self.close()?;
+            output::note(line.lines().next().unwrap_or_default());
         }
         Ok(())
     }

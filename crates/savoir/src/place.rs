@@ -117,6 +117,11 @@ impl Place {
         self.data.join("search")
     }
 
+    /// Where repositories of the catalogue lie, which can be lost.
+    pub(crate) fn catalog(&self) -> PathBuf {
+        self.data.join("catalog")
+    }
+
     /// The database, for a person.
     pub(crate) fn shown_database(&self) -> String {
         match &self.database {

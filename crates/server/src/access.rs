@@ -73,6 +73,9 @@ impl Scope {
 /// The right that a route needs. A route that is in no row is for people alone.
 pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     let reads = *method == Method::GET || *method == Method::HEAD;
+    if route == crate::mcp::PATH {
+        return Scope::SkillsRead;
+    }
     let Some(rest) = route.strip_prefix("/api/v1/") else { return Scope::Person };
     match rest {
         "auth/me" => Scope::Account,

@@ -10,8 +10,14 @@ use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::Config, keys::Keys, metrics::Metrics, readiness::Readiness, registry::Desk,
-    shelf::Skills, throttle::Turns,
+    config::Config,
+    keys::Keys,
+    metrics::Metrics,
+    personal::{Keeper, catalog::Catalog},
+    readiness::Readiness,
+    registry::Desk,
+    shelf::Skills,
+    throttle::Turns,
 };
 
 /// Everything that a request may need. Cloning shares it.
@@ -38,6 +44,8 @@ pub struct Inner {
     pub(crate) vetting: Vetting,
     /// What the routes of the registry share.
     pub(crate) desk: Desk,
+    /// From where people may take skills.
+    pub(crate) catalog: Catalog,
     /// How much code of workflows may run at once.
     pub(crate) code: CodePolicy,
     /// Streams are to end now.
@@ -63,8 +71,11 @@ impl App {
             database: Some(database.clone()),
             limits: config.time_limits,
         };
+        let catalog = Catalog::new(config.catalog.clone());
+        let catalog = catalog.map_err(|error| StoreError::Setting(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
-            skills: Skills::new(storage.skills()),
+            catalog,
+            skills: Skills::new(Keeper::new(storage.skills(), database.clone())),
             vetting: Vetting::detect(config.registry.vetting.clone()),
             config,
             database,

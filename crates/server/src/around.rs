@@ -96,7 +96,8 @@ pub(crate) async fn limit_all(
     next: Next,
 ) -> ApiResult<Response> {
     let limit = app.config.limits.all;
-    if limit == 0 || !request.uri().path().starts_with("/api/") {
+    let path = request.uri().path();
+    if limit == 0 || !(path.starts_with("/api/") || path == crate::mcp::PATH) {
         return Ok(next.run(request).await);
     }
     let (parts, body) = request.into_parts();

@@ -29,6 +29,30 @@ pub struct Config {
     pub grace: Duration,
     /// How the registry is set up.
     pub registry: RegistryConfig,
+    /// From where people may take skills.
+    pub catalog: CatalogConfig,
+    /// Folders with integrations, whose skills are kept from each start on.
+    pub integrations: Vec<PathBuf>,
+    /// Whether the model of a conversation finds and follows skills by itself.
+    pub chat_tools: bool,
+}
+
+/// From where people may take skills.
+#[derive(Clone, Debug)]
+pub struct CatalogConfig {
+    /// Addresses of repositories, or of all below them, that may be asked besides those on GitHub:
+    /// `https://git.example.org/team/`, `/srv/skills`.
+    pub allow: Vec<String>,
+    /// Where repositories are kept; a folder that is gone afterwards if nothing is said.
+    pub cache: Option<PathBuf>,
+    /// How long one repository is waited for.
+    pub patience: Duration,
+}
+
+impl Default for CatalogConfig {
+    fn default() -> Self {
+        Self { allow: Vec::new(), cache: None, patience: Duration::from_secs(20) }
+    }
 }
 
 /// How a registry is set up.
@@ -96,6 +120,9 @@ impl Default for Config {
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(20),
             registry: RegistryConfig::default(),
+            catalog: CatalogConfig::default(),
+            integrations: Vec::new(),
+            chat_tools: false,
         }
     }
 }

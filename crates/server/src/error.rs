@@ -107,6 +107,13 @@ impl ApiError {
         Self { status, body, headers: Vec::new() }
     }
 
+    /// Tells what was found in a skill that is refused.
+    #[must_use]
+    pub(crate) fn with_findings(mut self, findings: Vec<Value>) -> Self {
+        self.body["detail"]["findings"] = findings.into();
+        self
+    }
+
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));

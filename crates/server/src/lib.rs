@@ -11,7 +11,10 @@
 //! - `pages` are for people: the first start, and the documentation. `shelf` is the skills as one
 //!   person sees them. `stream` turns events into an answer. `around` is what happens before and
 //!   after every request. `readiness` is whether any can be served.
+//! - [`personal`] is what is known of people's skills besides their files: how they come, go and grow
+//!   old. `library` is where their agents find them.
 //! - `registry` is where skills are published and found; `registry::search` finds them.
+//! - [`mcp`] is the door for agents of others.
 //! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
 
 #![deny(missing_docs)]
@@ -29,10 +32,13 @@ mod error;
 mod flows;
 mod impatient;
 mod keys;
+mod library;
 mod limits;
+pub mod mcp;
 mod metrics;
 mod pages;
 mod params;
+pub mod personal;
 mod readiness;
 mod registry;
 mod routes;
@@ -43,7 +49,7 @@ mod throttle;
 
 pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
-pub use config::{Config, RateLimits, Readers, Registration, RegistryConfig};
+pub use config::{CatalogConfig, Config, RateLimits, Readers, Registration, RegistryConfig};
 pub use keys::rotate as rotate_signing_key;
 pub use registry::facts_of;
 pub use routes::{openapi, router, setup_link};

@@ -2,10 +2,12 @@
 
 mod admin;
 mod auth;
+mod catalog;
 mod chat;
 mod docs;
 mod health;
 mod knowledge;
+mod personal;
 mod publish;
 mod reference;
 mod registry;
@@ -49,6 +51,7 @@ pub fn router(app: App) -> Router {
         .merge(health::router())
         .merge(reference::router())
         .merge(setup::router())
+        .merge(crate::mcp::router())
         .merge(registry::well_known());
     layered(routes, app)
 }
@@ -104,6 +107,8 @@ fn api() -> OpenApiRouter<App> {
         .merge(settings::router())
         .merge(publish::router())
         .merge(skills::router())
+        .merge(personal::router())
+        .merge(catalog::router())
         .merge(chat::router())
         .merge(sessions::router())
         .merge(knowledge::router())

@@ -22,7 +22,7 @@ use crate::{
     app::App,
     impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
-    registry,
+    personal, registry,
     routes::{recall_now, router, scan_backlog},
 };
 
@@ -50,6 +50,7 @@ pub async fn serve(
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
+    app.tasks.spawn(keep_skills(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
     let accepting = tokio::spawn(accept(listener, app.clone(), stopping));
@@ -189,6 +190,29 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
     let scanned = scan_backlog(app, SCANNED_AT_ONCE).await;
     leases.release(&lease).await?;
     scanned.map(drop)
+}
+
+/// Keeps the skills of integrations, and lays aside what nobody uses: at the start, and once a day.
+async fn keep_skills(app: App, stopping: CancellationToken) {
+    let keeper = app.skills.keeper();
+    let mut every = tokio::time::interval(Duration::from_hours(24));
+    let keeping = async {
+        if let Err(error) = personal::project(keeper, &app.config.integrations).await {
+            tracing::warn!(%error, "the skills of integrations were not kept");
+        }
+        loop {
+            every.tick().await;
+            match keeper.lay_aside(Time::now()).await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "skills that nobody uses were laid aside"),
+                Err(error) => tracing::warn!(%error, "skills were not looked through"),
+            }
+        }
+    };
+    tokio::select! {
+        () = stopping.cancelled() => {}
+        () = keeping => {}
+    }
 }
 
 /// Drops what is over, now and then.

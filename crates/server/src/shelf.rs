@@ -2,7 +2,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use axum::http::StatusCode;
@@ -11,10 +12,13 @@ use futures::future::BoxFuture;
 use savoir_engine::shelf::{LoadError, Shelf};
 use savoir_skill::{
     Skill,
-    dialect::agent_flow::{self, Purpose, Refusal, Stored, model_settings},
+    dialect::{
+        agent_flow::{self, Purpose, Refusal, Stored, model_settings},
+        personal_agent::Lifecycle,
+    },
     skill::Input,
 };
-use savoir_store::{SkillFile, SkillFiles, StoreError, WriteError};
+use savoir_store::{Facts, SkillFile, SkillFiles, StoreError, Time, WriteError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -23,14 +27,16 @@ use crate::{
     asked::Caller,
     error::{ApiError, ApiResult, OrFailed as _},
     limits::MAX_REMEMBERED_SKILLS,
+    personal::{self, Keeper, RESERVED},
 };
 
-/// Names that routes have.
-const RESERVED: &[&str] = &["import", "catalog"];
+/// How often it is noted that a skill is used.
+const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// All skills of a server.
 #[derive(Debug)]
 pub(crate) struct Skills {
+    keeper: Keeper,
     files: SkillFiles,
     /// What was read from files, as long as they are the same.
     read: Mutex<HashMap<String, Arc<Kept>>>,
@@ -43,6 +49,8 @@ pub(crate) struct Kept {
     pub(crate) stored: Stored,
     /// The answer that shows it.
     pub(crate) detail: Bytes,
+    /// How an agent reads it, or why it cannot.
+    portable: OnceLock<Result<Skill, String>>,
 }
 
 /// A skill with its text.
@@ -99,7 +107,20 @@ impl Kept {
     fn new(file: SkillFile, stored: Stored) -> Self {
         let detail = SkillDetail::of(&file, &stored);
         let detail = serde_json::to_vec(&detail).unwrap_or_default().into();
-        Self { file, stored, detail }
+        Self { file, stored, detail, portable: OnceLock::new() }
+    }
+
+    /// How an agent reads it, or why it cannot.
+    pub(crate) fn portable(&self) -> Result<&Skill, &str> {
+        let read = || personal::read(&self.file.name, &self.file.text);
+        self.portable.get_or_init(read).as_ref().map_err(String::as_str)
+    }
+
+    /// What is known of it, if it is among what was noted.
+    pub(crate) fn facts(&self, noted: Option<&Facts>) -> Facts {
+        let own = noted.filter(|noted| noted.owner.as_deref() == self.owner());
+        let otherwise = || Facts::authored(self.stored.owner.clone(), self.file.created_at);
+        own.cloned().unwrap_or_else(otherwise)
     }
 
     pub(crate) fn summary(&self) -> SkillSummary {
@@ -114,8 +135,14 @@ impl Kept {
         }
     }
 
-    fn owner(&self) -> Option<&str> {
+    pub(crate) fn owner(&self) -> Option<&str> {
         self.stored.owner.as_deref()
+    }
+
+    /// Whether a person's agent may see it.
+    fn is_for(&self, caller: &Caller) -> bool {
+        (self.owner().is_none() || self.is_of(caller))
+            && !RESERVED.contains(&self.file.name.as_str())
     }
 
     fn is_of(&self, caller: &Caller) -> bool {
@@ -164,8 +191,36 @@ fn inputs(skill: &Skill) -> Option<Vec<SkillInput>> {
 }
 
 impl Skills {
-    pub(crate) fn new(files: SkillFiles) -> Self {
-        Self { files, read: Mutex::default() }
+    pub(crate) fn new(keeper: Keeper) -> Self {
+        Self { files: keeper.files().clone(), keeper, read: Mutex::default() }
+    }
+
+    /// Who writes skills that come as a whole.
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// What a person's agent may see: their own and those of nobody, sorted by name. Others' are not
+    /// among them, whoever asks.
+    pub(crate) async fn personal(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
+        let files = self.files.list().await?;
+        let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
+        Ok(kept.filter(|kept| kept.is_for(caller)).collect())
+    }
+
+    /// The same of one skill; none if there is none of this name.
+    pub(crate) async fn personal_one(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Option<Arc<Kept>>, StoreError> {
+        let file = match self.files.read(name).await {
+            Ok(file) => file,
+            Err(StoreError::Damaged { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let kept = file.and_then(|file| self.understand(file).ok());
+        Ok(kept.filter(|kept| kept.is_for(caller)))
     }
 
     /// What a person sees in the list: their own, or all for an administrator. Newest first.
@@ -190,8 +245,28 @@ impl Skills {
     }
 
     /// The same for a run, which has a text of its own for a failure of ours.
+    ///
+    /// It is noted as a use, which wakes a skill that was laid aside; one that is disabled waits for
+    /// its person.
     pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
-        self.find(caller, name, "Failed to load skill").await
+        let failed = "Failed to load skill";
+        let kept = self.find(caller, name, failed).await?;
+        let facts_of = self.keeper.database().skill_facts();
+        let facts = kept.facts(facts_of.get(name).await.or_failed(failed)?.as_ref());
+        if !facts.enabled {
+            let message = format!("Skill '{name}' is disabled; enable it first");
+            return Err(ApiError::field(StatusCode::CONFLICT, "name", message));
+        }
+        let lately = facts.last_used.is_some_and(|used| used.plus(USE_NOTED_EVERY) > Time::now());
+        if !lately || facts.lifecycle != Lifecycle::Active {
+            facts_of.used(name, &facts).await.or_failed(failed)?;
+        }
+        Ok(kept)
+    }
+
+    /// Whether a person may change a skill: their own, or any for an administrator.
+    pub(crate) async fn check_changeable(&self, caller: &Caller, name: &str) -> ApiResult<()> {
+        self.changeable(caller, name, "Failed to update skill").await.map(drop)
     }
 
     async fn find(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Arc<Kept>> {
@@ -227,7 +302,10 @@ impl Skills {
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
         let made = self.files.create(name, &text).await;
-        Ok(self.understand(made.map_err(|error| not_created(name, &error))?)?)
+        let made = made.map_err(|error| not_created(name, &error))?;
+        // What was noted of one that was removed by hand does not hold for this one.
+        self.keeper.forget(name).await;
+        Ok(self.understand(made)?)
     }
 
     /// Replaces the text of a skill.
@@ -248,7 +326,13 @@ impl Skills {
             None => text.to_owned(),
         };
         match self.files.replace(name, &text, &kept.version).await {
-            Ok(file) => Ok(self.understand(file)?),
+            Ok(file) => {
+                let understood = self.understand(file)?;
+                if understood.stored.owner != kept.owner {
+                    self.keeper.give(name, understood.owner()).await;
+                }
+                Ok(understood)
+            }
             Err(WriteError::Missing) => Err(not_found(name)),
             Err(WriteError::Changed) => {
                 let message = format!("Skill '{name}' was changed in the meantime");
@@ -262,7 +346,10 @@ impl Skills {
     pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         let kept = self.changeable(caller, name, "Failed to delete skill").await?;
         match self.files.delete(name, Some(&kept.version)).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.keeper.forget(name).await;
+                Ok(())
+            }
             // Another one of this name was made meanwhile: what was to go is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
             Err(error) => Err(ApiError::internal("Failed to delete skill", &error)),
@@ -295,7 +382,7 @@ impl Skills {
         }
     }
 
-    fn understand(&self, file: SkillFile) -> Result<Arc<Kept>, Refusal> {
+    pub(crate) fn understand(&self, file: SkillFile) -> Result<Arc<Kept>, Refusal> {
         if let Some(kept) = self.remembered().get(&file.name)
             && kept.file.version == file.version
         {

@@ -5,7 +5,13 @@ mod greeting;
 mod log;
 mod stop;
 
-use std::{io, net::SocketAddr, path::Path, process::ExitCode, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use savoir_engine::{
     Home,
@@ -14,7 +20,7 @@ use savoir_engine::{
     workflow::HttpPolicy,
 };
 use savoir_model::Models;
-use savoir_server::{App, Config as ServerConfig, RegistryConfig};
+use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig};
 use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
@@ -73,6 +79,8 @@ pub(crate) struct Args {
     #[arg(long)]
     workflow_private: bool,
     #[command(flatten)]
+    personal: PersonalArgs,
+    #[command(flatten)]
     registry: RegistryArgs,
     /// How long streams may go on when it is told to stop [default: 20]
     #[arg(long, value_name = "SECONDS")]
@@ -83,6 +91,22 @@ pub(crate) struct Args {
     /// What is worth a log line [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
+}
+
+/// From where people get skills.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Skills from elsewhere")]
+struct PersonalArgs {
+    /// A repository, or all below an address, that the catalogue may ask besides GitHub; can be given
+    /// several times
+    #[arg(long = "catalog-allow", value_name = "URL")]
+    catalog_allow: Vec<String>,
+    /// A folder with integrations, whose skills are kept; can be given several times
+    #[arg(long = "integrations", value_name = "DIR")]
+    integrations: Vec<PathBuf>,
+    /// Let the model of a conversation find and follow skills by itself
+    #[arg(long)]
+    chat_tools: bool,
 }
 
 /// How the registry is served.
@@ -118,6 +142,9 @@ impl Args {
             log_level: self.log_level,
             workflow_hosts: Some(self.workflow_hosts.clone()).filter(|hosts| !hosts.is_empty()),
             workflow_private: self.workflow_private.then_some(true),
+            catalog_allow: Some(self.personal.catalog_allow.clone()).filter(|all| !all.is_empty()),
+            chat_tools: self.personal.chat_tools.then_some(true),
+            integrations: Some(self.personal.integrations.clone()).filter(|all| !all.is_empty()),
             registry_readers: self.registry.registry_readers,
             registry_redirect: self.registry.registry_redirect.then_some(true),
             registry_audit: self.registry.registry_audit.clone(),
@@ -265,6 +292,13 @@ fn server_config(
             ..workflow_http
         },
         registry: registry_config(settings, place),
+        catalog: CatalogConfig {
+            allow: settings.catalog_allow.clone().unwrap_or_default(),
+            cache: Some(place.catalog()),
+            ..CatalogConfig::default()
+        },
+        integrations: settings.integrations.clone().unwrap_or_default(),
+        chat_tools: settings.chat_tools.unwrap_or(default.chat_tools),
         ..default
     })
 }

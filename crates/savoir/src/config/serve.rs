@@ -58,6 +58,12 @@ pub(crate) struct ServeLayer {
     pub(crate) registry_audit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry_detonation: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) catalog_allow: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chat_tools: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) integrations: Option<Vec<PathBuf>>,
 }
 
 /// Who may read what was published.
@@ -192,15 +198,18 @@ impl fmt::Display for RateLimit {
 
 impl ServeLayer {
     /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
-    pub(crate) fn defaults() -> [(&'static str, Value); 19] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 22] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
             ("behind-proxy", json!(false)),
+            ("catalog-allow", Value::Null),
+            ("chat-tools", json!(false)),
             ("cors-origins", json!(savoir_server::Config::default().cors_origins)),
             ("data", Value::Null),
             ("database", Value::Null),
             ("grace", json!(GRACE)),
+            ("integrations", Value::Null),
             ("log", json!(LogFormat::default())),
             ("log-level", json!(LogLevel::default())),
             ("public-url", Value::Null),
@@ -240,7 +249,12 @@ impl ServeLayer {
             "address" => layer.address = Some(value),
             "admin-email" => layer.admin_email = Some(value),
             "behind-proxy" => layer.behind_proxy = Some(boolean(name, &value)?),
+            "catalog-allow" => layer.catalog_allow = Some(words(&value)),
+            "chat-tools" => layer.chat_tools = Some(boolean(name, &value)?),
             "cors-origins" => layer.cors_origins = Some(words(&value)),
+            "integrations" => {
+                layer.integrations = Some(words(&value).into_iter().map(Into::into).collect());
+            }
             "data" => layer.data = Some(value.into()),
             "database" => layer.database = Some(value),
             "grace" => {
@@ -293,6 +307,9 @@ impl ServeLayer {
             registry_redirect: self.registry_redirect.or(below.registry_redirect),
             registry_audit: self.registry_audit.or(below.registry_audit),
             registry_detonation: self.registry_detonation.or(below.registry_detonation),
+            catalog_allow: self.catalog_allow.or(below.catalog_allow),
+            chat_tools: self.chat_tools.or(below.chat_tools),
+            integrations: self.integrations.or(below.integrations),
         }
     }
 }

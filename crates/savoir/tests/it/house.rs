@@ -36,6 +36,8 @@ pub(crate) enum Manner {
     Dawdles,
     /// Says no.
     Refuses,
+    /// Asks for one call after the other, each a name and arguments; then sends these words.
+    Calls(&'static [(&'static str, &'static str)], &'static [&'static str]),
 }
 
 impl Provider {
@@ -81,13 +83,16 @@ fn answer(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<Value>>) -> Optio
         let list = json!({"object": "list", "data": [{"id": "echo-1", "object": "model"}]});
         return reply(&mut out, "200 OK", &list);
     }
-    asked.lock().ok()?.push(serde_json::from_slice(&body).ok()?);
+    let body: Value = serde_json::from_slice(&body).ok()?;
+    let done = answers_in(&body);
+    asked.lock().ok()?.push(body);
     let words = match manner {
         Manner::Refuses => {
             let error = json!({"error": {"message": "the key is wrong", "type": "auth"}});
             return reply(&mut out, "401 Unauthorized", &error);
         }
-        Manner::Says(words) | Manner::Slowly(words) => words.to_vec(),
+        Manner::Calls(calls, _) if done < calls.len() => return ask_for(&mut out, calls[done]),
+        Manner::Says(words) | Manner::Slowly(words) | Manner::Calls(_, words) => words.to_vec(),
         Manner::Dawdles => vec!["and so on "; 600],
     };
     out.write_all(
@@ -110,6 +115,25 @@ fn answer(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<Value>>) -> Optio
         "usage": {"prompt_tokens": 7, "completion_tokens": 3},
     });
     write!(out, "data: {end}\n\ndata: [DONE]\n\n").ok()
+}
+
+/// How many calls were answered so far.
+fn answers_in(question: &Value) -> usize {
+    let messages = question["messages"].as_array().into_iter().flatten();
+    messages.filter(|message| message["role"] == "tool").count()
+}
+
+fn ask_for(out: &mut TcpStream, (name, arguments): (&str, &str)) -> Option<()> {
+    let call =
+        json!({"index": 0, "id": "call", "function": {"name": name, "arguments": arguments}});
+    let delta = json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+    write!(
+        out,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n"
+    )
+    .ok()
 }
 
 fn read_headers(reader: &mut impl std::io::BufRead) -> Option<usize> {

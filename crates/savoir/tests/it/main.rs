@@ -8,6 +8,7 @@ mod approval;
 mod bad_input;
 #[cfg(unix)]
 mod badinputs;
+mod chat;
 mod check;
 #[cfg(unix)]
 mod clients;
@@ -26,6 +27,8 @@ mod kb;
 mod list;
 #[cfg(unix)]
 mod losses;
+#[cfg(target_os = "linux")]
+mod mcp;
 #[cfg(unix)]
 mod migrate;
 mod models;
@@ -34,6 +37,7 @@ mod openapi;
 mod other_commands;
 #[cfg(unix)]
 mod outside;
+mod personal;
 #[cfg(target_os = "linux")]
 mod protected;
 #[cfg(unix)]

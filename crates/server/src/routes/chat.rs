@@ -20,6 +20,7 @@ use crate::{
     body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
     flows::{self, Begun},
+    library::PersonalLibrary,
     limits::MAX_MESSAGE_CHARS,
     shelf::PersonalShelf,
     stream::{self, Running},
@@ -104,6 +105,13 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     };
     room.hear(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
+        // Whoever may not run a skill does not get one by talking to a model.
+        if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
+            let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
+            return Ok(stream::answer(&app, Running::Chat, async move |out| {
+                room.answer_with_tools(&turn, library, &out).await;
+            }));
+        }
         return Ok(stream::answer(&app, Running::Chat, async move |out| {
             room.answer(&turn, &out).await;
         }));

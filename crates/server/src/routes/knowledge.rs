@@ -359,7 +359,7 @@ async fn file_of(request: Request) -> ApiResult<(String, Bytes)> {
     Err(missing_file())
 }
 
-fn missing_file() -> ApiError {
+pub(super) fn missing_file() -> ApiError {
     let place = vec!["body".into(), "file".into()];
     ApiError::shape(vec![ShapeError::new(
         "missing",
@@ -369,7 +369,7 @@ fn missing_file() -> ApiError {
     )])
 }
 
-fn form_error(error: &MultipartError) -> ApiError {
+pub(super) fn form_error(error: &MultipartError) -> ApiError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
         ApiError::too_large()
     } else {

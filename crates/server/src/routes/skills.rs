@@ -167,8 +167,8 @@ async fn delete(
     responses(
         (status = 200, description = "Events: thought, token, citation, error, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::BadField, docs::Unauthorized, docs::MissingField, docs::TooLarge, docs::BadShape,
-        docs::TooMany
+        docs::BadField, docs::Unauthorized, docs::MissingField, docs::ConflictingField,
+        docs::TooLarge, docs::BadShape, docs::TooMany
     )
 )]
 async fn run(

@@ -31,7 +31,7 @@ async fn routes_and_methods_that_are_not_there() {
         ("PUT", "/api/v1/auth/me", "GET,HEAD"),
         ("GET", "/api/v1/auth/login", "POST"),
         ("PATCH", "/api/v1/skills", "GET,HEAD,POST"),
-        ("BREW", "/api/v1/skills/x", "GET,HEAD,PUT,DELETE"),
+        ("BREW", "/api/v1/skills/x", "GET,HEAD,PATCH,PUT,DELETE"),
         ("POST", "/health", "GET,HEAD"),
     ] {
         let method: Method = method.parse().unwrap();

@@ -139,16 +139,13 @@ impl TestServer {
 
     /// Does something to the database behind the back of the server.
     pub(crate) async fn behind_its_back(&self, statement: &'static str) {
-        match &self.url {
-            Some(url) => execute(url, statement).await,
-            None => {
-                let file = self.folder.path().join("savoir.sqlite");
-                let url = format!("sqlite://{}", file.display());
-                let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-                sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
-                connection.close().await.unwrap();
-            }
+        if let Some(url) = &self.url {
+            return execute(url, statement).await;
         }
+        let url = format!("sqlite://{}", self.folder.path().join("savoir.sqlite").display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     /// Tells the server to stop.

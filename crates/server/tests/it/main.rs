@@ -5,6 +5,7 @@
 
 mod accounts;
 mod admin;
+mod catalog;
 mod chat;
 mod edges;
 mod executions;
@@ -14,11 +15,13 @@ mod harness;
 mod knowledge;
 mod limits;
 mod many;
+mod mcp;
 mod model;
 mod nodes;
 mod openapi;
 mod owners;
 mod pages;
+mod personal;
 mod publish;
 mod recall;
 mod registry;

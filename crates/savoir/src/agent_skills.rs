@@ -1,0 +1,235 @@
+//! The skills of this machine, as an agent gets them: found when somebody asks for the first time,
+//! read one by one, and run as what they are on the disk at that moment.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use futures::future::BoxFuture;
+use savoir_engine::{
+    Home, RunError,
+    agent::{
+        library::{Draft, Folders, Library, LibraryError, Opened},
+        skill_tools::Subjects,
+        usage::Usage,
+    },
+    approval::Trust,
+    disclosure::Candidate,
+    subject::Subject,
+};
+use savoir_package::{
+    Agent,
+    agents::{Scope, UnknownAgent},
+    ledger::Entry,
+};
+use savoir_server::mcp::SkillFiles;
+
+use crate::{
+    discover,
+    error::CommandError,
+    installed::{Installed, named_project},
+    load, trust,
+};
+
+/// Where drafts are kept, below the data of the user: no agent looks there.
+const DRAFTS: &str = "drafts";
+
+/// Which skills an agent gets.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Which {
+    /// Skill folders, or folders above them, instead of the skills that are installed
+    #[arg(value_name = "PATHS")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Only what one of these agents sees, such as claude-code,codex
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = agent, conflicts_with = "paths")]
+    pub(crate) agent: Vec<&'static Agent>,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR", conflicts_with = "paths")]
+    pub(crate) project: Option<PathBuf>,
+}
+
+fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
+    Agent::by_id(word)
+}
+
+/// The skills of this machine. Nothing is looked for before somebody asks.
+#[derive(Debug)]
+pub(crate) struct AgentSkills {
+    which: Which,
+    home: Home,
+    trust: Trust,
+    found: OnceLock<Result<Folders, LibraryError>>,
+}
+
+impl AgentSkills {
+    /// Skills that will be looked for; what was typed wrong is told now.
+    pub(crate) fn new(which: Which, home: Home) -> Result<Self, CommandError> {
+        for path in &which.paths {
+            if !path.is_dir() {
+                return Err(CommandError::input(format!("{}: it is no folder", path.display()))
+                    .hint("name folders with skills, or none for those that are installed"));
+            }
+        }
+        if let Some(project) = &which.project {
+            named_project(project)?;
+        }
+        Ok(Self { which, home, trust: Trust::User, found: OnceLock::new() })
+    }
+
+    /// The same, as if they came from strangers.
+    pub(crate) fn untrusted(self) -> Self {
+        Self { trust: Trust::Untrusted, ..self }
+    }
+
+    /// The skills by name, found once.
+    pub(crate) fn folders(&self) -> Result<&Folders, LibraryError> {
+        self.found.get_or_init(|| self.find()).as_ref().map_err(Clone::clone)
+    }
+
+    fn find(&self) -> Result<Folders, LibraryError> {
+        let failed =
+            |error: &dyn std::fmt::Display| LibraryError::Failed { reason: error.to_string() };
+        let places = if self.which.paths.is_empty() {
+            self.installed().map_err(|error| failed(&error))?
+        } else {
+            below(&self.which.paths)
+        };
+        let usage = Usage::of(&self.home).map_err(|error| failed(&error))?;
+        let drafts = self.home.data_folder(DRAFTS).map_err(|error| failed(&error))?;
+        Ok(Folders::new(places, Some(usage), drafts))
+    }
+
+    /// What is installed: that of the project before that of the user.
+    fn installed(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
+        let installed = Installed::open(self.which.project.as_deref())?;
+        for warning in installed.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let wanted = |agent: &Agent| self.which.agent.iter().any(|wanted| wanted.id == agent.id);
+        let takes = |entry: &&Entry| {
+            self.which.agent.is_empty() || entry.agents().iter().any(|agent| wanted(agent))
+        };
+        let in_project =
+            |entry: &&Entry| entry.places().iter().any(|place| place.scope() == Scope::Project);
+        let entries = installed.ledger.entries().iter().filter(takes);
+        let (project, user): (Vec<&Entry>, Vec<&Entry>) = entries.partition(in_project);
+        let ordered = project.into_iter().chain(user);
+        Ok(ordered.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
+    }
+
+    fn subject_of(&self, name: &str) -> Result<Subject, RunError> {
+        let folders = self.folders().map_err(|error| unfit(&error))?;
+        let place = folders.places().find(|(known, _)| *known == name);
+        let (_, folder) = place.ok_or_else(|| {
+            RunError::call("no-skill", format!("there is no skill `{name}`"))
+                .way_out("find one with search_skills")
+        })?;
+        subject_at(folder, self.trust)
+    }
+}
+
+/// The skill in a folder with who vouches for it, as `savoir run` sees it.
+fn subject_at(folder: &Path, how: Trust) -> Result<Subject, RunError> {
+    let told = |code: &'static str| {
+        move |error: CommandError| {
+            let hint = error.hints().first().cloned().unwrap_or_default();
+            RunError::call(code, error).way_out(hint)
+        }
+    };
+    let loaded = load::load(folder, None).map_err(told("skill-unreadable"))?;
+    load::require_usable(&loaded).map_err(told("skill-invalid"))?;
+    let believed = trust::believed().map_err(told("keys-unreadable"))?;
+    trust::subject(&loaded, how, &believed)
+}
+
+fn unfit(error: &LibraryError) -> RunError {
+    RunError::failed(error.code(), error)
+}
+
+/// The skills below some folders, by the names of their own.
+fn below(paths: &[PathBuf]) -> Vec<(String, PathBuf)> {
+    let (mut places, mut names) = (Vec::new(), HashSet::new());
+    discover::walk(paths, &mut |candidate| {
+        match candidate {
+            discover::Candidate::Skill { path, folder: Some(folder), .. } => {
+                let name = folder.name().unwrap_or_default().to_owned();
+                if names.insert(name.clone()) {
+                    places.push((name, folder.root().to_owned()));
+                } else {
+                    tracing::warn!(path = %path.display(), "a skill of this name is there already");
+                }
+            }
+            discover::Candidate::Skill { .. } => {}
+            discover::Candidate::Unreadable { path, problem } => {
+                tracing::warn!(path = %path.display(), "{problem}");
+            }
+            discover::Candidate::Empty { path } => {
+                tracing::warn!(path = %path.display(), "there is no skill below it");
+            }
+        }
+        true
+    });
+    places
+}
+
+impl Subjects for AgentSkills {
+    fn subject(&self, skill: &str) -> Result<Subject, RunError> {
+        self.subject_of(skill)
+    }
+}
+
+impl Library for AgentSkills {
+    fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
+        Box::pin(async { self.folders()?.skills().await })
+    }
+
+    fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(async move { self.folders()?.open(name).await })
+    }
+
+    fn read<'a>(
+        &'a self,
+        name: &'a str,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.folders()?.read(name, path).await })
+    }
+
+    fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Ok(folders) = self.folders() {
+                folders.used(name).await;
+            }
+        })
+    }
+
+    fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.folders()?.save(draft).await })
+    }
+}
+
+impl SkillFiles for AgentSkills {
+    fn list<'a>(
+        &'a self,
+        skill: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>> {
+        Box::pin(async move { self.folders()?.files(skill) })
+    }
+
+    fn bytes<'a>(
+        &'a self,
+        skill: &'a str,
+        path: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>> {
+        Box::pin(async move { self.folders()?.bytes(skill, path, most) })
+    }
+
+    fn directory(&self, skill: &str) -> Option<String> {
+        let place = self.folders().ok()?.place(skill)?;
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        Some(place.to_string_lossy().into_owned())
+    }
+}

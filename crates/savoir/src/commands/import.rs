@@ -1,0 +1,102 @@
+//! `savoir import`.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_package::{Tree, limits::MAX_ARCHIVE_BYTES};
+use savoir_server::personal::{Item, Keep, Keeper, Package, from_bytes, from_tree};
+use savoir_store::Database;
+
+use crate::{error::CommandError, output, place::PlaceArgs, runtime};
+
+/// Keep a skill where the server has its own: a SKILL.md, a zip or a folder
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The skill of the same name and owner is replaced with all its files. Without an owner it is
+everybody's. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all. Files
+that are no text, or have more than 256 KiB, are left out.
+
+Examples:
+  savoir import weekly-report/SKILL.md --owner ada@example.com
+  savoir import weekly-report.zip
+  savoir import ./weekly-report --json
+
+A server may run meanwhile. `savoir install` is for the skills of agents on this machine.")]
+pub(crate) struct Args {
+    /// The file or folder
+    path: PathBuf,
+    /// The address of the account whose it is to be
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let package = read(&args.path)?;
+    let place = args.place.place()?;
+    runtime::block_on(async {
+        let (database, storage) = place.open().await?;
+        let keeper = Keeper::new(storage.skills(), database.clone());
+        let done = keep(&keeper, package, args).await;
+        database.close().await;
+        done
+    })
+}
+
+fn read(path: &Path) -> Result<Package, CommandError> {
+    let shown = path.display();
+    let wrong = |why: &dyn std::fmt::Display| {
+        CommandError::input(format!("{shown} is no skill that can be kept: {why}"))
+    };
+    let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned()));
+    let name = name.unwrap_or_default().to_string_lossy().into_owned();
+    if path.is_dir() {
+        let tree = Tree::read(path).map_err(|error| wrong(&error))?;
+        return from_tree(Some(&name), &tree, Keep::All).map_err(|error| wrong(&error));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path);
+    let read = file.and_then(|file| file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
+    from_bytes(Some(&name), &bytes).map_err(|error| wrong(&error))
+}
+
+async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode, CommandError> {
+    let owner = owner(keeper.database(), args.owner.as_deref()).await?;
+    let settled = keeper.import(package, owner).await.map_err(CommandError::input)?;
+    let name = &settled.file.name;
+    let paths = keeper.paths(name).await?;
+    if args.json {
+        let item = Item::new(&settled.file, &settled.facts, paths);
+        let item = serde_json::to_value(item).map_err(CommandError::input)?;
+        output::json(&item)?;
+    } else {
+        let what = if settled.is_new { "is kept" } else { "took the place of the old one" };
+        let files =
+            if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
+        let off = if settled.facts.enabled { "" } else { "; it is still disabled" };
+        output::text(&output::harmless(&format!("{name} {what}{files}{off}\n")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The number of an account, as skills write it.
+pub(super) async fn owner(
+    database: &Database,
+    email: Option<&str>,
+) -> Result<Option<String>, CommandError> {
+    let Some(email) = email else { return Ok(None) };
+    match database.accounts().by_email(&email.trim().to_ascii_lowercase()).await? {
+        Some((user, _)) => Ok(Some(user.id.to_string())),
+        None => Err(CommandError::input(format!("there is no account {email}"))
+            .hint("see which there are: savoir admin list")),
+    }
+}

@@ -1,0 +1,223 @@
+//! Where other agents write down which servers they start, and how.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+use super::jsonc;
+use crate::error::CommandError;
+
+/// An agent that can be given a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Client {
+    #[value(help = "Claude Code")]
+    ClaudeCode,
+    #[value(help = "Codex")]
+    Codex,
+    #[value(help = "Cursor")]
+    Cursor,
+    #[value(help = "Gemini CLI", alias = "gemini-cli")]
+    Gemini,
+    #[value(help = "opencode")]
+    Opencode,
+    #[value(help = "Qwen Code", alias = "qwen-code")]
+    Qwen,
+    #[value(help = "Visual Studio Code")]
+    Vscode,
+    #[value(help = "Windsurf")]
+    Windsurf,
+}
+
+/// Whose settings they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Whose {
+    #[value(help = "Yours, in every project")]
+    User,
+    #[value(help = "Those of this project, for everybody who works on it")]
+    Project,
+}
+
+impl Client {
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Qwen => "qwen",
+            Self::Vscode => "vscode",
+            Self::Windsurf => "windsurf",
+        }
+    }
+
+    /// The file that the agent reads.
+    pub(super) fn file(self, whose: Whose, home: &Path, project: &Path) -> Option<PathBuf> {
+        if whose == Whose::Project {
+            let inside = match self {
+                Self::ClaudeCode => ".mcp.json",
+                Self::Codex => ".codex/config.toml",
+                Self::Cursor => ".cursor/mcp.json",
+                Self::Gemini => ".gemini/settings.json",
+                Self::Opencode => "opencode.json",
+                Self::Qwen => ".qwen/settings.json",
+                Self::Vscode => ".vscode/mcp.json",
+                Self::Windsurf => return None,
+            };
+            return Some(project.join(inside));
+        }
+        let set =
+            |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let settings = || set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+        Some(match self {
+            Self::ClaudeCode => match set("CLAUDE_CONFIG_DIR") {
+                Some(folder) => folder.join(".claude.json"),
+                None => home.join(".claude.json"),
+            },
+            Self::Codex => {
+                set("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml")
+            }
+            Self::Cursor => home.join(".cursor/mcp.json"),
+            Self::Gemini => home.join(".gemini/settings.json"),
+            Self::Opencode => settings().join("opencode/opencode.json"),
+            Self::Qwen => home.join(".qwen/settings.json"),
+            Self::Vscode if cfg!(target_os = "macos") => {
+                home.join("Library/Application Support/Code/User/mcp.json")
+            }
+            Self::Vscode => settings().join("Code/User/mcp.json"),
+            Self::Windsurf => home.join(".codeium/windsurf/mcp_config.json"),
+        })
+    }
+
+    /// The member that holds all servers.
+    fn servers(self) -> &'static str {
+        match self {
+            Self::Codex => "mcp_servers",
+            Self::Opencode => "mcp",
+            Self::Vscode => "servers",
+            _ => "mcpServers",
+        }
+    }
+
+    /// A server as the agent wants it told.
+    fn entry(self, command: &str, args: &[String]) -> Value {
+        match self {
+            Self::Opencode => {
+                let words: Vec<&str> =
+                    std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+                json!({"type": "local", "command": words, "enabled": true})
+            }
+            Self::ClaudeCode | Self::Vscode => {
+                json!({"type": "stdio", "command": command, "args": args})
+            }
+            _ => json!({"command": command, "args": args}),
+        }
+    }
+
+    /// The settings with a server in them.
+    pub(super) fn with(
+        self,
+        text: &str,
+        name: &str,
+        command: &str,
+        args: &[String],
+    ) -> Result<String, Wrong> {
+        let entry = self.entry(command, args);
+        if self != Self::Codex {
+            return Ok(jsonc::set(text, self.servers(), name, &entry)?);
+        }
+        let mut document: DocumentMut = text.parse()?;
+        let servers = document.entry(self.servers()).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let Some(servers) = servers.as_table_like_mut() else {
+            return Err(Wrong { line: None, message: "`mcp_servers` is not a table".to_owned() });
+        };
+        let mut table = Table::new();
+        table.insert("command", value(command));
+        table.insert("args", value(args.iter().collect::<Array>()));
+        servers.insert(name, Item::Table(table));
+        Ok(document.to_string())
+    }
+
+    /// The settings without a server.
+    pub(super) fn without(self, text: &str, name: &str) -> Result<String, Wrong> {
+        if self != Self::Codex {
+            return Ok(jsonc::remove(text, self.servers(), name)?);
+        }
+        let mut document: DocumentMut = text.parse()?;
+        let servers = document.get_mut(self.servers()).and_then(Item::as_table_like_mut);
+        if let Some(servers) = servers {
+            servers.remove(name);
+        }
+        Ok(document.to_string())
+    }
+
+    /// The command of a server that is there, with its words.
+    pub(super) fn command(self, text: &str, name: &str) -> Result<Option<Vec<String>>, Wrong> {
+        let entry = if self == Self::Codex {
+            let document: DocumentMut = text.parse()?;
+            let entry = document.get(self.servers()).and_then(|servers| servers.get(name));
+            entry.map(|entry| {
+                let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
+                let args: Vec<&str> = args.filter_map(toml_edit::Value::as_str).collect();
+                json!({"command": entry.get("command").and_then(Item::as_str), "args": args})
+            })
+        } else if text.trim().is_empty() {
+            None
+        } else {
+            jsonc::get(text, self.servers(), name)?
+        };
+        Ok(entry.map(|entry| words(&entry)))
+    }
+}
+
+fn words(entry: &Value) -> Vec<String> {
+    let texts = |value: &Value| match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(all) => all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+        _ => Vec::new(),
+    };
+    texts(&entry["command"]).into_iter().chain(texts(&entry["args"])).collect()
+}
+
+/// What is wrong with settings.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    line: Option<usize>,
+    message: String,
+}
+
+impl Wrong {
+    /// The same, with the file and the way out.
+    pub(super) fn within(self, file: &Path) -> CommandError {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        CommandError::input(format!("{}{line}: {}", file.display(), self.message))
+            .named("settings-unreadable")
+            .hint("mend the file, and run this again; nothing was changed")
+    }
+}
+
+impl From<jsonc::Wrong> for Wrong {
+    fn from(wrong: jsonc::Wrong) -> Self {
+        Self { line: Some(wrong.line), message: wrong.message.to_owned() }
+    }
+}
+
+impl From<toml_edit::TomlError> for Wrong {
+    fn from(error: toml_edit::TomlError) -> Self {
+        let message = error.message().trim().to_owned();
+        let line = error.to_string().lines().next().and_then(|first| {
+            let (_, rest) = first.split_once("line ")?;
+            rest.split(',').next()?.trim().parse().ok()
+        });
+        Self { line, message }
+    }
+}

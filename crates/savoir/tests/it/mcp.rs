@@ -1,0 +1,164 @@
+//! `mcp`: clients that talk to it in JSON, politely and otherwise.
+//!
+//! - [`Client`] is one client; each module below is one theme.
+
+mod handing_on;
+mod install;
+mod manners;
+mod real_clients;
+mod running;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Sandbox, copy, repository};
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A folder `skills` with some of the examples, a home and a folder to work in.
+fn stage(examples: &[&str]) -> Sandbox {
+    let sandbox = Sandbox::new();
+    for folder in ["home", "work", "skills"] {
+        fs::create_dir(sandbox.path(folder)).expect("a folder");
+    }
+    for name in examples {
+        copy(&repository().join("examples").join(name), &sandbox.path("skills").join(name));
+    }
+    sandbox
+}
+
+/// A program that talks to `savoir mcp`.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    /// What came and nobody waited for yet.
+    notices: Vec<Value>,
+    next: i64,
+}
+
+impl Client {
+    /// A client that said nothing yet.
+    fn silent(sandbox: &Sandbox, args: &[&str]) -> Self {
+        let mut command = sandbox.command(&[&["mcp"], args].concat());
+        command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("savoir runs");
+        let output = BufReader::new(child.stdout.take().expect("an output"));
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).expect("every line is JSON");
+                if sender.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Self { child, input, lines, notices: Vec::new(), next: 0 }
+    }
+
+    /// A client that began a conversation.
+    fn with(sandbox: &Sandbox, args: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::silent(sandbox, args);
+        let begun = client.ask(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "clientInfo": {"name": "tests", "version": "1"},
+            }),
+        );
+        assert_eq!(begun["result"]["serverInfo"]["name"], "savoir", "{begun}");
+        client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+    }
+
+    fn new(sandbox: &Sandbox) -> Self {
+        Self::with(sandbox, &["../skills"], &json!({}))
+    }
+
+    /// Writes a line as it is.
+    fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("an open input");
+        writeln!(input, "{line}").expect("a line is written");
+    }
+
+    /// The next line.
+    fn hear(&mut self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("an answer")
+    }
+
+    /// Sends a request without waiting.
+    fn send(&mut self, method: &str, params: Value) -> i64 {
+        self.next += 1;
+        let (id, params) = (self.next, params);
+        self.say(
+            &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        );
+        id
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.answer(id)
+    }
+
+    /// The answer to a request; they come in any order.
+    fn answer(&mut self, id: i64) -> Value {
+        let is_it = |heard: &Value| heard["id"] == id && heard.get("method").is_none();
+        if let Some(place) = self.notices.iter().position(is_it) {
+            return self.notices.remove(place);
+        }
+        loop {
+            let heard = self.hear();
+            if is_it(&heard) {
+                return heard;
+            }
+            self.notices.push(heard);
+        }
+    }
+
+    /// Calls a tool; its result.
+    fn call(&mut self, name: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The names of the tools that are offered.
+    fn tools(&mut self) -> Vec<String> {
+        let answer = self.ask("tools/list", json!({}));
+        let tools = answer["result"]["tools"].as_array().expect("tools");
+        tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// Ends the input; the exit code.
+    fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The stable word of a refusal.
+fn code(result: &Value) -> &str {
+    assert_eq!(result["isError"], true, "{result}");
+    result["structuredContent"]["error"]["code"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,197 @@
+//! Skills as prompts, as files and as whole skills.
+
+use serde_json::{Value, json};
+
+use super::{Client, stage};
+
+#[test]
+fn skills_with_inputs_are_prompts() {
+    let sandbox = stage(&["article-summary", "git-helper"]);
+    sandbox.write(
+        "skills/review/SKILL.md",
+        "---\nname: review\ndescription: Reviews. Use in tests.\nargument-hint: \"[file]\"\n---\nReview $ARGUMENTS in ${CLAUDE_SKILL_DIR}.\n",
+    );
+    let mut client = Client::new(&sandbox);
+    let listed = client.ask("prompts/list", json!({}));
+    let prompts = listed["result"]["prompts"].as_array().unwrap();
+    let names: Vec<&str> = prompts.iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["article-summary", "review"], "{listed}");
+    assert_eq!(
+        prompts[0]["arguments"],
+        json!([
+            {"name": "article", "description": "The whole text of the article", "required": true},
+            {"name": "tone", "description": "Tone", "required": false},
+        ])
+    );
+    let mut get = |name: &str, arguments: Value| {
+        client.ask("prompts/get", json!({"name": name, "arguments": arguments}))
+    };
+    let made = get("article-summary", json!({"article": "Cats sleep."}));
+    let text = made["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("matter-of-fact tone") && text.contains("Cats sleep."), "{text}");
+    let made = get("review", json!({"ARGUMENTS": "main.rs"}));
+    let text = made["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("Review main.rs in /") && text.contains("skills/review"), "{text}");
+    for (name, arguments, why) in [
+        ("article-summary", json!({}), "Missing required input"),
+        ("article-summary", json!({"article": "x", "ton": "y"}), "did you mean `tone`"),
+        ("git-helper", json!({}), "takes no inputs"),
+        ("none", json!({}), "there is no skill"),
+    ] {
+        let error = &get(name, arguments)["error"];
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+    }
+}
+
+#[test]
+fn files_are_resources_and_nothing_else_is() {
+    let sandbox = stage(&["text-statistics"]);
+    sandbox.write("skills/text-statistics/data/a b.bin", [0xff, 0xfe]);
+    sandbox.write("secret", "secret");
+    std::os::unix::fs::symlink("../../secret", sandbox.path("skills/text-statistics/link.md"))
+        .unwrap();
+    let mut client = Client::new(&sandbox);
+    let listed = client.ask("resources/list", json!({}));
+    let all = listed["result"]["resources"].as_array().unwrap();
+    let uris: Vec<&str> = all.iter().map(|resource| resource["uri"].as_str().unwrap()).collect();
+    assert!(uris.contains(&"skill://text-statistics/SKILL.md"), "{uris:?}");
+    assert!(uris.contains(&"skill://text-statistics/data/a%20b.bin"), "{uris:?}");
+    assert!(!uris.iter().any(|uri| uri.contains("link")), "{uris:?}");
+    let mut read = |uri: &str| client.ask("resources/read", json!({"uri": uri}));
+    let text = read("skill://text-statistics/SKILL.md");
+    let contents = &text["result"]["contents"][0];
+    assert_eq!(contents["mimeType"], "text/markdown");
+    assert!(contents["text"].as_str().unwrap().starts_with("---\nname: text-statistics"), "{text}");
+    assert_eq!(
+        read("skill://text-statistics/data/a%20b.bin")["result"]["contents"][0]["blob"],
+        "//4="
+    );
+    for uri in [
+        "skill://text-statistics/link.md",
+        "skill://text-statistics/../../secret",
+        "skill://text-statistics/%2e%2e/%2e%2e/secret",
+        "skill://text-statistics",
+        "skill://none/SKILL.md",
+        "file:///etc/passwd",
+        "",
+    ] {
+        let answer = read(uri);
+        assert_eq!(answer["error"]["code"], -32002, "{uri}: {answer}");
+    }
+    let templates = client.ask("resources/templates/list", json!({}));
+    let template = &templates["result"]["resourceTemplates"][0]["uriTemplate"];
+    assert_eq!(template, "skill://{name}/{+path}");
+}
+
+#[test]
+fn long_lists_come_in_pages() {
+    let sandbox = stage(&[]);
+    for skill in 0..30 {
+        let folder = format!("skills/s{skill:02}");
+        let text = format!("---\nname: s{skill:02}\ndescription: x\n---\nx\n");
+        sandbox.write(&format!("{folder}/SKILL.md"), text);
+        for file in 0..9 {
+            sandbox.write(&format!("{folder}/f{file}.txt"), "x");
+        }
+    }
+    let mut client = Client::new(&sandbox);
+    for (method, member, whole, key) in
+        [("resources/list", "resources", 300, "uri"), ("skills/list", "skills", 30, "uri")]
+    {
+        let (mut seen, mut cursor) = (std::collections::BTreeSet::new(), Value::Null);
+        let mut pages = 0;
+        loop {
+            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            let page = client.ask(method, params)["result"].clone();
+            pages += 1;
+            for item in page[member].as_array().unwrap() {
+                assert!(seen.insert(item[key].to_string()), "{item} comes twice");
+            }
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        assert_eq!((seen.len(), pages), (whole, 2), "{method}");
+    }
+    let wrong = client.ask("resources/list", json!({"cursor": "nonsense"}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+}
+
+#[test]
+fn whole_skills_are_handed_on_with_digests() {
+    let sandbox = stage(&["text-statistics"]);
+    sandbox.write("skills/folder-name/SKILL.md", "---\nname: other-name\ndescription: x\n---\nx\n");
+    sandbox.write("skills/huge/SKILL.md", "---\nname: huge\ndescription: x\n---\nx\n");
+    for n in 0..512 {
+        sandbox.write(&format!("skills/huge/f{n}"), "");
+    }
+    let mut client = Client::silent(&sandbox, &["../skills"]);
+    let begun = client.ask(
+        "initialize",
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+    );
+    let capabilities = &begun["result"]["capabilities"];
+    let extension = &capabilities["extensions"]["io.modelcontextprotocol/skills"];
+    assert_eq!(extension, &json!({"directoryRead": true}), "{begun}");
+    assert!(capabilities["resources"].is_object(), "{begun}");
+
+    let listed = client.ask("skills/list", json!({}))["result"].clone();
+    assert_eq!(
+        (&listed["resultType"], &listed["cacheScope"]),
+        (&json!("complete"), &json!("private"))
+    );
+    assert!(listed["ttlMs"].as_u64().unwrap() > 0);
+    let skills = listed["skills"].as_array().unwrap();
+    assert_eq!(skills.len(), 1, "{listed}");
+    let skill = &skills[0];
+    assert_eq!(skill["uri"], "skill://text-statistics/SKILL.md");
+    // Nothing is added, nothing is removed.
+    assert_eq!(skill["frontmatter"]["security_tier"], "experimental");
+    assert_eq!(skill["frontmatter"]["tools"][1]["parameters"]["limit"]["default"], 10);
+    assert_eq!(skill["frontmatter"].as_object().unwrap().len(), 9, "{skill}");
+    for file in skill["resources"].as_array().unwrap() {
+        let path = file["uri"].as_str().unwrap().strip_prefix("skill://").unwrap();
+        let bytes = std::fs::read(sandbox.path("skills").join(path)).unwrap();
+        let digest = format!("sha256:{}", savoir_skill::digest::sha256_hex(&bytes));
+        assert_eq!(
+            (&file["size"], &file["digest"]),
+            (&json!(bytes.len()), &json!(digest)),
+            "{path}"
+        );
+    }
+    let got = client.ask("skills/get", json!({"uri": "skill://text-statistics/SKILL.md"}));
+    assert_eq!(&got["result"]["skill"], skill);
+    for uri in
+        ["skill://huge/SKILL.md", "skill://folder-name/SKILL.md", "skill://text-statistics", "x"]
+    {
+        let error = client.ask("skills/get", json!({"uri": uri}));
+        assert_eq!(error["error"]["code"], -32602, "{error}");
+    }
+    assert_eq!(client.ask("skills/get", json!({}))["error"]["code"], -32602);
+}
+
+#[test]
+fn folders_can_be_looked_into() {
+    let sandbox = stage(&["text-statistics"]);
+    sandbox.write("skills/text-statistics/data/deep/a.txt", "x");
+    sandbox.write("skills/text-statistics/data/b.txt", "x");
+    let mut client = Client::new(&sandbox);
+    let mut look = |uri: &str| client.ask("resources/directory/read", json!({"uri": uri}));
+    let root = look("skill://text-statistics");
+    let children = root["result"]["resources"].as_array().unwrap();
+    let data = children.iter().find(|child| child["name"] == "data").expect("a folder");
+    assert_eq!(data["mimeType"], "inode/directory");
+    assert_eq!(data["uri"], "skill://text-statistics/data");
+    let inner = look("skill://text-statistics/data");
+    assert_eq!(inner["result"]["resources"].as_array().unwrap().len(), 2, "{inner}");
+    for uri in [
+        "skill://text-statistics/SKILL.md",
+        "skill://text-statistics/x",
+        "skill://none",
+        "skill://",
+    ] {
+        assert_eq!(look(uri)["error"]["code"], -32602, "{uri}");
+    }
+}

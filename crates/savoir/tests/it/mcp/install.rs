@@ -1,0 +1,150 @@
+//! `mcp install` and `mcp uninstall`: the settings of other agents.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::stage;
+use crate::support::{Sandbox, Transcript};
+
+fn run(sandbox: &Sandbox, args: &[&str]) -> Transcript {
+    sandbox.run_as("home", "work", &[&["mcp"], args].concat())
+}
+
+/// Where each agent looks, of a user and of a project.
+const FILES: [(&str, &str, Option<&str>); 8] = [
+    ("claude-code", ".claude.json", Some(".mcp.json")),
+    ("codex", ".codex/config.toml", Some(".codex/config.toml")),
+    ("cursor", ".cursor/mcp.json", Some(".cursor/mcp.json")),
+    ("gemini", ".gemini/settings.json", Some(".gemini/settings.json")),
+    ("opencode", ".config/opencode/opencode.json", Some("opencode.json")),
+    ("qwen", ".qwen/settings.json", Some(".qwen/settings.json")),
+    ("vscode", ".config/Code/User/mcp.json", Some(".vscode/mcp.json")),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", None),
+];
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_put_in_is_taken_out_again() {
+    for (agent, user, project) in FILES {
+        let sandbox = stage(&[]);
+        let places = [
+            ("user", Some(format!("home/{user}"))),
+            ("project", project.map(|file| format!("work/{file}"))),
+        ];
+        for (scope, file) in places {
+            let change =
+                |verb: &str| run(&sandbox, &[verb, "--agent", agent, "--scope", scope, "--yes"]);
+            let Some(file) = file else {
+                assert_eq!(change("install").code, 2, "{agent}");
+                continue;
+            };
+            let shown =
+                run(&sandbox, &["install", "--agent", agent, "--scope", scope, "--dry-run"]);
+            assert_eq!(shown.code, 0, "{shown}");
+            assert!(shown.stdout.contains("savoir"), "{shown}");
+            assert!(!sandbox.path(&file).exists(), "{agent}");
+            assert_eq!(change("install").code, 0, "{agent} {scope}");
+            let text = sandbox.read(&file);
+            assert!(text.contains("savoir") && text.contains("mcp"), "{text}");
+            assert_eq!(change("install").code, 0, "twice is as good as once");
+            assert_eq!(sandbox.read(&file), text);
+            let out = change("uninstall");
+            assert_eq!(out.code, 0, "{out}");
+            assert!(!sandbox.path(&file).exists(), "{agent} {scope}");
+            assert_eq!(change("uninstall").code, 2, "{agent} {scope}");
+        }
+    }
+}
+
+#[test]
+fn nothing_else_changes_and_what_changed_since_stays() {
+    let sandbox = stage(&[]);
+    let before = "{\n  // my servers\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"},\n  },\n  \"theme\": \"dark\"\n}\n";
+    let file = "home/.cursor/mcp.json";
+    sandbox.write(file, before);
+    assert_eq!(run(&sandbox, &["install", "--agent", "cursor", "--yes"]).code, 0);
+    let after = sandbox.read(file);
+    for piece in ["// my servers", "\"other\": {\"command\": \"x\"},", "\"theme\": \"dark\""] {
+        assert!(after.contains(piece), "{after}");
+    }
+    assert_eq!(run(&sandbox, &["uninstall", "--agent", "cursor", "--yes"]).code, 0);
+    assert_eq!(sandbox.read(file), before);
+
+    run(&sandbox, &["install", "--agent", "cursor", "--yes"]);
+    let changed = sandbox.read(file).replace("dark", "light");
+    sandbox.write(file, &changed);
+    assert_eq!(run(&sandbox, &["uninstall", "--agent", "cursor", "--yes"]).code, 0);
+    let left = sandbox.read(file);
+    assert!(left.contains("light") && left.contains("other") && !left.contains("savoir"), "{left}");
+
+    let toml = "# mine\nmodel = \"x\" # fast\n\n[mcp_servers.other]\ncommand = \"y\"\n";
+    sandbox.write("home/.codex/config.toml", toml);
+    run(&sandbox, &["install", "--agent", "codex", "--yes"]);
+    let with = sandbox.read("home/.codex/config.toml");
+    assert!(with.starts_with(toml) && with.contains("[mcp_servers.savoir]"), "{with}");
+    sandbox.write("home/.codex/config.toml", format!("{with}\n[more]\na = 1\n"));
+    assert_eq!(run(&sandbox, &["uninstall", "--agent", "codex", "--yes"]).code, 0);
+    let left = sandbox.read("home/.codex/config.toml");
+    assert!(
+        left.starts_with(toml) && left.contains("[more]") && !left.contains("savoir"),
+        "{left}"
+    );
+}
+
+#[test]
+fn what_is_broken_or_of_others_is_left_alone() {
+    let sandbox = stage(&[]);
+    for (agent, file, text, code, why) in [
+        (
+            "cursor",
+            "home/.cursor/mcp.json",
+            "{\n  \"a\": 1\n  \"b\": 2\n}",
+            2,
+            "mcp.json:3: a , is missing",
+        ),
+        ("gemini", "home/.gemini/settings.json", "[]", 2, "settings.json:1:"),
+        ("codex", "home/.codex/config.toml", "a = 1\nb = \n", 2, "config.toml:2:"),
+        (
+            "windsurf",
+            "home/.codeium/windsurf/mcp_config.json",
+            "{\"mcpServers\": 5}",
+            2,
+            "not an object",
+        ),
+        (
+            "qwen",
+            "home/.qwen/settings.json",
+            "{\"mcpServers\": {\"savoir\": {\"command\": \"npx\"}}}",
+            3,
+            "another server",
+        ),
+    ] {
+        sandbox.write(file, text);
+        let refused = run(&sandbox, &["install", "--agent", agent, "--yes"]);
+        assert_eq!(refused.code, code, "{refused}");
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("help:"), "{refused}");
+        assert_eq!(sandbox.read(file), text);
+        assert_eq!(run(&sandbox, &["uninstall", "--agent", agent, "--yes"]).code, 2, "{agent}");
+        assert_eq!(sandbox.read(file), text);
+    }
+    let silent = run(&sandbox, &["install", "--agent", "claude-code"]);
+    assert_eq!(silent.code, 3, "{silent}");
+    assert!(silent.stderr.contains("--yes"), "{silent}");
+    assert!(!sandbox.path("home/.claude.json").exists());
+}
+
+#[test]
+fn a_person_is_asked() {
+    let sandbox = stage(&[]);
+    let args = ["mcp", "install", "--agent", "claude-code"];
+    let no = sandbox.type_as("home", "work", &args, "n\n");
+    assert_eq!(no.code, 3, "{no}");
+    let yes = sandbox.type_as("home", "work", &args, "y\n");
+    assert_eq!(yes.code, 0, "{yes}");
+    let text = fs::read_to_string(sandbox.path("home/.claude.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    let server = &settings["mcpServers"]["savoir"];
+    assert_eq!((&server["type"], &server["args"][0]), (&"stdio".into(), &"mcp".into()), "{text}");
+    assert!(server["command"].as_str().unwrap().ends_with("/savoir"), "{text}");
+}

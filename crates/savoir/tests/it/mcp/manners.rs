@@ -1,0 +1,142 @@
+//! What is no message, or none that makes sense, and what is offered at the beginning.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Client, code, stage};
+
+#[test]
+fn whatever_a_line_holds_the_next_one_is_read() {
+    let sandbox = stage(&["hello-world"]);
+    let mut client = Client::silent(&sandbox, &["../skills"]);
+    let deep = "[".repeat(100_000);
+    let long = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{}"}}"#, "x".repeat(10_000_000));
+    for (line, expected) in [
+        ("garbage", -32700),
+        ("{\"jsonrpc\":", -32700),
+        ("\u{0}", -32700),
+        (deep.as_str(), -32700),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        ("17", -32600),
+        ("{}", -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (long.as_str(), -32600),
+    ] {
+        client.say(line);
+        let heard = client.hear();
+        let shown = &line[..line.len().min(60)];
+        assert_eq!(heard["error"]["code"], expected, "{shown}: {heard}");
+    }
+    // Neither before the beginning nor after it does nonsense end the conversation.
+    client.say("");
+    client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.say(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
+    assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
+    let early = client.ask("tools/list", json!({}));
+    assert_eq!(early["error"]["code"], -32602, "{early}");
+    drop(client);
+
+    let mut client = Client::new(&sandbox);
+    assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
+    assert_eq!(client.ask("tools/call", json!({"nam": 1}))["error"]["code"], -32602);
+    assert_eq!(client.ask("resources/read", json!({}))["error"]["code"], -32602);
+    client.say("garbage");
+    assert_eq!(client.hear()["error"]["code"], -32700);
+    client.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#);
+    client.say(r#"{"jsonrpc":"2.0","method":"notifications/brand-new"}"#);
+    assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn who_says_nothing_or_pipes_questions_in_gets_a_good_end() {
+    let sandbox = stage(&["hello-world"]);
+    assert_eq!(Client::silent(&sandbox, &["../skills"]).end(), 0);
+    // All that was asked before the end of the input is answered.
+    let mut client = Client::new(&sandbox);
+    let ids: Vec<i64> = (0..20)
+        .map(|_| {
+            client.send(
+                "tools/call",
+                json!({"name": "search_skills", "arguments": {"query": "hello"}}),
+            )
+        })
+        .collect();
+    drop(client.input.take());
+    for id in ids {
+        let found = client.answer(id);
+        assert_eq!(
+            found["result"]["structuredContent"]["skills"][0]["name"], "hello-world",
+            "{found}"
+        );
+    }
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn wrong_calls_are_told_in_words_for_a_model() {
+    let sandbox = stage(&["git-helper"]);
+    fs::write(sandbox.path("secret"), "secret").unwrap();
+    let mut client = Client::new(&sandbox);
+    for (tool, arguments, expected) in [
+        ("use_skill", json!({"name": "git-helpr"}), "unknown-skill"),
+        ("use_skill", json!({"name": 5}), "missing-argument"),
+        ("use_skill", json!({}), "missing-argument"),
+        (
+            "read_skill_file",
+            json!({"name": "git-helper", "path": "../../secret"}),
+            "path-outside-skill",
+        ),
+        (
+            "read_skill_file",
+            json!({"name": "git-helper", "path": "/etc/passwd"}),
+            "path-outside-skill",
+        ),
+        ("read_skill_file", json!({"name": "git-helper", "path": "none.md"}), "no-such-file"),
+        ("no_such_tool", json!({}), "unknown-tool"),
+        ("run_skill_tool", json!({"skill": "git-helper"}), "missing-argument"),
+        ("run_skill_tool", json!({"skill": "git-helper", "tool": "x"}), "unknown-tool"),
+        ("run_skill_tool", json!({"skill": "none", "tool": "x"}), "unknown-skill"),
+        (
+            "run_skill_tool",
+            json!({"skill": "git-helper", "tool": "git_log", "arguments": 5}),
+            "missing-argument",
+        ),
+        (
+            "save_skill",
+            json!({"name": "", "description": "d", "instructions": "i"}),
+            "draft-refused",
+        ),
+    ] {
+        let result = client.call(tool, &arguments);
+        assert_eq!(code(&result), expected, "{result}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.len() > 10, "{text}");
+    }
+    let saved = json!({"name": "new-one", "description": "Does it. Use in tests.", "instructions": "Do it."});
+    let saved = client.call("save_skill", &saved);
+    assert_eq!(saved["structuredContent"]["enabled"], false, "{saved}");
+    assert_eq!(code(&client.call("use_skill", &json!({"name": "new-one"}))), "unknown-skill");
+}
+
+#[test]
+fn a_thousand_skills_cost_no_more_than_one() {
+    let sandbox = stage(&[]);
+    for n in 0..1000 {
+        let text = format!(
+            "---\nname: skill-{n:04}\ndescription: {} Use for {n}.\n---\nDo it.\n",
+            "Does a great many things. ".repeat(10)
+        );
+        sandbox.write(&format!("skills/skill-{n:04}/SKILL.md"), text);
+    }
+    let mut client = Client::new(&sandbox);
+    let answer = client.ask("tools/list", json!({}));
+    assert!(answer.to_string().len() < 4_000, "{}", answer.to_string().len());
+    let found = client.call("search_skills", &json!({"query": "use for 777"}));
+    assert_eq!(found["structuredContent"]["of"], 1000, "{found}");
+    assert_eq!(
+        client.ask("skills/list", json!({}))["result"]["skills"].as_array().unwrap().len(),
+        25
+    );
+}

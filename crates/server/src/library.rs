@@ -1,0 +1,227 @@
+//! Where an agent of one person finds their skills.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::future::BoxFuture;
+use savoir_engine::{
+    agent::library::{Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
+    disclosure::Candidate,
+};
+use savoir_skill::Skill;
+use savoir_store::{Facts, StoreError, Time};
+
+use crate::{
+    access::Scope,
+    app::App,
+    asked::Caller,
+    mcp::SkillFiles,
+    personal::{New, SettleError},
+    shelf::Kept,
+};
+
+/// The file that every skill has.
+const MANIFEST: &str = "SKILL.md";
+
+/// The skills that an agent of one person may use: theirs and those of nobody, as long as they are
+/// enabled and not archived.
+#[derive(Debug)]
+pub(crate) struct PersonalLibrary {
+    app: App,
+    caller: Caller,
+}
+
+impl PersonalLibrary {
+    /// The skills of a person.
+    pub(crate) fn new(app: App, caller: Caller) -> Self {
+        Self { app, caller }
+    }
+
+    /// All skills that are offered, with what is known of them.
+    async fn offered(&self) -> Result<Vec<(Arc<Kept>, Facts)>, LibraryError> {
+        let kept = self.app.skills.personal(&self.caller).await.map_err(failed)?;
+        let noted = self.app.database.skill_facts().all().await.map_err(failed)?;
+        Ok(offered(kept, &noted))
+    }
+
+    /// One skill that is offered.
+    async fn find(&self, name: &str) -> Result<(Arc<Kept>, Facts), LibraryError> {
+        let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(failed)?;
+        if let Some(kept) = kept {
+            let noted = self.app.database.skill_facts().get(name).await.map_err(failed)?;
+            let facts = kept.facts(noted.as_ref());
+            if facts.is_offered() {
+                return Ok((kept, facts));
+            }
+        }
+        let others = self.offered().await?;
+        let names = others.iter().map(|(kept, _)| kept.file.name.as_str());
+        Err(LibraryError::unknown(name, names))
+    }
+
+    async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
+        let (kept, _) = self.find(name).await?;
+        usable(&kept)?;
+        let files = self.app.skills.keeper().files();
+        let entries = files.resources(name).await.map_err(failed)?;
+        let (own, given) = (name.to_owned(), path.to_owned());
+        let Some(entry) = entries.into_iter().find(|entry| entry.path == path) else {
+            return Err(LibraryError::NoFile { name: own, path: given });
+        };
+        if entry.size > MOST_FILE_BYTES {
+            return Err(LibraryError::TooLarge { path: given, size: entry.size });
+        }
+        let found = files.resource(name, path, MOST_FILE_BYTES).await.map_err(failed)?;
+        let Some(found) = found else {
+            return Err(LibraryError::NoFile { name: own, path: given });
+        };
+        let text = String::from_utf8(found.bytes.into());
+        text.map_err(|_| LibraryError::NoText { path: given })
+    }
+
+    async fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
+        let refused = |reason: String| LibraryError::Draft { reason };
+        if self.caller.must_have(Scope::SkillsWrite).is_err() {
+            let reason = "this token may not write skills; give the text to the person";
+            return Err(refused(reason.to_owned()));
+        }
+        let new = New {
+            name: draft.name.clone(),
+            text: draft.text.clone(),
+            resources: Vec::new(),
+            owner: Some(self.caller.owner_id()),
+        };
+        let settled = self.app.skills.keeper().settle(new, |before| match before {
+            // A model does not write over what is there.
+            Some(_) => None,
+            None => Some(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
+        });
+        match settled.await {
+            Ok(settled) => Ok(settled.file.name),
+            Err(SettleError::Store(error)) => Err(failed(error)),
+            Err(SettleError::Stays(name) | SettleError::Taken(name)) => {
+                Err(refused(format!("a skill `{name}` is there already; take another name")))
+            }
+            Err(error) => Err(refused(error.to_string())),
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
+fn failed(error: StoreError) -> LibraryError {
+    tracing::error!(%error, "the skills of a person cannot be read");
+    // What is wrong inside is nobody's business outside.
+    LibraryError::Failed { reason: "the server failed; try again".to_owned() }
+}
+
+/// Those of some skills that are enabled and not archived.
+fn offered(kept: Vec<Arc<Kept>>, noted: &HashMap<String, Facts>) -> Vec<(Arc<Kept>, Facts)> {
+    let with_facts = kept.into_iter().map(|kept| {
+        let facts = kept.facts(noted.get(&kept.file.name));
+        (kept, facts)
+    });
+    with_facts.filter(|(_, facts)| facts.is_offered()).collect()
+}
+
+/// A skill as an agent reads it, unless it cannot be used or only people may call it.
+fn usable(kept: &Kept) -> Result<&Skill, LibraryError> {
+    let name = &kept.file.name;
+    let broken =
+        |reason: &str| LibraryError::Broken { name: name.clone(), reason: reason.to_owned() };
+    let skill = kept.portable().map_err(broken)?;
+    if skill.policy.model_invocable == Some(false) {
+        return Err(broken("it says that only people call it"));
+    }
+    Ok(skill)
+}
+
+impl Library for PersonalLibrary {
+    fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
+        Box::pin(async {
+            let offered = self.offered().await?;
+            let candidates = offered.iter().filter_map(|(kept, facts)| {
+                let skill = usable(kept).ok()?;
+                let last_used = facts.last_used.map(Time::seconds);
+                Some(Candidate { pinned: facts.pinned, last_used, ..Candidate::new(skill) })
+            });
+            Ok(candidates.collect())
+        })
+    }
+
+    fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(async move {
+            let (kept, _) = self.find(name).await?;
+            let skill = usable(&kept)?.clone();
+            let files = self.app.skills.keeper().files();
+            let entries = files.resources(name).await.map_err(failed)?;
+            let resources = entries.into_iter().map(|entry| entry.path).collect();
+            Ok(Arc::new(Opened { skill, resources }))
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        name: &'a str,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(self.text(name, path))
+    }
+
+    fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Ok((_, facts)) = self.find(name).await else { return };
+            // What is not noted is shown later than it should be.
+            if let Err(error) = self.app.database.skill_facts().used(name, &facts).await {
+                tracing::warn!(skill = name, %error, "the use of a skill was not noted");
+            }
+        })
+    }
+
+    fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(self.keep(draft))
+    }
+}
+
+impl SkillFiles for PersonalLibrary {
+    fn list<'a>(
+        &'a self,
+        skill: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>> {
+        Box::pin(async move {
+            let (kept, _) = self.find(skill).await?;
+            usable(&kept)?;
+            let own = (MANIFEST.to_owned(), kept.file.text.len() as u64);
+            let entries = self.app.skills.keeper().files().resources(skill).await;
+            let others = entries.map_err(failed)?.into_iter().map(|entry| (entry.path, entry.size));
+            let mut files: Vec<_> = std::iter::once(own).chain(others).collect();
+            files.sort_unstable();
+            Ok(files)
+        })
+    }
+
+    fn bytes<'a>(
+        &'a self,
+        skill: &'a str,
+        path: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>> {
+        Box::pin(async move {
+            let (kept, _) = self.find(skill).await?;
+            usable(&kept)?;
+            let size = kept.file.text.len();
+            if path == MANIFEST {
+                return if size <= most {
+                    Ok(kept.file.text.as_bytes().to_vec())
+                } else {
+                    Err(LibraryError::TooLarge { path: path.to_owned(), size: size as u64 })
+                };
+            }
+            let files = self.app.skills.keeper().files();
+            let found = files.resource(skill, path, most as u64).await.map_err(failed)?;
+            let missing = || LibraryError::NoFile { name: skill.to_owned(), path: path.to_owned() };
+            Ok(found.ok_or_else(missing)?.bytes.into())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Skills for agents of others, over the Model Context Protocol.
+//!
+//! - [`Desk`] is what a client is given: a library, the files of its skills, and perhaps a bench on
+//!   which their tools run. `session` is one client that sits there.
+//! - `tools` offers and calls, [`Elicitation`] asks the person behind the client.
+//! - `resources` and `prompts` hand skills on, whole or with inputs put in, from their [`SkillFiles`].
+//! - [`serve_stdio`] talks over standard input and output, `http` is `/mcp` on a server, with the
+//!   skills of whoever asks.
+//!
+//! Everything that is decided about skills is decided by the engine; this room knows the protocol.
+
+mod asker;
+mod files;
+mod http;
+mod prompts;
+mod resources;
+mod session;
+mod stdio;
+mod tools;
+
+use std::sync::Arc;
+
+use savoir_engine::agent::{library::Library, skill_tools::Bench};
+
+pub(crate) use self::http::{PATH, router};
+pub use self::{
+    asker::Elicitation,
+    files::SkillFiles,
+    stdio::{serve_lines, serve_stdio},
+};
+
+/// What a client is given.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    /// The skills.
+    pub library: Arc<dyn Library>,
+    /// Their files.
+    pub files: Arc<dyn SkillFiles>,
+    /// Where tools of skills run, if they may.
+    pub bench: Option<Bench>,
+    /// Skills whose tools are offered from the beginning.
+    pub pinned: Vec<String>,
+}

@@ -1,0 +1,158 @@
+//! `/mcp`: the protocol over HTTP, for those who have an account.
+//!
+//! Whoever asks is known before a message is read. Everyone has sessions of their own: that of another
+//! is as if it were not there.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::{StatusCode, header},
+    response::Response,
+    routing::any,
+};
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService,
+    streamable_http_server::session::local::LocalSessionManager,
+};
+use savoir_store::Role;
+
+use super::{Desk, asker::Rounds, session::Session};
+use crate::{
+    app::App,
+    asked::{Asked, Caller, Raw},
+    error::{ApiError, ApiResult},
+    library::PersonalLibrary,
+};
+
+/// Where it is.
+pub(crate) const PATH: &str = "/mcp";
+/// Bytes of a message.
+const MOST_BODY: usize = 1024 * 1024;
+/// Sessions that one token may have at once.
+const MOST_SESSIONS: usize = 16;
+/// How long a session stays without a message.
+const IDLE: Duration = Duration::from_mins(10);
+/// Callers that are remembered; those without sessions are forgotten first.
+const MOST_CALLERS: usize = 1000;
+
+/// Who has sessions together: one token of one person, with the same rights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    user: i64,
+    role: Role,
+    token: Option<String>,
+}
+
+/// The door of one caller.
+#[derive(Clone)]
+struct Door {
+    service: StreamableHttpService<Session, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+#[derive(Default)]
+struct Doors(Mutex<HashMap<Key, Door>>);
+
+/// The route.
+pub(crate) fn router() -> Router<App> {
+    let doors = Arc::<Doors>::default();
+    let route = move |State(app): State<App>, asked: Asked<Raw>| {
+        let doors = Arc::clone(&doors);
+        async move { doors.answer(app, asked).await }
+    };
+    Router::new().route(PATH, any(route))
+}
+
+impl Doors {
+    async fn answer(&self, app: App, asked: Asked<Raw>) -> ApiResult<Response> {
+        let Asked { caller, body: Raw(request) } = asked;
+        let door = self.of(&app, caller);
+        let begins = !request.headers().contains_key("mcp-session-id");
+        if begins && door.sessions.sessions.read().await.len() >= MOST_SESSIONS {
+            let message = format!("There are {MOST_SESSIONS} sessions already: end one, or wait");
+            return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
+        }
+        let mut response = door.service.handle(request).await.map(Body::new);
+        // Answers are for the one who asked.
+        let private = header::HeaderValue::from_static("no-store");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
+        Ok(response)
+    }
+
+    fn of(&self, app: &App, caller: Caller) -> Door {
+        let token = caller.token.as_ref().map(|token| token.id.clone());
+        let key = Key { user: caller.user.id, role: caller.user.role, token };
+        let mut doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(door) = doors.get(&key) {
+            return door.clone();
+        }
+        if doors.len() >= MOST_CALLERS {
+            doors.retain(|_, door| {
+                door.sessions.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
+            });
+        }
+        let door = Door::new(app, caller);
+        doors.insert(key, door.clone());
+        door
+    }
+}
+
+impl Door {
+    fn new(app: &App, caller: Caller) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(sessions);
+        let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
+        let rounds = Arc::new(Rounds::default());
+        let new = move || {
+            let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
+            let desk = Desk { library, files, bench: None, pinned: Vec::new() };
+            Ok(Session::new(desk, Arc::clone(&rounds)))
+        };
+        let service = StreamableHttpService::new(new, Arc::clone(&sessions), settings(app));
+        Self { service, sessions }
+    }
+}
+
+/// Only pages that may use the API may come, and only to a name that is ours: a page of somebody else
+/// whose name was made to lead here is turned away.
+fn settings(app: &App) -> StreamableHttpServerConfig {
+    let own = app.config.public_url.as_str();
+    let host = url::Url::parse(own).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let origins = app.config.cors_origins.iter().map(String::as_str).chain([own]);
+    StreamableHttpServerConfig::default()
+        .with_allowed_hosts(local.into_iter().chain(host))
+        .with_allowed_origins(origins.map(with_port))
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(MOST_BODY)
+        .with_cancellation_token(app.stop.child_token())
+}
+
+/// An origin with its port, which is otherwise any.
+fn with_port(origin: &str) -> String {
+    let Ok(url) = url::Url::parse(origin) else { return origin.to_owned() };
+    match (url.host_str(), url.port_or_known_default()) {
+        (Some(host), Some(port)) => format!("{}://{host}:{port}", url.scheme()),
+        _ => origin.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_one_port() {
+        assert_eq!(with_port("http://localhost:5173"), "http://localhost:5173");
+        assert_eq!(with_port("https://skills.example.org"), "https://skills.example.org:443");
+        assert_eq!(with_port("http://[::1]:80/"), "http://[::1]:80");
+    }
+}

@@ -1,0 +1,104 @@
+//! Skills that take inputs, as prompts that a person chooses.
+
+use std::ops::Bound;
+
+use rmcp::{
+    ErrorData,
+    model::{
+        CacheScope, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt,
+        PromptArgument, PromptMessage, Role,
+    },
+};
+use savoir_skill::{
+    Skill,
+    render::{ARGUMENTS, input_names, render},
+};
+
+use super::{
+    resources::{FRESH, Stacks},
+    session::invalid,
+    tools::origin,
+};
+
+/// Prompts in a page, and skills that are looked at for one.
+const PAGE: usize = 50;
+const LOOKED_AT: usize = 200;
+
+impl Stacks {
+    /// A page of prompts. A cursor is the name of the last skill that was looked at.
+    pub(super) async fn prompts(
+        &self,
+        cursor: Option<&str>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let names = self.names(cursor.map_or(Bound::Unbounded, Bound::Excluded)).await?;
+        let (mut prompts, mut next) = (Vec::new(), None);
+        for (index, name) in names.iter().enumerate() {
+            // What cannot be read is not there.
+            if let Ok(opened) = self.library.open(name).await {
+                prompts.extend(prompt(&opened.skill));
+            }
+            let full = prompts.len() == PAGE || index + 1 == LOOKED_AT;
+            if full && index + 1 < names.len() {
+                next = Some(name.clone());
+                break;
+            }
+        }
+        let mut page = ListPromptsResult::with_all_items(prompts)
+            .with_ttl_ms(FRESH)
+            .with_cache_scope(CacheScope::Private);
+        page.next_cursor = next;
+        Ok(page)
+    }
+
+    /// A prompt with its inputs put in.
+    pub(super) async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+    ) -> Result<GetPromptResult, ErrorData> {
+        let GetPromptRequestParams { name, arguments, .. } = request;
+        let opened = self.library.open(&name).await.map_err(invalid)?;
+        let skill = &opened.skill;
+        if prompt(skill).is_none() {
+            return Err(invalid(format!(
+                "the skill `{name}` takes no inputs; load it with use_skill"
+            )));
+        }
+        let directory = self.files.directory(&name);
+        let text = render(skill, &arguments.unwrap_or_default(), directory.as_deref());
+        let text = text.map_err(|error| invalid(format!("{name}: {error}")))?;
+        self.library.used(&name).await;
+        let meta = Some(origin(Some(&name)));
+        let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
+        Ok(GetPromptResult::new(vec![message]).with_description(skill.description.clone()))
+    }
+}
+
+/// A skill as a prompt, if it takes inputs.
+fn prompt(skill: &Skill) -> Option<Prompt> {
+    let names: Vec<String> =
+        input_names(skill).into_iter().filter(|name| takes(skill, name)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let arguments = names.into_iter().map(|name| argument(skill, name)).collect();
+    let prompt = Prompt::new(&skill.name, Some(&skill.description), Some(arguments));
+    Some(prompt.with_meta(origin(Some(&skill.name))))
+}
+
+/// Every skill of Claude Code can be called with words; not all do something with them.
+fn takes(skill: &Skill, name: &str) -> bool {
+    let numbered =
+        || skill.body.as_bytes().windows(2).any(|two| two[0] == b'$' && two[1].is_ascii_digit());
+    name != ARGUMENTS || skill.body.contains("$ARGUMENTS") || numbered()
+}
+
+fn argument(skill: &Skill, name: String) -> PromptArgument {
+    let input = skill.inputs.iter().find(|input| input.name == name);
+    let argument = PromptArgument::new(name);
+    let Some(input) = input else { return argument.with_required(false) };
+    let argument = argument.with_required(input.required && input.default.is_none());
+    match input.description.as_ref().or(input.label.as_ref()) {
+        Some(description) => argument.with_description(description),
+        None => argument,
+    }
+}

@@ -1,0 +1,258 @@
+//! Files of skills as resources, and whole skills as the skills extension of the protocol hands them
+//! on: with the digest and the size of every file.
+
+use std::{fmt::Write as _, ops::Bound, sync::Arc};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rmcp::{
+    ErrorData,
+    model::{
+        CacheScope, JsonObject, ListResourcesResult, ReadResourceResult, Resource,
+        ResourceContents, ResourceTemplate,
+    },
+};
+use savoir_engine::agent::library::{Library, LibraryError};
+use savoir_skill::{Source, read};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    files::{MOST_BYTES, SkillFiles, address, fits, mime_type, parse},
+    session::invalid,
+    tools::origin,
+};
+
+/// The name of the skills extension.
+pub(super) const EXTENSION: &str = "io.modelcontextprotocol/skills";
+/// How long a client may believe an answer, in milliseconds.
+pub(super) const FRESH: u64 = 60_000;
+/// Files in a page, and skills in one.
+const PAGE_OF_FILES: usize = 200;
+const PAGE_OF_SKILLS: usize = 25;
+/// The file that a skill begins with.
+const SKILL_FILE: &str = "SKILL.md";
+
+/// The skills with their files.
+#[derive(Clone, Debug)]
+pub(super) struct Stacks {
+    pub(super) library: Arc<dyn Library>,
+    pub(super) files: Arc<dyn SkillFiles>,
+}
+
+impl Stacks {
+    /// The names of the skills behind one, in order.
+    pub(super) async fn names(&self, after: Bound<&str>) -> Result<Vec<String>, ErrorData> {
+        let skills = self.library.skills().await.map_err(|error| failed(&error))?;
+        let behind = |name: &&str| match after {
+            Bound::Excluded(after) => *name > after,
+            Bound::Included(from) => *name >= from,
+            Bound::Unbounded => true,
+        };
+        let mut names: Vec<&str> =
+            skills.iter().map(|skill| skill.name.as_str()).filter(behind).collect();
+        names.sort_unstable();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    /// A page of the files of all skills. A cursor is the address of the last file before it.
+    pub(super) async fn page(
+        &self,
+        cursor: Option<&str>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = cursor.map(|cursor| parse(cursor).ok_or_else(unknown_cursor)).transpose()?;
+        let from = cursor.as_ref().map_or(Bound::Unbounded, |(skill, _)| Bound::Included(&**skill));
+        let (mut resources, mut next) = (Vec::new(), None);
+        'skills: for name in self.names(from).await? {
+            // What cannot be read is not there.
+            let files = self.files.list(&name).await.unwrap_or_default();
+            for (path, size) in files.iter().filter(|_| fits(&files)) {
+                let seen = |(skill, last): &(String, String)| *skill == name && path <= last;
+                if cursor.as_ref().is_some_and(seen) {
+                    continue;
+                }
+                if resources.len() == PAGE_OF_FILES {
+                    next = resources.last().map(|last: &Resource| last.uri.clone());
+                    break 'skills;
+                }
+                resources.push(resource(&name, path, *size));
+            }
+        }
+        let mut page = ListResourcesResult::with_all_items(resources)
+            .with_ttl_ms(FRESH)
+            .with_cache_scope(CacheScope::Private);
+        page.next_cursor = next;
+        Ok(page)
+    }
+
+    /// The contents of a file.
+    pub(super) async fn contents(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+        let missing =
+            |why: &dyn std::fmt::Display| ErrorData::resource_not_found(why.to_string(), None);
+        let Some((skill, path)) = parse(uri).filter(|(_, path)| !path.is_empty()) else {
+            return Err(missing(&format!("`{uri}` is no address of a file of a skill")));
+        };
+        let files = self.files.list(&skill).await.map_err(|error| missing(&error))?;
+        if !fits(&files) {
+            return Err(missing(&too_large(&skill)));
+        }
+        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let bytes = self.files.bytes(&skill, &path, most).await.map_err(|error| missing(&error))?;
+        let contents = match String::from_utf8(bytes) {
+            Ok(text) => ResourceContents::text(text, uri).with_mime_type(mime_type(&path, true)),
+            Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)
+                .with_mime_type(mime_type(&path, false)),
+        };
+        let contents = contents.with_meta(origin(Some(&skill)));
+        Ok(ReadResourceResult::new(vec![contents]))
+    }
+
+    /// The direct children of a folder.
+    pub(super) async fn children(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
+        let uri = text(params, "uri")?;
+        let (skill, folder) =
+            parse(uri).ok_or_else(|| invalid(format!("`{uri}` is no folder of a skill")))?;
+        let files = self.files.list(&skill).await.map_err(invalid)?;
+        if !fits(&files) {
+            return Err(invalid(too_large(&skill)));
+        }
+        let mut children: Vec<Resource> = Vec::new();
+        for (path, size) in &files {
+            let inside = if folder.is_empty() {
+                Some(path.as_str())
+            } else {
+                path.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'))
+            };
+            let Some(inside) = inside else { continue };
+            let child = match inside.split_once('/') {
+                None => resource(&skill, path, *size),
+                Some((first, _)) => {
+                    let path = format!("{folder}/{first}");
+                    Resource::new(address(&skill, &path), first).with_mime_type("inode/directory")
+                }
+            };
+            if children.last().is_none_or(|last| last.uri != child.uri) {
+                children.push(child);
+            }
+        }
+        if children.is_empty() {
+            return Err(invalid(format!("`{uri}` is no folder of a skill")));
+        }
+        Ok(json!({
+            "resultType": "complete", "resources": children,
+            "ttlMs": FRESH, "cacheScope": "private",
+        }))
+    }
+
+    /// A page of whole skills.
+    pub(super) async fn skills(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
+        let cursor = params.and_then(|params| params.get("cursor"));
+        let cursor = match cursor {
+            None | Some(Value::Null) => None,
+            Some(cursor) => Some(cursor.as_str().ok_or_else(unknown_cursor)?),
+        };
+        let names = self.names(cursor.map_or(Bound::Unbounded, Bound::Excluded)).await?;
+        let mut skills = Vec::new();
+        let page = names.get(..PAGE_OF_SKILLS).unwrap_or(&names);
+        for name in page {
+            match self.whole(name).await {
+                Ok(skill) => skills.push(skill),
+                Err(reason) => tracing::debug!(skill = %name, %reason, "a skill is not handed on"),
+            }
+        }
+        let mut answer = json!({
+            "resultType": "complete", "skills": skills, "ttlMs": FRESH, "cacheScope": "private",
+        });
+        if page.len() < names.len() {
+            answer["nextCursor"] = json!(page.last());
+        }
+        Ok(answer)
+    }
+
+    /// One whole skill.
+    pub(super) async fn skill(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
+        let uri = text(params, "uri")?;
+        let of_skill = parse(uri).filter(|(_, path)| path == SKILL_FILE);
+        let (name, _) = of_skill.ok_or_else(|| invalid(format!("`{uri}` is no SKILL.md")))?;
+        let skill = self.whole(&name).await.map_err(invalid)?;
+        Ok(json!({
+            "resultType": "complete", "skill": skill, "ttlMs": FRESH, "cacheScope": "private",
+        }))
+    }
+
+    /// A skill as the extension tells it; why not, in words.
+    async fn whole(&self, name: &str) -> Result<Value, String> {
+        let files = self.files.list(name).await.map_err(|error| error.to_string())?;
+        if !fits(&files) {
+            return Err(too_large(name));
+        }
+        let (mut resources, mut frontmatter) = (Vec::with_capacity(files.len()), None);
+        for (path, _) in &files {
+            let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+            let bytes = self.files.bytes(name, path, most).await;
+            let bytes = bytes.map_err(|error| error.to_string())?;
+            resources.push(json!({
+                "uri": address(name, path), "digest": digest(&bytes), "size": bytes.len(),
+            }));
+            if path == SKILL_FILE {
+                frontmatter = fields(bytes);
+            }
+        }
+        let frontmatter = frontmatter.ok_or_else(|| format!("`{name}` has no frontmatter"))?;
+        // The last part of the address must be the name that the skill gives itself.
+        if frontmatter.get("name").and_then(Value::as_str) != Some(name) {
+            return Err(format!("the skill `{name}` calls itself by another name"));
+        }
+        let uri = address(name, SKILL_FILE);
+        Ok(json!({"uri": uri, "frontmatter": frontmatter, "resources": resources}))
+    }
+}
+
+/// The whole frontmatter.
+fn fields(bytes: Vec<u8>) -> Option<JsonObject> {
+    let reading = read(Source::from_bytes(bytes).ok()?, None);
+    let version = reading.detection.dialect.yaml();
+    match reading.document.fields()?.to_value(version) {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn resource(skill: &str, path: &str, size: u64) -> Resource {
+    Resource::new(address(skill, path), format!("{skill}/{path}"))
+        .with_mime_type(mime_type(path, true))
+        .with_size(size)
+        .with_meta(origin(Some(skill)))
+}
+
+/// How addresses of files look.
+pub(super) fn template() -> ResourceTemplate {
+    ResourceTemplate::new("skill://{name}/{+path}", "skill-file")
+        .with_title("A file of a skill")
+        .with_description("Names are found with search_skills, paths with use_skill.")
+}
+
+fn too_large(skill: &str) -> String {
+    format!("the skill `{skill}` is too large to be handed on; read its files with read_skill_file")
+}
+
+fn unknown_cursor() -> ErrorData {
+    invalid("the cursor is not one of this list; begin without one")
+}
+
+fn text<'a>(params: Option<&'a Value>, name: &str) -> Result<&'a str, ErrorData> {
+    let found = params.and_then(|params| params.get(name)?.as_str());
+    found.ok_or_else(|| invalid(format!("`{name}` is missing, or is no text")))
+}
+
+/// The library itself failed.
+fn failed(error: &LibraryError) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}

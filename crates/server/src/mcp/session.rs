@@ -1,0 +1,246 @@
+//! One client, from its first message to its last.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
+        ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    },
+    service::{RequestContext, SubscriptionContext, SubscriptionSink},
+};
+
+use super::{
+    Desk,
+    asker::{self, Rounds, Told},
+    resources::{self, EXTENSION, FRESH, Stacks},
+    tools::{self, Counter},
+};
+
+/// What a client is told at the beginning.
+const INSTRUCTIONS: &str = "Skills are instructions for particular tasks, with files and tools. \
+Before a task that a skill may know how to do, find one with search_skills and load it with \
+use_skill. While a skill is followed, only the tools that it allows can be called here.";
+
+/// Methods of the protocol whose parameters did not have the shape that they need.
+const KNOWN: [&str; 14] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Session {
+    counter: Arc<Counter>,
+    stacks: Stacks,
+    rounds: Arc<Rounds>,
+    /// Who wants to know when there are other tools, where the protocol has subscriptions.
+    listeners: Mutex<Vec<SubscriptionSink>>,
+}
+
+impl Session {
+    pub(super) fn new(desk: Desk, rounds: Arc<Rounds>) -> Self {
+        let (library, files) = (Arc::clone(&desk.library), Arc::clone(&desk.files));
+        let counter = Arc::new(Counter::new(desk));
+        Self { counter, stacks: Stacks { library, files }, rounds, listeners: Mutex::default() }
+    }
+
+    /// Tells a client that there are other tools now.
+    async fn tell_of_tools(&self, context: &RequestContext<RoleServer>) {
+        if !is_modern(context) {
+            if let Err(error) = context.peer.notify_tool_list_changed().await {
+                tracing::debug!(%error, "a client was not told of other tools");
+            }
+            return;
+        }
+        let sinks = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for sink in sinks {
+            // Whoever does not listen any more does not need to know.
+            let _ = sink.notify_tool_list_changed().await;
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Told {
+        let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
+        let (modern, arguments) = (is_modern(context), arguments.unwrap_or_default());
+        if modern && let Some(state) = request_state {
+            let answers = input_responses.unwrap_or_default();
+            return self.rounds.go_on(&state, &name, &arguments, &answers).await;
+        }
+        let (counter, moment) = (Arc::clone(&self.counter), self.counter.now());
+        let work = counter.call(name.clone().into_owned(), arguments.clone(), moment);
+        if !asker::can_ask(context) {
+            Told::Answer(work.await)
+        } else if modern {
+            self.rounds.begin(&name, &arguments, work).await
+        } else {
+            Told::Answer(asker::asking(context.peer.clone(), work).await)
+        }
+    }
+}
+
+/// Whether the client speaks the revision without sessions, where a server asks nothing by itself.
+pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// The parameters do not say what is wanted.
+pub(super) fn invalid(message: impl std::fmt::Display) -> ErrorData {
+    ErrorData::invalid_params(message.to_string(), None)
+}
+
+impl ServerHandler for Session {
+    fn get_info(&self) -> ServerConfig {
+        let mut settings = JsonObject::new();
+        settings.insert("directoryRead".to_owned(), true.into());
+        let capabilities = ServerCapabilities::builder()
+            .enable_extensions_with([(EXTENSION.to_owned(), settings)].into())
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let version = env!("CARGO_PKG_VERSION");
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("savoir", version).with_title("Savoir"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = ListToolsResult::with_all_items(self.counter.offered().await);
+        // They are others after the next use_skill.
+        Ok(tools.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.stacks.prompts(request.and_then(|request| request.cursor).as_deref()).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(self.stacks.prompt(request).await?.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.stacks.page(request.and_then(|request| request.cursor).as_deref()).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = ListResourceTemplatesResult::with_all_items(vec![resources::template()]);
+        Ok(templates.with_ttl_ms(FRESH))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(self.stacks.contents(&request.uri).await?.into())
+    }
+
+    fn get_tool(&self, _: &str) -> Option<Tool> {
+        // The tools themselves hold arguments against their shape, in words for a model.
+        None
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let told = tokio::select! {
+            told = self.answer(request, &context) => told,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::invalid_request("the call was cancelled", None));
+            }
+        };
+        match told {
+            Told::Answer(answered) => {
+                if answered.brought {
+                    self.tell_of_tools(&context).await;
+                }
+                Ok(tools::result(answered).into())
+            }
+            Told::Question(asked) => Ok(asked.into()),
+        }
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        wanted: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = wanted.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let listeners = || self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let sink = context.sink().clone();
+        listeners().push(sink.clone());
+        context.cancelled().await;
+        listeners().retain(|known| known.id() != sink.id());
+        Ok(())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let params = params.as_ref();
+        let told = match method.as_str() {
+            "skills/list" => self.stacks.skills(params).await,
+            "skills/get" => self.stacks.skill(params).await,
+            "resources/directory/read" => self.stacks.children(params).await,
+            known if KNOWN.contains(&known) => {
+                Err(invalid(format!("the parameters of `{method}` have another shape")))
+            }
+            _ => {
+                let message = format!("there is no method `{method}`");
+                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+            }
+        };
+        told.map(CustomResult::new)
+    }
+}

@@ -1,0 +1,305 @@
+//! Skills in repositories that administrators list.
+//!
+//! Only repositories on GitHub are asked, and others that the operator allows by name. Nobody is
+//! waited for longer than the time of a source, and what one of them answers is remembered for a
+//! moment.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use savoir_package::{
+    Tree,
+    limits::MAX_REPOSITORY_BYTES,
+    source::{Fetcher, GitSource, GitUrl, Offer, Place, Settings},
+};
+use savoir_store::CatalogSource;
+use tempfile::TempDir;
+use thiserror::Error;
+use tokio::{sync::Mutex as Turn, time::timeout};
+use url::Url;
+
+use crate::config::CatalogConfig;
+
+/// How long an answer of a source is remembered, and how long that it gave none.
+const REMEMBERED: Duration = Duration::from_mins(1);
+const FAILURE_REMEMBERED: Duration = Duration::from_secs(10);
+/// Sources whose answers are remembered.
+const MOST_REMEMBERED: usize = 256;
+
+/// The repositories, and what they answered.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    config: CatalogConfig,
+    fetcher: Fetcher,
+    answers: Mutex<HashMap<Asked, Arc<Turn<Option<Answered>>>>>,
+    /// Where repositories lie if the operator names no folder.
+    _lent: Option<TempDir>,
+}
+
+/// An address and a reference.
+type Asked = (String, Option<String>);
+type Answer = Result<Arc<[Listed]>, String>;
+
+#[derive(Debug)]
+struct Answered {
+    at: Instant,
+    answer: Answer,
+}
+
+/// A skill of a repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub(crate) offer: Offer,
+    /// Its folder in the repository; empty at the root.
+    pub(crate) folder: String,
+    /// The object that its SKILL.md is.
+    pub(crate) sha: String,
+}
+
+/// A repository that may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repository {
+    git: GitSource,
+    /// How it is shown: `owner/repo`, or its address.
+    pub(crate) name: String,
+}
+
+/// Why a repository is not asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum AddressError {
+    #[error("Only https://github.com/owner/repo is accepted, unless the operator allows more")]
+    NotAllowed,
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl Repository {
+    /// Where a skill of it came from.
+    pub(crate) fn skill_id(&self, folder: &str) -> String {
+        let reference = self.git.reference.as_deref().unwrap_or("HEAD");
+        format!("{}@{reference}:{folder}", self.name)
+    }
+
+    /// What a skill at its root is called.
+    pub(crate) fn last_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(config: CatalogConfig) -> std::io::Result<Self> {
+        let lent = match &config.cache {
+            Some(_) => None,
+            None => Some(tempfile::Builder::new().prefix("savoir-catalog-").tempdir()?),
+        };
+        let own = lent.as_ref().map(|lent| lent.path().to_owned());
+        let cache: PathBuf = own.or_else(|| config.cache.clone()).unwrap_or_default();
+        let fetcher = Fetcher::new(Settings {
+            git_patience: config.patience,
+            git_redirects: false,
+            max_repository_bytes: MAX_REPOSITORY_BYTES,
+            ..Settings::new(cache)
+        });
+        Ok(Self { config, fetcher, answers: Mutex::default(), _lent: lent })
+    }
+
+    /// The repository at an address, if it may be asked.
+    pub(crate) fn repository(
+        &self,
+        address: &str,
+        reference: Option<&str>,
+    ) -> Result<Repository, AddressError> {
+        let reference = reference.filter(|text| !text.is_empty()).map(str::to_owned);
+        let url = parse(address)?;
+        let (address, name, told) = match github(&url) {
+            Some((name, told)) => (format!("https://github.com/{name}"), name, told),
+            None if self.config.allow.iter().any(|allowed| covers(allowed, &url)) => {
+                let path = url.path().trim_matches('/').trim_end_matches(".git");
+                let host = url.host_str().map_or_else(String::new, |host| format!("{host}/"));
+                (url.to_string(), format!("{host}{path}"), None)
+            }
+            None => return Err(AddressError::NotAllowed),
+        };
+        let url = GitUrl::parse(&address);
+        let url = url.map_err(|error| AddressError::Unreadable(error.to_string()))?;
+        let git = GitSource { url, reference: reference.or(told), path: None };
+        Ok(Repository { git, name })
+    }
+
+    /// The skills of a source, or why they are not known.
+    pub(crate) async fn list(&self, source: &CatalogSource) -> Answer {
+        let repository = self.repository(&source.repo_url, source.reference.as_deref());
+        let repository = repository.map_err(|error| error.to_string())?;
+        let turn = self.turn(&repository);
+        let mut answered = turn.lock().await;
+        if let Some(known) = answered.as_ref() {
+            let most = if known.answer.is_ok() { REMEMBERED } else { FAILURE_REMEMBERED };
+            if known.at.elapsed() < most {
+                return known.answer.clone();
+            }
+        }
+        let answer = self.ask(&repository).await;
+        *answered = Some(Answered { at: Instant::now(), answer: answer.clone() });
+        answer
+    }
+
+    async fn ask(&self, repository: &Repository) -> Answer {
+        let asked = timeout(self.config.patience, self.fetcher.catalog(&repository.git)).await;
+        let offers = asked.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())?;
+        let listed = offers.into_iter().filter_map(|(offer, sha)| {
+            let Place::Git(place) = &offer.place else { return None };
+            let folder = place.path.clone();
+            Some(Listed { offer, folder, sha: sha? })
+        });
+        Ok(listed.collect())
+    }
+
+    /// The files of a skill.
+    pub(crate) async fn fetch(&self, listed: &Listed) -> Result<Tree, String> {
+        let fetched = timeout(self.config.patience, self.fetcher.fetch(&listed.offer)).await;
+        fetched.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())
+    }
+
+    fn too_slow(&self) -> String {
+        format!("it did not answer within {} seconds", self.config.patience.as_secs_f64())
+    }
+
+    /// Those who ask the same repository at once wait for one answer.
+    fn turn(&self, repository: &Repository) -> Arc<Turn<Option<Answered>>> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() >= MOST_REMEMBERED {
+            answers.clear();
+        }
+        let key = (repository.git.url.to_string(), repository.git.reference.clone());
+        Arc::clone(answers.entry(key).or_default())
+    }
+
+    /// Forgets what was answered, so that a change of the sources is seen at once.
+    pub(crate) fn forget(&self) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn parse(address: &str) -> Result<Url, AddressError> {
+    let unreadable = || AddressError::Unreadable("It is no address of a repository".to_owned());
+    let text = address.trim();
+    let url = if text.starts_with('/') {
+        Url::from_file_path(text).map_err(|()| unreadable())?
+    } else {
+        Url::parse(text).map_err(|_| unreadable())?
+    };
+    let plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && !url.path().contains('%')
+        && !url.path().split('/').any(|part| matches!(part, "." | ".."));
+    if plain { Ok(url) } else { Err(unreadable()) }
+}
+
+/// `owner/repo` and the branch of an address on GitHub.
+fn github(url: &Url) -> Option<(String, Option<String>)> {
+    let is_github =
+        url.scheme() == "https" && url.host_str() == Some("github.com") && url.port().is_none();
+    let mut parts = url.path().trim_matches('/').split('/');
+    let (owner, repo) = (parts.next()?, parts.next()?);
+    let repo = repo.strip_suffix(".git").unwrap_or(repo);
+    let good = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with(['.', '-'])
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let rest: Vec<&str> = parts.collect();
+    let told = match rest.as_slice() {
+        [] => None,
+        ["tree", reference @ ..] if !reference.is_empty() => Some(reference.join("/")),
+        _ => return None,
+    };
+    (is_github && good(owner) && good(repo)).then(|| (format!("{owner}/{repo}"), told))
+}
+
+/// Whether what the operator allows has an address below it.
+fn covers(allowed: &str, url: &Url) -> bool {
+    let Ok(allowed) = parse(allowed) else { return false };
+    let same = allowed.scheme() == url.scheme()
+        && allowed.host_str() == url.host_str()
+        && allowed.port_or_known_default() == url.port_or_known_default();
+    let below = allowed.path().trim_end_matches('/');
+    let rest = url.path().strip_prefix(below);
+    same && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(allow: &[&str]) -> Catalog {
+        let allow = allow.iter().map(|text| (*text).to_owned()).collect();
+        Catalog::new(CatalogConfig { allow, ..CatalogConfig::default() }).unwrap()
+    }
+
+    #[test]
+    fn github_alone_by_default() {
+        let catalog = catalog(&[]);
+        for (address, name, reference) in [
+            ("https://github.com/acme/skills", "acme/skills", None),
+            ("https://github.com/acme/skills.git", "acme/skills", None),
+            ("https://github.com/acme/skills/tree/v1/x", "acme/skills", Some("v1/x")),
+        ] {
+            let found = catalog.repository(address, None).unwrap();
+            assert_eq!((found.name.as_str(), found.git.reference.as_deref()), (name, reference));
+            assert_eq!(found.git.url.as_str(), "https://github.com/acme/skills");
+        }
+        let found = catalog.repository("https://github.com/acme/skills/tree/v1", Some("v2"));
+        assert_eq!(found.unwrap().skill_id("pdf"), "acme/skills@v2:pdf");
+        for address in [
+            "http://github.com/acme/skills",
+            "https://github.com.evil.org/acme/skills",
+            "https://github.com@evil.org/acme/skills",
+            "https://user:pw@github.com/acme/skills",
+            "https://github.com:444/acme/skills",
+            "https://github.com/acme",
+            "https://github.com/acme/skills/issues/1",
+            "https://github.com/../skills",
+            "https://github.com/acme/skills?x=1",
+            "https://gitlab.com/acme/skills",
+            "https://169.254.169.254/acme/skills",
+            "ssh://git@github.com/acme/skills",
+            "git@github.com:acme/skills.git",
+            "file:///etc",
+            "/etc",
+            "ext::sh -c id",
+            "--upload-pack=x",
+            "",
+        ] {
+            assert!(catalog.repository(address, None).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn more_if_the_operator_allows_it() {
+        let catalog = catalog(&["/srv/skills", "https://git.example.org/team/"]);
+        for address in [
+            "/srv/skills/a.git",
+            "file:///srv/skills",
+            "https://git.example.org/team/x",
+            "https://github.com/acme/skills",
+        ] {
+            assert!(catalog.repository(address, None).is_ok(), "{address}");
+        }
+        for address in [
+            "/srv/skills-2/a",
+            "/srv/skills/../secret",
+            "file:///srv/skills/%2e%2e/secret",
+            "https://git.example.org/other/x",
+            "https://git.example.org:8443/team/x",
+            "http://git.example.org/team/x",
+        ] {
+            assert!(catalog.repository(address, None).is_err(), "{address}");
+        }
+    }
+}

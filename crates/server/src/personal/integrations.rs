@@ -1,0 +1,265 @@
+//! Skills that integrations bring: folders of the operator, each with a `manifest.yaml` and `skills/`.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_package::Tree;
+use savoir_skill::{
+    dialect::personal_agent::Provenance,
+    name::slugify,
+    yaml::{self, YamlVersion},
+};
+use savoir_store::{Facts, StoreError, Time, WriteError};
+use serde_json::Value;
+
+use super::{Before, Keep, Keeper, New, Package, SettleError, digest, from_tree};
+
+/// How long one round may take before another process begins one.
+const LEASE: Duration = Duration::from_mins(10);
+/// Bytes of a manifest.
+const MOST_MANIFEST_BYTES: u64 = 64 * 1024;
+
+/// What became of the skills of integrations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Projected {
+    /// Skills that are new or changed.
+    pub kept: Vec<String>,
+    /// Skills that are as they were, or that give way to what a person has.
+    pub left: Vec<String>,
+    /// Skills whose integration is gone.
+    pub removed: Vec<String>,
+    /// What is broken, each with its reason; nothing else is held up by it.
+    pub broken: Vec<String>,
+}
+
+/// An integration, as its manifest describes it.
+struct Integration {
+    folder: PathBuf,
+    domain: String,
+    version: String,
+    /// The number of its owner, as skills write it.
+    owner: Option<String>,
+}
+
+/// Keeps the skills of all integrations in some folders, and removes those whose integration is gone.
+/// What a person wrote, imported or changed stays as it is. Nothing happens if another process is at
+/// it.
+pub async fn project(keeper: &Keeper, folders: &[PathBuf]) -> Result<Projected, StoreError> {
+    let mut projected = Projected::default();
+    if folders.is_empty() {
+        return Ok(projected);
+    }
+    let leases = keeper.database().leases();
+    let holder = uuid::Uuid::new_v4().to_string();
+    let Some(lease) = leases.acquire("integrations", &holder, LEASE).await? else {
+        return Ok(projected);
+    };
+    let done = project_all(keeper, folders, &mut projected).await;
+    leases.release(&lease).await?;
+    done.map(|()| projected)
+}
+
+async fn project_all(
+    keeper: &Keeper,
+    folders: &[PathBuf],
+    projected: &mut Projected,
+) -> Result<(), StoreError> {
+    let mut seen = BTreeSet::new();
+    let mut all_read = true;
+    for folder in folders {
+        let domains = match subfolders(folder) {
+            Ok(domains) => domains,
+            Err(error) => {
+                // What cannot be read is not gone.
+                all_read = false;
+                broken(projected, folder, &error);
+                continue;
+            }
+        };
+        for domain in domains {
+            match Integration::read(keeper, &domain).await? {
+                Ok(integration) => integration.project(keeper, &mut seen, projected).await?,
+                Err(why) => {
+                    all_read = false;
+                    broken(projected, &domain, &why);
+                }
+            }
+        }
+    }
+    if all_read {
+        remove_others(keeper, &seen, projected).await?;
+    }
+    Ok(())
+}
+
+fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) {
+    tracing::warn!(place = %place.display(), %why, "an integration is left out");
+    projected.broken.push(format!("{}: {why}", place.display()));
+}
+
+/// The folders in a folder, sorted; hidden ones and links are none.
+fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if entry.file_type()?.is_dir() && !hidden {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Integration {
+    /// The outer error is one of the store, the inner one of the manifest.
+    async fn read(keeper: &Keeper, folder: &Path) -> Result<Result<Self, String>, StoreError> {
+        let fields = match manifest(&folder.join("manifest.yaml")) {
+            Ok(fields) => fields,
+            Err(why) => return Ok(Err(why)),
+        };
+        let text = |key: &str| match fields.get(key) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        let domain = text("domain").unwrap_or_else(|| file_name(folder));
+        if slugify(&domain).is_none() {
+            return Ok(Err("manifest.yaml has no usable `domain`".to_owned()));
+        }
+        let Some(version) = text("version") else {
+            return Ok(Err("manifest.yaml has no `version`".to_owned()));
+        };
+        let owner = match text("owner") {
+            None => None,
+            Some(email) => match keeper.database().accounts().by_email(&email).await? {
+                Some((user, _)) => Some(user.id.to_string()),
+                None => return Ok(Err(format!("its owner {email} has no account"))),
+            },
+        };
+        Ok(Ok(Self { folder: folder.to_owned(), domain, version, owner }))
+    }
+
+    async fn project(
+        &self,
+        keeper: &Keeper,
+        seen: &mut BTreeSet<String>,
+        projected: &mut Projected,
+    ) -> Result<(), StoreError> {
+        let folder = self.folder.join("skills");
+        for skill in subfolders(&folder).unwrap_or_default() {
+            let id = format!("{}:{}", self.domain, file_name(&skill));
+            // A skill that is broken now is not gone.
+            seen.insert(id.clone());
+            let read = Tree::read(&skill).map_err(|error| error.to_string());
+            let package = read.and_then(|tree| {
+                let package = from_tree(Some(&file_name(&skill)), &tree, Keep::All);
+                package.map_err(|error| error.to_string())
+            });
+            match package {
+                Ok(package) => self.keep(keeper, package, id, &skill, projected).await?,
+                Err(why) => broken(projected, &skill, &why),
+            }
+        }
+        Ok(())
+    }
+
+    async fn keep(
+        &self,
+        keeper: &Keeper,
+        package: Package,
+        id: String,
+        place: &Path,
+        projected: &mut Projected,
+    ) -> Result<(), StoreError> {
+        let Package { name, text, resources } = package;
+        let own = current(keeper, &name).await?;
+        let fresh = Facts {
+            source: Provenance::Integration,
+            source_id: Some(id),
+            source_version: Some(self.version.clone()),
+            digest: Some(digest(&text, &resources)),
+            ..Facts::authored(None, Time::now())
+        };
+        let new = New { name: name.clone(), text, resources, owner: self.owner.clone() };
+        let settled = keeper.settle(new, move |before| replaces(before, own.as_deref(), fresh));
+        match settled.await {
+            Ok(_) => projected.kept.push(name),
+            Err(SettleError::Stays(_)) => projected.left.push(name),
+            Err(SettleError::Store(error)) => return Err(error),
+            Err(error) => broken(projected, place, &error),
+        }
+        Ok(())
+    }
+}
+
+/// What will be known of a skill of an integration, if it takes the place of what is there.
+fn replaces(before: Option<&Before>, current: Option<&str>, fresh: Facts) -> Option<Facts> {
+    let Some(Before { facts: was, .. }) = before else { return Some(fresh) };
+    let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
+    // One that did not arrive whole has no digest yet.
+    let is_untouched = was.digest.is_none() || was.digest.as_deref() == current;
+    let is_new = was.digest != fresh.digest || was.source_version != fresh.source_version;
+    let kept =
+        Facts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh };
+    (is_own && is_untouched && is_new).then_some(kept)
+}
+
+/// What all files of a skill are now.
+async fn current(keeper: &Keeper, name: &str) -> Result<Option<String>, StoreError> {
+    let file = match keeper.files().read(name).await {
+        Err(StoreError::Damaged { .. }) => return Ok(None),
+        file => file?,
+    };
+    let Some(file) = file else { return Ok(None) };
+    Ok(Some(digest(&file.text, &keeper.resources(name).await?)))
+}
+
+fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
+    let size = fs::metadata(path).map_err(|error| format!("manifest.yaml: {error}"))?.len();
+    if size > MOST_MANIFEST_BYTES {
+        return Err(format!("manifest.yaml has more than {MOST_MANIFEST_BYTES} bytes"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| format!("manifest.yaml: {error}"))?;
+    let tree = yaml::Tree::parse(&text).map_err(|error| format!("manifest.yaml: {error}"))?;
+    match tree.root.map(|root| root.to_value(YamlVersion::V1_2)) {
+        Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),
+        _ => Err("manifest.yaml is no mapping".to_owned()),
+    }
+}
+
+/// Removes skills whose integration is gone, unless somebody changed them.
+async fn remove_others(
+    keeper: &Keeper,
+    seen: &BTreeSet<String>,
+    projected: &mut Projected,
+) -> Result<(), StoreError> {
+    for (name, facts) in keeper.database().skill_facts().all().await? {
+        let is_gone = facts.source_id.as_ref().is_none_or(|id| !seen.contains(id));
+        if facts.source != Provenance::Integration || !is_gone {
+            continue;
+        }
+        let Some(file) = keeper.files().read(&name).await.ok().flatten() else { continue };
+        if facts.digest != current(keeper, &name).await? {
+            continue;
+        }
+        match keeper.files().delete(&name, Some(&file.version)).await {
+            Ok(()) => {
+                keeper.forget(&name).await;
+                projected.removed.push(name);
+            }
+            // Somebody changed it now.
+            Err(WriteError::Missing | WriteError::Changed | WriteError::Exists { .. }) => {}
+            Err(WriteError::Store(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}

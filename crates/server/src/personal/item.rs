@@ -1,0 +1,77 @@
+//! A skill as its person sees it.
+
+use savoir_skill::{
+    allowed_tools::ToolGrant,
+    dialect::personal_agent::{Lifecycle, Provenance},
+};
+use savoir_store::{Facts, SkillFile};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
+
+use savoir_skill::dialect::agent_flow::without_owner;
+use savoir_store::Resource;
+
+/// A skill with what is known of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Item {
+    id: String,
+    name: String,
+    description: String,
+    when_to_use: Option<String>,
+    /// The tools that it allows, by the names of Personal Agent; all if there are none.
+    allowed_tools: Vec<String>,
+    context_fork: bool,
+    /// Whether agents are offered it.
+    enabled: bool,
+    pinned: bool,
+    #[schema(value_type = String)]
+    lifecycle_state: Lifecycle,
+    #[schema(value_type = String)]
+    source: Provenance,
+    source_id: Option<String>,
+    source_version: Option<String>,
+    /// The paths of its other files.
+    resources: Vec<String>,
+}
+
+impl Item {
+    /// What is told of a skill. One that an agent cannot read tells little.
+    pub fn new(file: &SkillFile, facts: &Facts, resources: Vec<String>) -> Self {
+        let skill = super::read(&file.name, &file.text).ok();
+        let grants = skill.as_ref().and_then(|skill| skill.policy.allowed_tools.as_deref());
+        let allowed_tools = grants.unwrap_or_default().iter().map(ToolGrant::normalized).collect();
+        Self {
+            id: file.name.clone(),
+            name: file.name.clone(),
+            allowed_tools,
+            context_fork: skill.as_ref().is_some_and(|skill| skill.policy.context_fork),
+            when_to_use: skill.as_ref().and_then(|skill| skill.when_to_use.clone()),
+            description: skill.map_or_else(|| file.name.clone(), |skill| skill.description),
+            enabled: facts.is_offered(),
+            pinned: facts.pinned,
+            lifecycle_state: facts.lifecycle,
+            source: facts.source,
+            source_id: facts.source_id.clone(),
+            source_version: facts.source_version.clone(),
+            resources,
+        }
+    }
+}
+
+/// What all files of a skill are, whoever owns it: SHA-256 in hexadecimal digits.
+pub(crate) fn digest<'a>(text: &str, resources: impl IntoIterator<Item = &'a Resource>) -> String {
+    use std::fmt::Write as _;
+
+    let mut hash = Sha256::new();
+    hash.update(Sha256::digest(without_owner(text)));
+    for resource in resources {
+        hash.update(Sha256::digest(&resource.path));
+        hash.update(Sha256::digest(&resource.bytes));
+    }
+    hash.finalize().iter().fold(String::with_capacity(64), |mut digits, byte| {
+        // Writing into a text cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}

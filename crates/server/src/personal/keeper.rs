@@ -1,0 +1,253 @@
+//! Writes skills that come as a whole, together with what is known of them.
+//!
+//! Files and facts lie in two places, and a process may end between them. Before the files change, it
+//! is noted what the new skill may do; only afterwards, in which version it came. So a skill that
+//! waits for a person to look at it is never offered before, and one that did not arrive is taken as
+//! the old one.
+
+use std::time::Duration;
+
+use savoir_skill::dialect::agent_flow::{self, Purpose, Stored};
+use savoir_store::{Database, Facts, Resource, SkillFile, SkillFiles, StoreError, WriteError};
+use thiserror::Error;
+
+use super::RESERVED;
+
+/// How long one change of a skill may take before another process goes on.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often a change of the same skill is waited for, and how long each time.
+const TRIES: u32 = 200;
+const BREATH: Duration = Duration::from_millis(50);
+
+/// Keeps skills with their facts. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    files: SkillFiles,
+    database: Database,
+}
+
+/// A skill that is to be kept.
+#[derive(Clone, Debug)]
+pub struct New {
+    /// Its handle.
+    pub name: String,
+    /// Its SKILL.md, without its owner.
+    pub text: String,
+    /// Its other files.
+    pub resources: Vec<Resource>,
+    /// Whose it is to be.
+    pub owner: Option<String>,
+}
+
+/// A skill that was kept.
+#[derive(Debug)]
+pub struct Settled {
+    /// Its file.
+    pub file: SkillFile,
+    /// What is known of it.
+    pub facts: Facts,
+    /// Whether there was none of its name.
+    pub is_new: bool,
+}
+
+/// A skill that is in the place of a new one.
+#[derive(Debug)]
+pub struct Before {
+    /// Its file.
+    pub file: SkillFile,
+    /// What is known of it.
+    pub facts: Facts,
+}
+
+/// Why a skill was not kept.
+#[derive(Debug, Error)]
+pub enum SettleError {
+    /// The name is one that routes have.
+    #[error("Skill name '{0}' is reserved")]
+    Reserved(String),
+    /// Another one has the name.
+    #[error("Skill name '{0}' belongs to another skill; give yours another name")]
+    Taken(String),
+    /// Somebody else changes it at the same time.
+    #[error("Skill '{0}' is being changed; try again")]
+    Busy(String),
+    /// Its text cannot be kept.
+    #[error("{0}")]
+    Unfit(String),
+    /// What is there wins.
+    #[error("Skill '{0}' is there already")]
+    Stays(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SettleError {
+    /// A stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Reserved(_) => "reserved-name",
+            Self::Taken(_) => "name-taken",
+            Self::Busy(_) => "skill-busy",
+            Self::Unfit(_) => "skill-unfit",
+            Self::Stays(_) => "skill-stays",
+            Self::Store(_) => "store-failed",
+        }
+    }
+}
+
+impl Keeper {
+    /// Keeps skills in files, and what is known of them in a database.
+    pub fn new(files: SkillFiles, database: Database) -> Self {
+        Self { files, database }
+    }
+
+    /// Where the files are.
+    pub fn files(&self) -> &SkillFiles {
+        &self.files
+    }
+
+    /// Where the facts are.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Keeps a skill, in place of one of the same name and owner. `decide` tells what will be known of
+    /// it, or that the one that is there stays. Once begun it is done to its end, also if nobody waits
+    /// for it any more.
+    pub async fn settle(
+        &self,
+        new: New,
+        decide: impl FnOnce(Option<&Before>) -> Option<Facts> + Send + 'static,
+    ) -> Result<Settled, SettleError> {
+        let keeper = self.clone();
+        let settled = tokio::spawn(async move { keeper.settle_in_turn(new, decide).await }).await;
+        settled.map_err(|error| SettleError::Store(StoreError::Setting(error.to_string())))?
+    }
+
+    async fn settle_in_turn(
+        &self,
+        new: New,
+        decide: impl FnOnce(Option<&Before>) -> Option<Facts>,
+    ) -> Result<Settled, SettleError> {
+        let (text, name) = (with_owner(&new)?, new.name.clone());
+        self.in_turn(&name, self.exchange(new, &text, decide)).await
+    }
+
+    /// Does something with a skill while nobody else changes it.
+    pub(crate) async fn in_turn<T>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<T, SettleError>>,
+    ) -> Result<T, SettleError> {
+        let leases = self.database.leases();
+        let holder = uuid::Uuid::new_v4().to_string();
+        let lease = format!("skill {name}");
+        for _ in 0..TRIES {
+            if let Some(lease) = leases.acquire(&lease, &holder, LEASE).await? {
+                let done = work.await;
+                leases.release(&lease).await?;
+                return done;
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+        Err(SettleError::Busy(name.to_owned()))
+    }
+
+    async fn exchange(
+        &self,
+        new: New,
+        text: &str,
+        decide: impl FnOnce(Option<&Before>) -> Option<Facts>,
+    ) -> Result<Settled, SettleError> {
+        let New { name, resources, owner, .. } = new;
+        let facts_of = self.database.skill_facts();
+        let noted = facts_of.get(&name).await?;
+        let before = self.before(&name, owner.as_deref(), noted.as_ref()).await?;
+        let facts = decide(before.as_ref()).ok_or_else(|| SettleError::Stays(name.clone()))?;
+        let facts = Facts { owner, ..facts };
+        let was = before.as_ref().map(|before| &before.facts);
+        let meanwhile = Facts {
+            source_version: was.and_then(|was| was.source_version.clone()),
+            digest: was.and_then(|was| was.digest.clone()),
+            ..facts.clone()
+        };
+        facts_of.put(&name, &meanwhile).await?;
+        let version = before.as_ref().map(|before| before.file.version.as_str());
+        match self.files.put(&name, text, resources, version).await {
+            Ok(file) => {
+                facts_of.put(&name, &facts).await?;
+                Ok(Settled { file, facts, is_new: before.is_none() })
+            }
+            Err(error) => {
+                match &noted {
+                    Some(noted) => facts_of.put(&name, noted).await?,
+                    None => facts_of.forget(&name).await?,
+                }
+                Err(match error {
+                    WriteError::Exists { .. } => SettleError::Taken(name),
+                    WriteError::Missing | WriteError::Changed => SettleError::Busy(name),
+                    WriteError::Store(error) => SettleError::Store(error),
+                })
+            }
+        }
+    }
+
+    /// The skill that has a name now; an error if it is another's.
+    async fn before(
+        &self,
+        name: &str,
+        owner: Option<&str>,
+        noted: Option<&Facts>,
+    ) -> Result<Option<Before>, SettleError> {
+        let taken = || SettleError::Taken(name.to_owned());
+        // Whose a file is cannot be told when it cannot be read.
+        let file = match self.files.read(name).await {
+            Err(StoreError::Damaged { .. }) => return Err(taken()),
+            file => file?,
+        };
+        let Some(file) = file else { return Ok(None) };
+        let stored = Stored::read(name, &file.text, Purpose::Load).map_err(|_| taken())?;
+        if stored.owner.as_deref() != owner {
+            return Err(taken());
+        }
+        let noted = noted.filter(|noted| noted.owner == stored.owner).cloned();
+        let facts = noted.unwrap_or_else(|| Facts::authored(stored.owner, file.created_at));
+        Ok(Some(Before { file, facts }))
+    }
+
+    /// Forgets what is known of a skill that is gone. If that fails nothing is wrong: what is known of
+    /// a skill that is not there does no harm.
+    pub(crate) async fn forget(&self, name: &str) {
+        if let Err(error) = self.database.skill_facts().forget(name).await {
+            tracing::warn!(skill = name, %error, "what was known of a skill is not forgotten");
+        }
+    }
+
+    /// Follows a skill to its new owner.
+    pub(crate) async fn give(&self, name: &str, owner: Option<&str>) {
+        if let Err(error) = self.database.skill_facts().give(name, owner).await {
+            tracing::warn!(skill = name, %error, "what is known of a skill has its old owner");
+        }
+    }
+}
+
+/// The text as it is kept, after it was checked.
+fn with_owner(new: &New) -> Result<String, SettleError> {
+    let unfit = |refusal: agent_flow::Refusal| SettleError::Unfit(refusal.message);
+    if RESERVED.contains(&new.name.as_str()) {
+        return Err(SettleError::Reserved(new.name.clone()));
+    }
+    agent_flow::check_name(&new.name).map_err(unfit)?;
+    let text = agent_flow::without_owner(&new.text);
+    let text = match &new.owner {
+        Some(owner) => agent_flow::with_owner(&text, owner).map_err(unfit)?,
+        None => text,
+    };
+    let stored = Stored::read(&new.name, &text, Purpose::Load).map_err(unfit)?;
+    if stored.owner != new.owner {
+        return Err(SettleError::Unfit("it names an owner that cannot be taken out".to_owned()));
+    }
+    super::read(&new.name, &text).map_err(SettleError::Unfit)?;
+    Ok(text)
+}

@@ -1,0 +1,255 @@
+//! A skill that comes from elsewhere: a file, an archive or a folder.
+
+use bytes::Bytes;
+use savoir_package::{
+    Tree, TreeError,
+    archive::{self, ArchiveError},
+};
+use savoir_skill::{
+    Source,
+    dialect::personal_agent::{adopt, export, handle},
+    folder::is_skill_file,
+    limits::MAX_FILE_BYTES,
+};
+use savoir_store::Resource;
+use thiserror::Error;
+
+/// Folders of an archive whose files belong to a skill.
+const KNOWN: [&str; 3] = ["references/", "scripts/", "assets/"];
+/// Bytes of a file that is kept.
+const MOST_RESOURCE_BYTES: usize = 256 * 1024;
+/// Bytes of a SKILL.md: its owner must fit, too.
+const MOST_TEXT_BYTES: usize = MAX_FILE_BYTES - 1024;
+
+/// A skill as it came.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Its handle.
+    pub name: String,
+    /// Its SKILL.md.
+    pub text: String,
+    /// Its other files.
+    pub resources: Vec<Resource>,
+}
+
+/// Which files of a skill are kept, of those that are text and not too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Those in `references`, `scripts` and `assets`.
+    Known,
+    /// All.
+    All,
+}
+
+/// Why something is no skill that can be kept.
+#[derive(Debug, Error)]
+pub enum PackageError {
+    /// The archive is refused.
+    #[error("the archive is refused: {0}")]
+    Archive(#[from] ArchiveError),
+    /// Its files cannot be those of a skill.
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    /// There is not one SKILL.md.
+    #[error("{0}; pack one folder with a SKILL.md in it")]
+    Layout(&'static str),
+    /// It is no text.
+    #[error("SKILL.md cannot be read: {0}")]
+    Text(String),
+    /// It is too large.
+    #[error(
+        "SKILL.md has {0} bytes, at most {MOST_TEXT_BYTES} are kept; move parts into references"
+    )]
+    TooLarge(usize),
+    /// Nothing tells its name.
+    #[error("nothing tells the name of the skill; add `name` to its frontmatter")]
+    NoName,
+}
+
+impl PackageError {
+    /// A stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Archive(error) => error.code(),
+            Self::Tree(error) => error.code(),
+            Self::Layout(_) => "layout",
+            Self::Text(_) => "skill-not-text",
+            Self::TooLarge(_) => "file-too-large",
+            Self::NoName => "no-name",
+        }
+    }
+}
+
+/// Reads a SKILL.md or a zip. A file that is called after its skill may tell its name.
+pub fn from_bytes(file: Option<&str>, bytes: &[u8]) -> Result<Package, PackageError> {
+    let called = file.and_then(|file| file.rsplit(['/', '\\']).next());
+    let stem = called.map(|name| name.rsplit_once('.').map_or(name, |(stem, _)| stem));
+    let stem = stem.filter(|stem| !stem.eq_ignore_ascii_case("skill"));
+    let is_zip = called.is_some_and(|name| name.to_ascii_lowercase().ends_with(".zip"));
+    if is_zip || archive::kind(bytes).is_some() {
+        let tree = archive::unpack(bytes)?;
+        let (folder, tree) = only_skill(tree)?;
+        return from_tree(folder.as_deref().or(stem), &tree, Keep::Known);
+    }
+    package(None, stem, bytes, Vec::new())
+}
+
+/// Reads the files of a skill that lies in a folder of a name.
+pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Package, PackageError> {
+    let manifest = tree.files().find(|(path, _)| is_skill_file(path));
+    let Some((_, manifest)) = manifest else {
+        return Err(PackageError::Layout("it has no SKILL.md"));
+    };
+    let mut resources = Vec::new();
+    for (path, file) in tree.files() {
+        let wanted = keep == Keep::All || KNOWN.iter().any(|known| path.starts_with(known));
+        let fits = file.bytes.len() <= MOST_RESOURCE_BYTES
+            && std::str::from_utf8(&file.bytes).is_ok()
+            && Resource::can_be_at(path);
+        if wanted && fits {
+            resources.push(Resource {
+                path: path.to_owned(),
+                bytes: Bytes::copy_from_slice(&file.bytes),
+                executable: file.executable,
+            });
+        } else if !is_skill_file(path) {
+            tracing::debug!(path, "a file of a skill is left out");
+        }
+    }
+    package(folder, None, &manifest.bytes, resources)
+}
+
+fn package(
+    folder: Option<&str>,
+    stem: Option<&str>,
+    bytes: &[u8],
+    resources: Vec<Resource>,
+) -> Result<Package, PackageError> {
+    if bytes.len() > MOST_TEXT_BYTES {
+        return Err(PackageError::TooLarge(bytes.len()));
+    }
+    let source = Source::from_bytes(bytes.to_vec());
+    let source = source.map_err(|error| PackageError::Text(error.to_string()))?;
+    let text = source.text();
+    if text.trim().is_empty() {
+        return Err(PackageError::Text("it is empty".to_owned()));
+    }
+    let name = handle(text, folder, stem).ok_or(PackageError::NoName)?;
+    let text = adopt(text, &name);
+    Ok(Package { name, text, resources })
+}
+
+/// The only skill of an archive, at its root or one folder down, with the name of that folder. Files
+/// beside that folder belong to nobody.
+fn only_skill(tree: Tree) -> Result<(Option<String>, Tree), PackageError> {
+    let mut folders = tree.files().filter_map(|(path, _)| match path.split_once('/') {
+        None if is_skill_file(path) => Some(String::new()),
+        Some((folder, name)) if is_skill_file(name) => Some(folder.to_owned()),
+        _ => None,
+    });
+    let folder = match (folders.next(), folders.next()) {
+        (Some(folder), None) => folder,
+        (None, _) => {
+            return Err(PackageError::Layout("it has no SKILL.md at its root or one folder down"));
+        }
+        (Some(_), Some(_)) => return Err(PackageError::Layout("it has more than one SKILL.md")),
+    };
+    drop(folders);
+    if folder.is_empty() {
+        return Ok((None, tree));
+    }
+    let mut skill = Tree::default();
+    for (path, file) in tree.into_files() {
+        let inside = path.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'));
+        if let Some(inside) = inside {
+            skill.add(inside.to_owned(), file)?;
+        }
+    }
+    Ok((Some(folder), skill))
+}
+
+/// A skill as others take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exported {
+    /// Its SKILL.md: it has no other files.
+    Text(String),
+    /// A zip with its folder.
+    Zip(Vec<u8>),
+}
+
+/// Writes a skill for others.
+pub fn to_others(
+    name: &str,
+    text: &str,
+    resources: Vec<Resource>,
+) -> Result<Exported, PackageError> {
+    let text = export(text, name);
+    if resources.is_empty() {
+        return Ok(Exported::Text(text));
+    }
+    let mut tree = Tree::default();
+    let manifest = savoir_package::File { bytes: text.into_bytes(), executable: false };
+    tree.add("SKILL.md".to_owned(), manifest)?;
+    for resource in resources {
+        let Resource { path, bytes, executable } = resource;
+        tree.add(path, savoir_package::File { bytes: bytes.into(), executable })?;
+    }
+    Ok(Exported::Zip(archive::pack(name, &tree)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        let mut tree = Tree::default();
+        for (path, text) in files {
+            let file = savoir_package::File { bytes: text.as_bytes().to_vec(), executable: false };
+            tree.add((*path).to_owned(), file).unwrap();
+        }
+        tree
+    }
+
+    #[test]
+    fn an_archive_gives_what_belongs_to_a_skill() {
+        let large = "x".repeat(MOST_RESOURCE_BYTES + 1);
+        let all = tree(&[
+            ("SKILL.md", "---\nname: Pdf Tools\ndescription: d\n---\nx\n"),
+            ("references/a.md", "a"),
+            ("scripts/run.sh", "#!"),
+            ("references/large.md", &large),
+            ("notes.md", "n"),
+            ("references/.hidden", "h"),
+        ]);
+        let zip = archive::pack("pdf", &all).unwrap();
+        let package = from_bytes(Some("pdf.zip"), &zip).unwrap();
+        assert_eq!(package.name, "pdf-tools");
+        assert!(package.text.starts_with("---\nname: pdf-tools\n"), "{}", package.text);
+        let paths: Vec<_> = package.resources.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["references/a.md", "scripts/run.sh"]);
+        let every = from_tree(None, &all, Keep::All).unwrap();
+        assert_eq!(every.resources.len(), 3, "for integrations, other files, too");
+
+        let again = to_others(&package.name, &package.text, package.resources.clone()).unwrap();
+        let Exported::Zip(zip) = again else { panic!("it has files") };
+        let again = from_bytes(None, &zip).unwrap();
+        assert_eq!((again.text, again.resources), (package.text, package.resources));
+    }
+
+    #[test]
+    fn what_is_no_skill() {
+        let two = archive::pack("x", &tree(&[("a.md", "a")])).unwrap();
+        for (file, bytes, code) in [
+            (None, &b""[..], "skill-not-text"),
+            (None, b"\xff\xfe\x00", "skill-not-text"),
+            (None, b"text without a name", "no-name"),
+            (Some("x.zip"), b"no zip", "not_an_archive"),
+            (None, &two, "layout"),
+        ] {
+            let error = from_bytes(file, bytes).unwrap_err();
+            assert_eq!(error.code(), code, "{error}");
+        }
+        assert_eq!(from_bytes(Some("Tea.md"), b"Boil water.").unwrap().name, "tea");
+        assert!(from_bytes(Some("SKILL.md"), b"Boil water.").is_err());
+    }
+}

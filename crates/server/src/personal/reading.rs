@@ -1,0 +1,78 @@
+//! How an agent reads a skill that a server keeps.
+
+use savoir_skill::{
+    Dialect, Reading, Skill, Source, check, dialect::agent_flow::without_owner,
+    limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,
+};
+
+/// Reads a skill of a name by the rules of its dialect, or says why it cannot be used. What Personal
+/// Agent reads and that dialect does not, such as the tools that it allows, holds nevertheless.
+pub fn read(name: &str, text: &str) -> Result<Skill, String> {
+    let text = without_owner(text);
+    let source =
+        || Source::from_bytes(text.clone().into_bytes()).map_err(|error| error.to_string());
+    let (found, portable) =
+        (read_any(source()?, None), read_as(source()?, Dialect::PERSONAL_AGENT, None));
+    let reading = if found.is_usable() { found } else { portable.clone() };
+    if !reading.is_usable() {
+        return Err(why(&reading));
+    }
+    let mut skill = reading.skill;
+    name.clone_into(&mut skill.name);
+    if skill.description.is_empty() {
+        name.clone_into(&mut skill.description);
+    }
+    if let Some((end, _)) = skill.description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
+        skill.description.truncate(end);
+    }
+    let also = portable.skill;
+    skill.when_to_use = skill.when_to_use.or(also.when_to_use);
+    skill.policy.allowed_tools = skill.policy.allowed_tools.or(also.policy.allowed_tools);
+    skill.policy.context_fork |= also.policy.context_fork;
+    Ok(skill)
+}
+
+fn why(reading: &Reading) -> String {
+    let gravest = check::gravest(&reading.diagnostics);
+    gravest.map_or_else(|| "its SKILL.md is broken".to_owned(), |found| found.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_skill::allowed_tools::ToolGrant;
+
+    use super::*;
+
+    fn tools(skill: &Skill) -> Vec<String> {
+        let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
+        grants.iter().map(ToolGrant::normalized).collect()
+    }
+
+    #[test]
+    fn the_tools_that_a_skill_allows_hold_in_every_dialect() {
+        for fields in [
+            "when_to_use: often",
+            "inputs: [{name: who, type: text}]\nwhen_to_use: often",
+            "knowledge_base: kb\nwhen_to_use: often",
+            "user_id: '7'\nwhen_to_use: often",
+            "version: 1.0.0\nwhen_to_use: often",
+        ] {
+            let text = format!(
+                "---\nname: a\ndescription: d\n{fields}\nallowed-tools: Read Bash(git log:*)\ncontext: fork\n---\nDo it.\n"
+            );
+            let skill = read("a", &text).unwrap();
+            assert_eq!(tools(&skill), ["read_file", "run_command"], "{fields}");
+            assert_eq!(skill.when_to_use.as_deref(), Some("often"), "{fields}");
+            assert!(skill.policy.context_fork, "{fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_made_up() {
+        let skill = read("a", "---\nuser_id: '7'\nmodel: {temperature: 1}\n---\nx\n").unwrap();
+        assert_eq!((skill.name.as_str(), skill.description.as_str()), ("a", "a"));
+        let long = format!("---\nname: a\ndescription: {}\n---\nx\n", "ä".repeat(2000));
+        assert_eq!(read("a", &long).unwrap().description.chars().count(), MAX_DESCRIPTION_CHARS);
+        assert!(read("a", "---\nname: [\n---\n").is_err());
+    }
+}

@@ -1,0 +1,417 @@
+//! The catalogue: skills in repositories that administrators list.
+
+use std::collections::{HashMap, HashSet};
+
+use axum::{
+    Json as Answer,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use futures::future::join_all;
+use savoir_package::{
+    Tree,
+    scan::{self, Finding, Verdict},
+};
+use savoir_skill::dialect::personal_agent::Provenance;
+use savoir_store::{CatalogSource, Facts, NewCatalogSource, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{docs, personal};
+use crate::{
+    app::App,
+    asked::{Asked, Caller, Json},
+    body::{Members, Shape, Text},
+    error::{ApiError, ApiResult},
+    params::Path,
+    personal::{
+        Before, Item, Keep, New, Package, SettleError,
+        catalog::{Listed, Repository},
+        digest, from_tree,
+    },
+};
+
+/// Findings that are told of a skill that is refused.
+const MOST_FINDINGS: usize = 20;
+/// Sources that there may be.
+const MOST_SOURCES: usize = 100;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(browse))
+        .routes(routes!(install))
+        .routes(routes!(list, add))
+        .routes(routes!(replace, remove))
+}
+
+/// What the catalogue has.
+#[derive(Debug, Serialize, ToSchema)]
+struct Shelves {
+    items: Vec<CatalogItem>,
+    /// Sources that could not be asked.
+    errors: Vec<SourceFailure>,
+}
+
+/// A skill of the catalogue.
+#[derive(Debug, Serialize, ToSchema)]
+struct CatalogItem {
+    source_id: String,
+    label: String,
+    repo: String,
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// Its folder in the repository; empty at the root.
+    folder: String,
+    name: String,
+    description: String,
+    /// The object that its SKILL.md is.
+    sha: String,
+    installed: bool,
+    update_available: bool,
+}
+
+/// A source that could not be asked.
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceFailure {
+    source_id: String,
+    label: String,
+    error: String,
+}
+
+/// Browse the skills of all sources.
+#[utoipa::path(
+    get, path = "/skills/catalog", tag = "catalog", security(("bearer" = [])),
+    responses((status = 200, body = Shelves), docs::Unauthorized, docs::TooMany)
+)]
+async fn browse(State(app): State<App>, asked: Asked) -> ApiResult<Answer<Shelves>> {
+    let mut sources = app.database.catalog_sources().list().await?;
+    sources.retain(|source| source.enabled);
+    let installed = installed(&app, &asked.caller).await?;
+    let answers = join_all(sources.iter().map(|source| app.catalog.list(source))).await;
+    let mut shelves = Shelves { items: Vec::new(), errors: Vec::new() };
+    for (source, answer) in sources.iter().zip(answers) {
+        let repository = app.catalog.repository(&source.repo_url, source.reference.as_deref());
+        match (answer, repository) {
+            (Ok(listed), Ok(repository)) => {
+                let item = |listed| CatalogItem::new(source, &repository, listed, &installed);
+                shelves.items.extend(listed.iter().map(item));
+            }
+            (Err(error), _) => shelves.fail(source, error),
+            (_, Err(error)) => shelves.fail(source, error.to_string()),
+        }
+    }
+    Ok(Answer(shelves))
+}
+
+impl Shelves {
+    fn fail(&mut self, source: &CatalogSource, error: String) {
+        tracing::warn!(source = source.id, error, "a source of the catalogue gave no answer");
+        let (source_id, label) = (source.id.clone(), source.label.clone());
+        self.errors.push(SourceFailure { source_id, label, error });
+    }
+}
+
+impl CatalogItem {
+    fn new(
+        source: &CatalogSource,
+        repository: &Repository,
+        listed: &Listed,
+        installed: &HashMap<String, Option<String>>,
+    ) -> Self {
+        let version = installed.get(&repository.skill_id(&listed.folder));
+        Self {
+            source_id: source.id.clone(),
+            label: source.label.clone(),
+            repo: repository.name.clone(),
+            reference: source.reference.clone(),
+            folder: listed.folder.clone(),
+            name: listed.offer.name.clone(),
+            description: listed.offer.description.clone().unwrap_or_default(),
+            sha: listed.sha.clone(),
+            installed: version.is_some(),
+            update_available: version.is_some_and(|version| version.as_ref() != Some(&listed.sha)),
+        }
+    }
+}
+
+/// The versions of a person's skills that came from the catalogue, by where they came from.
+async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Option<String>>> {
+    let noted = app.database.skill_facts().all().await?;
+    let names = app.skills.keeper().files().names().await?;
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let own = noted.into_iter().filter(|(name, facts)| {
+        facts.source == Provenance::Catalog
+            && facts.owner == Some(caller.owner_id())
+            && names.contains(name.as_str())
+    });
+    Ok(own.filter_map(|(_, facts)| Some((facts.source_id?, facts.source_version))).collect())
+}
+
+/// A skill of the catalogue.
+#[derive(Debug, Deserialize, ToSchema)]
+struct Wanted {
+    #[schema(min_length = 1)]
+    source_id: String,
+    /// Its folder in the repository; empty at the root.
+    folder: String,
+}
+
+impl Shape for Wanted {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            source_id: members.text("source_id", Text::SOME),
+            folder: members.text("folder", Text::ANY),
+        }
+    }
+}
+
+/// Take a skill from the catalogue, or its newest version. It is disabled until a person enables it.
+#[utoipa::path(
+    post, path = "/skills/catalog/install", tag = "catalog", security(("bearer" = [])),
+    request_body = Wanted,
+    responses(
+        (status = 201, description = "It is new, and disabled.", body = Item),
+        (status = 200, description = "It took the place of an older version.", body = Item),
+        docs::BadField, docs::Unauthorized, docs::Missing, docs::ConflictingField,
+        docs::TooLarge, docs::BadShape, docs::TooMany,
+        (status = 502, description = "The source gave no answer.", body = docs::Detail)
+    )
+)]
+async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResult<Response> {
+    let Asked { caller, body: Json(Wanted { source_id, folder }) } = asked;
+    let source = app.database.catalog_sources().get(&source_id).await?;
+    let source = source.filter(|source| source.enabled);
+    let source = source.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
+    let repository = app.catalog.repository(&source.repo_url, source.reference.as_deref());
+    let repository = repository.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let listed = app.catalog.list(&source).await.map_err(unreachable)?;
+    let listed = listed.iter().find(|listed| listed.folder == folder).cloned();
+    let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
+    let tree = app.catalog.fetch(&listed).await.map_err(unreachable)?;
+    let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
+    let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
+    let package = checked(tree, called).await?;
+    let came_from = (repository.skill_id(&folder), listed.sha);
+    let settled = settle(&app, &caller, package, came_from).await;
+    let settled = settled.map_err(|error| personal::not_settled(&error))?;
+    let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let paths = app.skills.keeper().paths(&settled.file.name).await?;
+    Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
+fn unreachable(why: String) -> ApiError {
+    ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source gave no answer: {why}"))
+}
+
+/// Reads and scans a skill where it blocks nobody.
+async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
+    let work = move || {
+        let report = scan::scan(&tree);
+        if report.verdict == Verdict::Block {
+            return Err(blocked(&report.findings));
+        }
+        from_tree(Some(&called), &tree, Keep::All).map_err(|error| personal::unfit(&error))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::internal("Failed to install skill", &error))?
+}
+
+/// Why a skill is refused.
+fn blocked(findings: &[Finding]) -> ApiError {
+    let blocking: Vec<_> = findings.iter().filter(|finding| finding.blocks()).collect();
+    let told: Vec<_> = blocking
+        .iter()
+        .take(MOST_FINDINGS)
+        .map(|finding| {
+            json!({"rule": finding.rule.id, "path": finding.path, "line": finding.line,
+                   "message": finding.message})
+        })
+        .collect();
+    let message = "The skill does what harmful skills do; it is not installed";
+    ApiError::field(StatusCode::BAD_REQUEST, "content", message).with_findings(told)
+}
+
+async fn settle(
+    app: &App,
+    caller: &Caller,
+    package: Package,
+    (id, version): (String, String),
+) -> Result<crate::personal::Settled, SettleError> {
+    let Package { name, text, resources } = package;
+    let fresh = Facts {
+        enabled: false,
+        source: Provenance::Catalog,
+        source_id: Some(id),
+        source_version: Some(version),
+        digest: Some(digest(&text, &resources)),
+        ..Facts::authored(None, Time::now())
+    };
+    let new = New { name, text, resources, owner: Some(caller.owner_id()) };
+    let decide = move |before: Option<&Before>| {
+        let Some(Before { facts: was, .. }) = before else { return Some(fresh) };
+        let is_own = was.source == Provenance::Catalog && was.source_id == fresh.source_id;
+        // Somebody looked at what is the same as before, and at nothing else.
+        let enabled = was.enabled && was.digest == fresh.digest;
+        let kept = Facts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh };
+        is_own.then_some(kept)
+    };
+    app.skills.keeper().settle(new, decide).await
+}
+
+/// A repository of the catalogue.
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceItem {
+    id: String,
+    label: String,
+    repo_url: String,
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    enabled: bool,
+}
+
+impl From<CatalogSource> for SourceItem {
+    fn from(source: CatalogSource) -> Self {
+        let CatalogSource { id, label, repo_url, reference, enabled } = source;
+        Self { id, label, repo_url, reference, enabled }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceList {
+    items: Vec<SourceItem>,
+}
+
+/// A repository for the catalogue.
+#[derive(Debug, Deserialize, ToSchema)]
+struct SourceBody {
+    #[schema(min_length = 1, max_length = 255)]
+    label: String,
+    /// `https://github.com/owner/repo`, or another that the operator allows.
+    #[schema(min_length = 1, max_length = 1024)]
+    repo_url: String,
+    /// A branch, a tag or a commit; the default branch if there is none.
+    #[serde(rename = "ref")]
+    #[schema(max_length = 255)]
+    reference: Option<String>,
+    /// True if nothing is said.
+    enabled: Option<bool>,
+}
+
+impl Shape for SourceBody {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            label: members.text("label", Text::between(1, 255)),
+            repo_url: members.text("repo_url", Text::between(1, 1024)),
+            reference: members.optional_text("ref", Text::between(0, 255)),
+            enabled: members.value("enabled").is_some().then(|| members.boolean("enabled")),
+        }
+    }
+}
+
+impl SourceBody {
+    fn check(self, app: &App) -> ApiResult<NewCatalogSource> {
+        let reference = self.reference.filter(|reference| !reference.is_empty());
+        let wrong =
+            |field: &str, message: String| ApiError::field(StatusCode::BAD_REQUEST, field, message);
+        if reference.as_ref().is_some_and(|text| {
+            text.starts_with('-') || text.contains(|c: char| c.is_control() || c.is_whitespace())
+        }) {
+            return Err(wrong("ref", "It is no name of a branch, a tag or a commit".to_owned()));
+        }
+        let repository = app.catalog.repository(&self.repo_url, reference.as_deref());
+        repository.map_err(|error| wrong("repo_url", error.to_string()))?;
+        Ok(NewCatalogSource {
+            label: self.label,
+            repo_url: self.repo_url,
+            reference,
+            enabled: self.enabled.unwrap_or(true),
+        })
+    }
+}
+
+/// List the repositories of the catalogue.
+#[utoipa::path(
+    get, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
+    responses((status = 200, body = SourceList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SourceList>> {
+    asked.caller.must_be_admin()?;
+    let sources = app.database.catalog_sources().list().await?;
+    Ok(Answer(SourceList { items: sources.into_iter().map(Into::into).collect() }))
+}
+
+/// Add a repository to the catalogue.
+#[utoipa::path(
+    post, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
+    request_body = SourceBody,
+    responses(
+        (status = 201, body = SourceItem), docs::BadField, docs::Unauthorized, docs::Forbidden,
+        docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn add(
+    State(app): State<App>,
+    asked: Asked<Json<SourceBody>>,
+) -> ApiResult<(StatusCode, Answer<SourceItem>)> {
+    let Asked { caller, body: Json(body) } = asked;
+    caller.must_be_admin()?;
+    let new = body.check(&app)?;
+    let sources = app.database.catalog_sources();
+    if sources.list().await?.len() >= MOST_SOURCES {
+        return Err(ApiError::conflict(format!("There are {MOST_SOURCES} sources already")));
+    }
+    let added = sources.add(&new).await?;
+    tracing::info!(source = added.id, by = caller.user.id, "a source of the catalogue was added");
+    Ok((StatusCode::CREATED, Answer(added.into())))
+}
+
+/// Replace a repository of the catalogue.
+#[utoipa::path(
+    put, path = "/admin/skill-catalog/{id}", tag = "catalog", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The source")), request_body = SourceBody,
+    responses(
+        (status = 200, body = SourceItem), docs::BadField, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn replace(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked<Json<SourceBody>>,
+) -> ApiResult<Answer<SourceItem>> {
+    let Asked { caller, body: Json(body) } = asked;
+    caller.must_be_admin()?;
+    let new = body.check(&app)?;
+    let replaced = app.database.catalog_sources().replace(&id, &new).await?;
+    let replaced = replaced.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
+    app.catalog.forget();
+    Ok(Answer(replaced.into()))
+}
+
+/// Remove a repository from the catalogue. Skills that came from it stay.
+#[utoipa::path(
+    delete, path = "/admin/skill-catalog/{id}", tag = "catalog", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The source")),
+    responses(
+        (status = 204, description = "It is gone"), docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooMany
+    )
+)]
+async fn remove(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> ApiResult<StatusCode> {
+    asked.caller.must_be_admin()?;
+    let removed = app.database.catalog_sources().remove(&id).await?;
+    if removed {
+        app.catalog.forget();
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::not_found("Catalog source not found"))
+    }
+}

@@ -1,0 +1,243 @@
+//! Skills as people have them for their agents: bring them, take them elsewhere, switch them on and
+//! off.
+
+use std::time::Duration;
+
+use axum::{
+    Json as Answer,
+    body::Body,
+    extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use http_body_util::Limited;
+use savoir_package::limits::MAX_ARCHIVE_BYTES;
+use savoir_skill::dialect::personal_agent::Lifecycle;
+use savoir_store::{Facts, Time};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    docs,
+    knowledge::{form_error, missing_file},
+};
+use crate::{
+    app::App,
+    asked::{Asked, Json, Raw},
+    body::{self, Members, Shape},
+    error::{ApiError, ApiResult},
+    limits::BODY_SECONDS,
+    params::Path,
+    personal::{Exported, Item, PackageError, SettleError, from_bytes, to_others},
+    shelf::Kept,
+};
+
+/// The file and the form around it.
+const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 64 * 1024;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(import)).routes(routes!(export)).routes(routes!(change))
+}
+
+/// A SKILL.md or a zip.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the form for the OpenAPI document")]
+struct ImportForm {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// Bring a skill: a SKILL.md or a zip of its folder, in place of one's own of the same name.
+///
+/// The file may also be sent alone, as `text/markdown` or `application/zip`.
+#[utoipa::path(
+    post, path = "/skills/import", tag = "skills", security(("bearer" = [])),
+    request_body(content = ImportForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, description = "It is new.", body = Item),
+        (status = 200, description = "It took the place of another.", body = Item),
+        docs::BadField, docs::Unauthorized, docs::ConflictingField, docs::TooLarge,
+        docs::BadShape, docs::TooMany
+    )
+)]
+async fn import(State(app): State<App>, asked: Asked<Raw>) -> ApiResult<Response> {
+    let Asked { caller, body: Raw(request) } = asked;
+    let deadline = Duration::from_secs(BODY_SECONDS);
+    let given = tokio::time::timeout(deadline, given(request)).await;
+    let (file, bytes) = given.map_err(|_| ApiError::too_slow())?.map_err(about_the_file)?;
+    let read = move || from_bytes(file.as_deref(), &bytes);
+    let package = tokio::task::spawn_blocking(read).await;
+    let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
+    let package = package.map_err(|error| unfit(&error))?;
+    let settled = app.skills.keeper().import(package, Some(caller.owner_id())).await;
+    let settled = settled.map_err(|error| not_settled(&error))?;
+    tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
+    let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let paths = app.skills.keeper().paths(&settled.file.name).await?;
+    Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
+}
+
+/// What is wrong with a form is wrong with its only part.
+fn about_the_file(error: ApiError) -> ApiError {
+    match error.status() {
+        StatusCode::BAD_REQUEST => ApiError::field(StatusCode::BAD_REQUEST, "file", error.text()),
+        _ => error,
+    }
+}
+
+/// The file of a request, with its name if it has one.
+async fn given(request: Request) -> ApiResult<(Option<String>, Bytes)> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/markdown" | "text/plain" | "text/x-markdown" => {
+            Ok((None, body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?))
+        }
+        "application/zip" | "application/x-zip-compressed" => {
+            let bytes = body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?;
+            Ok((Some("skill.zip".to_owned()), bytes))
+        }
+        "multipart/form-data" => part(request).await,
+        _ => {
+            let message =
+                "Send multipart/form-data with a part `file`, text/markdown or application/zip";
+            Err(ApiError::field(StatusCode::BAD_REQUEST, "file", message))
+        }
+    }
+}
+
+async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
+    let mut request = request.map(|body| Body::new(Limited::new(body, MOST_BYTES)));
+    // The framework's own limit is lower.
+    DefaultBodyLimit::disable().apply(&mut request);
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|_| missing_file())?;
+    while let Some(part) = form.next_field().await.map_err(|error| form_error(&error))? {
+        if part.name() == Some("file") {
+            let name = part.file_name().map(str::to_owned);
+            let bytes = part.bytes().await.map_err(|error| form_error(&error))?;
+            return Ok((name, bytes));
+        }
+    }
+    Err(missing_file())
+}
+
+/// Take a skill elsewhere: its SKILL.md, or a zip if it has other files.
+#[utoipa::path(
+    get, path = "/skills/{name}/export", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")),
+    responses(
+        (status = 200, description = "The file", content(
+            (String = "text/markdown"), (Vec<u8> = "application/zip")
+        )),
+        docs::BadField, docs::Unauthorized, docs::MissingField, docs::TooMany
+    )
+)]
+async fn export(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    asked: Asked,
+) -> ApiResult<Response> {
+    let kept = app.skills.get(&asked.caller, &name).await?;
+    let resources = app.skills.keeper().resources(&name).await?;
+    let packing = {
+        let name = name.clone();
+        move || to_others(&name, &kept.file.text, resources)
+    };
+    let exported = tokio::task::spawn_blocking(packing).await;
+    let exported =
+        exported.map_err(|error| ApiError::internal("Failed to export skill", &error))?;
+    let (kind, file, bytes) = match exported.map_err(|error| unfit(&error))? {
+        Exported::Text(text) => {
+            ("text/markdown; charset=utf-8", "SKILL.md".to_owned(), text.into_bytes())
+        }
+        Exported::Zip(bytes) => ("application/zip", format!("{name}.zip"), bytes),
+    };
+    let named = HeaderValue::from_str(&format!("attachment; filename=\"{file}\""));
+    let named = named.map_err(|error| ApiError::internal("Failed to export skill", &error))?;
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(([kind, (header::CONTENT_DISPOSITION, named)], bytes).into_response())
+}
+
+/// What is to be different; what is not said stays.
+#[derive(Debug, Deserialize, ToSchema)]
+struct Change {
+    /// Whether agents are offered it.
+    enabled: Option<bool>,
+    /// Whether it is shown first, and never laid aside.
+    pinned: Option<bool>,
+}
+
+impl Shape for Change {
+    fn read(members: &mut Members) -> Self {
+        let mut told = |key| members.value(key).is_some().then(|| members.boolean(key));
+        Self { enabled: told("enabled"), pinned: told("pinned") }
+    }
+}
+
+impl Change {
+    /// A skill that somebody wants is active again.
+    fn apply(&self, facts: &mut Facts) {
+        facts.enabled = self.enabled.unwrap_or(facts.enabled);
+        facts.pinned = self.pinned.unwrap_or(facts.pinned);
+        if self.enabled == Some(true) || self.pinned == Some(true) {
+            facts.lifecycle = Lifecycle::Active;
+            facts.active_since = Time::now();
+        }
+    }
+}
+
+/// Offer a skill to agents or not, or pin it.
+#[utoipa::path(
+    patch, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The skill")), request_body = Change,
+    responses(
+        (status = 200, body = Item), docs::BadField, docs::Unauthorized, docs::ForbiddenField,
+        docs::MissingField, docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn change(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    asked: Asked<Json<Change>>,
+) -> ApiResult<Answer<Item>> {
+    let Asked { caller, body: Json(change) } = asked;
+    app.skills.check_changeable(&caller, &name).await?;
+    let kept = app.skills.get(&caller, &name).await?;
+    // Whoever puts another text in its place has it disabled meanwhile: that must not be undone.
+    let facts = app.skills.keeper().in_turn(&name, async {
+        let facts_of = app.database.skill_facts();
+        let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
+        change.apply(&mut facts);
+        facts_of.put(&name, &facts).await?;
+        Ok(facts)
+    });
+    let facts = facts.await.map_err(|error: SettleError| not_settled(&error))?;
+    item(&app, &kept, &facts).await.map(Answer)
+}
+
+/// What is told of a skill.
+pub(super) async fn item(app: &App, kept: &Kept, facts: &Facts) -> ApiResult<Item> {
+    let paths = app.skills.keeper().paths(&kept.file.name).await?;
+    Ok(Item::new(&kept.file, facts, paths))
+}
+
+/// What came is no skill.
+pub(super) fn unfit(error: &PackageError) -> ApiError {
+    ApiError::field(StatusCode::BAD_REQUEST, "file", error.to_string())
+}
+
+pub(super) fn not_settled(error: &SettleError) -> ApiError {
+    let status = match error {
+        SettleError::Store(error) => return ApiError::internal("Failed to keep skill", error),
+        SettleError::Reserved(_) | SettleError::Unfit(_) => StatusCode::BAD_REQUEST,
+        SettleError::Taken(_) | SettleError::Busy(_) | SettleError::Stays(_) => {
+            StatusCode::CONFLICT
+        }
+    };
+    let field = if matches!(error, SettleError::Unfit(_)) { "content" } else { "name" };
+    ApiError::field(status, field, error.to_string())
+}

@@ -1,0 +1,125 @@
+//! `/mcp`: the same door for agents, over HTTP.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{ADMIN, Client, Reply, TestServer};
+
+const SKILL: &str = "---\nname: greet\ndescription: Greets someone.\ninputs:\n  - name: who\n    label: Who\n    type: text\n    required: true\n---\n\nGreet {{who}}.\n";
+
+/// A message of a client that speaks the protocol.
+async fn post(client: &Client, session: Option<&str>, body: &Value) -> Reply {
+    let request = client
+        .request(Method::POST, "/mcp")
+        .header("accept", "application/json, text/event-stream")
+        .json(body);
+    let request = match session {
+        Some(session) => {
+            request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25")
+        }
+        None => request,
+    };
+    Reply::of(request).await
+}
+
+fn hello() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "tests", "version": "1"},
+    }})
+}
+
+async fn begin(client: &Client) -> String {
+    let reply = post(client, None, &hello()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(client, Some(&session), &told).await.status, 202);
+    session
+}
+
+/// The answer to a request in a session.
+async fn ask(client: &Client, session: &str, method: &str, params: Value) -> Value {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let reply = post(client, Some(session), &body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let data = reply.text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+    messages.into_iter().find(|message| message["id"] == 7).expect("an answer")
+}
+
+async fn with_skill(server: &TestServer, email: &str) -> Client {
+    let client = server.register(email).await;
+    let made = client.post("/api/v1/skills", &json!({"name": "greet", "content": SKILL})).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    client
+}
+
+#[tokio::test]
+async fn everyone_has_their_own_skills_and_sessions() {
+    let server = TestServer::start().await;
+    let ada = with_skill(&server, "ada@example.org").await;
+    let bob = server.register("bob@example.org").await;
+    let (of_ada, of_bob) = (begin(&ada).await, begin(&bob).await);
+    let query = json!({"name": "search_skills", "arguments": {"query": "greets"}});
+    let found = ask(&ada, &of_ada, "tools/call", query.clone()).await;
+    assert_eq!(found["result"]["structuredContent"]["skills"][0]["name"], "greet", "{found}");
+    let found = ask(&bob, &of_bob, "tools/call", query).await;
+    assert_eq!(found["result"]["structuredContent"]["of"], 0, "{found}");
+    let used = json!({"name": "use_skill", "arguments": {"name": "greet"}});
+    let refused = ask(&bob, &of_bob, "tools/call", used.clone()).await;
+    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "unknown-skill");
+    let used = ask(&ada, &of_ada, "tools/call", used).await;
+    assert_eq!(used["result"]["isError"], false, "{used}");
+    let made =
+        ask(&ada, &of_ada, "prompts/get", json!({"name": "greet", "arguments": {"who": "Eve"}}));
+    let made = made.await;
+    let text = made["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert_eq!(text.trim(), "Greet Eve.");
+    let read = ask(&bob, &of_bob, "resources/read", json!({"uri": "skill://greet/SKILL.md"})).await;
+    assert_eq!(read["error"]["code"], -32002, "{read}");
+    // The session of another is not there.
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert_eq!(post(&bob, Some(&of_ada), &list).await.status, 404);
+}
+
+#[tokio::test]
+async fn nobody_comes_in_without_a_token_that_may() {
+    let server = TestServer::start().await;
+    let _ = server.register(ADMIN).await;
+    let ada = with_skill(&server, "ada@example.org").await;
+    assert_eq!(post(&server.stranger(), None, &hello()).await.status, 401);
+    assert_eq!(post(&server.client("sav_nonsense"), None, &hello()).await.status, 401);
+    for (scope, status) in [("skills:read", 200), ("chat", 403)] {
+        let made =
+            ada.post("/api/v1/auth/tokens", &json!({"name": scope, "scopes": [scope]})).await;
+        let token = made.json()["token"].as_str().unwrap().to_owned();
+        assert_eq!(post(&server.client(&token), None, &hello()).await.status, status, "{scope}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_others_and_floods_are_turned_away() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    for (name, value) in
+        [("origin", "https://evil.example"), ("origin", "null"), ("host", "evil.example")]
+    {
+        let reply = post(&ada.header(name, value), None, &hello()).await;
+        assert_eq!(reply.status, 403, "{name}: {value}: {}", reply.text);
+    }
+    let own = format!("http://{}", server.address);
+    assert_eq!(post(&ada.header("origin", &own), None, &hello()).await.status, 200);
+    let huge = json!({"jsonrpc": "2.0", "id": 1, "method": "x".repeat(2_000_000)});
+    assert_eq!(post(&ada, None, &huge).await.status, 413);
+    let garbage =
+        ada.request(Method::POST, "/mcp").header("accept", "application/json, text/event-stream");
+    let garbage = garbage.header("content-type", "application/json").body("garbage");
+    let reply = Reply::of(garbage).await;
+    assert!((400..500).contains(&reply.status.as_u16()), "{}", reply.text);
+    for _ in 0..15 {
+        assert_eq!(post(&ada, None, &hello()).await.status, 200);
+    }
+    let full = post(&ada, None, &hello()).await;
+    assert_eq!(full.status, 429, "{}", full.text);
+}

@@ -1,0 +1,292 @@
+//! Skills as people have them for their agents.
+
+use std::io::Write as _;
+
+use reqwest::Method;
+use savoir_skill::dialect::personal_agent::Lifecycle::{Active, Archived, Stale};
+use savoir_store::Time;
+use serde_json::{Value, json};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+use crate::harness::{ADMIN, Client, Reply, TestServer, for_each_server};
+
+const IMPORT: &str = "/api/v1/skills/import";
+const TEXT: &str = "---\nname: Weekly Report\n# kept\ndescription: Writes it.\nwhen_to_use: On Fridays.\nallowed_tools: [Read, 'Bash(git log:*)']\ncontext_fork: true\nmetadata: {author: Ada}\nlicense: MIT\nx-own: [1, 2]\n---\nDo {{this}}.\n";
+
+pub(crate) async fn import(client: &Client, kind: &str, bytes: Vec<u8>) -> Reply {
+    let request = client.request(Method::POST, IMPORT);
+    Reply::of(request.header("content-type", kind).body(bytes)).await
+}
+
+async fn markdown(client: &Client, text: &str) -> Reply {
+    import(client, "text/markdown; charset=utf-8", text.into()).await
+}
+
+async fn patch(client: &Client, name: &str, body: &Value) -> Reply {
+    let path = format!("/api/v1/skills/{name}");
+    Reply::of(client.request(Method::PATCH, &path).json(body)).await
+}
+
+fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (path, bytes) in files {
+        zip.start_file(*path, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_comes_and_goes_again() {
+    for_each_server(|_| {}, async |server| {
+        let (ann, bob) = (server.register("ann@x.org").await, server.register("bob@x.org").await);
+        let item = json!({
+            "id": "weekly-report", "name": "weekly-report", "description": "Writes it.",
+            "when_to_use": "On Fridays.", "allowed_tools": ["read_file", "run_command"],
+            "context_fork": true, "enabled": true, "pinned": false, "lifecycle_state": "active",
+            "source": "imported", "source_id": null, "source_version": null, "resources": [],
+        });
+        markdown(&ann, TEXT).await.is(201, &item);
+        markdown(&ann, TEXT).await.is(200, &item);
+        let other = markdown(&bob, TEXT).await;
+        assert_eq!(other.status, 409, "{}", other.text);
+        assert_eq!(bob.get("/api/v1/skills/weekly-report/export").await.status, 404);
+        assert_eq!(patch(&bob, "weekly-report", &json!({"pinned": true})).await.status, 404);
+
+        let kept = ann.get("/api/v1/skills/weekly-report").await.json();
+        let raw = kept["raw_content"].as_str().unwrap();
+        let owned = TEXT.replace("Weekly Report", "weekly-report").replace(
+            "x-own: [1, 2]\n",
+            &format!("x-own: [1, 2]\nuser_id: '{}'\n", ann.id()),
+        );
+        assert_eq!(raw, owned, "nothing else is changed");
+        let exported = ann.get("/api/v1/skills/weekly-report/export").await;
+        assert_eq!(exported.header("content-type"), "text/markdown; charset=utf-8");
+        assert_eq!(exported.header("content-disposition"), "attachment; filename=\"SKILL.md\"");
+        assert_eq!(exported.text, "---\nname: weekly-report\n# kept\ndescription: Writes it.\nwhen_to_use: On Fridays.\nlicense: MIT\nallowed-tools: Read Bash(git log:*)\ncontext: fork\nmetadata: {author: Ada}\nx-own: [1, 2]\n---\nDo {{this}}.\n");
+        markdown(&ann, &exported.text).await.is(200, &item);
+        let again = ann.get("/api/v1/skills/weekly-report/export").await;
+        assert_eq!(again.text, exported.text, "a clean file stays as it is");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_comes_with_its_files() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let large = vec![b'x'; 256 * 1024 + 1];
+    let files: [(&str, &[u8]); 6] = [
+        ("pdf/SKILL.md", b"---\nname: pdf\ndescription: d\n---\nx\n"),
+        ("pdf/references/a.md", b"a"),
+        ("pdf/scripts/run.sh", b"#!/bin/sh\n"),
+        ("pdf/assets/large.txt", &large),
+        ("pdf/assets/picture.bin", b"\xff\xfe"),
+        ("pdf/notes.md", b"n"),
+    ];
+    let form = |bytes: &[u8]| {
+        let mut body =
+            b"--limit\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.zip\"\r\n\r\n"
+                .to_vec();
+        body.extend(bytes);
+        body.extend(b"\r\n--limit--\r\n");
+        body
+    };
+    let kind = "multipart/form-data; boundary=limit";
+    let reply = import(&ann, kind, form(&zipped(&files))).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    assert_eq!(reply.json()["resources"], json!(["references/a.md", "scripts/run.sh"]));
+    let path = "/api/v1/skills/pdf/export";
+    let exported = ann.request(Method::GET, path).send().await.unwrap();
+    assert_eq!(exported.headers()["content-type"], "application/zip");
+    let bytes = exported.bytes().await.unwrap();
+    let mut zip = zip::ZipArchive::new(std::io::Cursor::new(bytes.clone())).unwrap();
+    let mut name = |n| zip.by_index(n).unwrap().name().unwrap().into_owned();
+    let names = [name(0), name(1), name(2)];
+    assert_eq!(names, ["pdf/SKILL.md", "pdf/references/a.md", "pdf/scripts/run.sh"]);
+    let reply = import(&ann, "application/zip", bytes.to_vec()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    assert!(server.skills_folder().join("pdf/SKILL.md.lock").is_file());
+    // A file alone takes the place of all.
+    let alone = markdown(&ann, "---\nname: pdf\ndescription: d\n---\nx\n").await;
+    assert_eq!((alone.status.as_u16(), &alone.json()["resources"]), (200, &json!([])));
+    assert!(!server.skills_folder().join("pdf/references").exists());
+    assert_eq!(ann.delete("/api/v1/skills/pdf").await.status, 204);
+    assert_eq!(server.database.skill_facts().get("pdf").await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_leaves_nothing() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let skill: (&str, &[u8]) = ("SKILL.md", b"---\nname: bad\ndescription: d\n---\nx\n");
+    let bomb = vec![0; 30 * 1024 * 1024];
+    for (why, bytes) in [
+        ("no archive", b"PK\x03\x04 not a zip".to_vec()),
+        ("leads out", zipped(&[skill, ("../evil.md", b"x")])),
+        ("leads out below", zipped(&[skill, ("references/../../evil.md", b"x")])),
+        ("absolute", zipped(&[skill, ("/etc/evil.md", b"x")])),
+        ("no skill", zipped(&[("references/a.md", b"a")])),
+        ("too deep", zipped(&[("a/b/SKILL.md", skill.1)])),
+        ("two skills", zipped(&[("a/SKILL.md", skill.1), ("b/SKILL.md", skill.1)])),
+        ("a bomb", zipped(&[skill, ("assets/zeros", &bomb)])),
+        ("reserved", zipped(&[("SKILL.md", b"---\nname: import\n---\nx\n")])),
+        ("broken", zipped(&[("x/SKILL.md", b"---\nname: [\n---\nx\n")])),
+        ("no text", zipped(&[("x/SKILL.md", b"\xff\xfe\x00")])),
+        ("empty", zipped(&[("x/SKILL.md", b"")])),
+    ] {
+        let reply = import(&ann, "application/zip", bytes).await;
+        assert_eq!(reply.status, 400, "{why}: {}", reply.text);
+        assert!(reply.json()["detail"]["message"].is_string(), "{why}: {}", reply.text);
+    }
+    for (kind, body, status) in [
+        ("application/json", "{}", 400),
+        ("text/markdown", "", 400),
+        ("text/markdown", "no name", 400),
+        ("multipart/form-data", "x", 422),
+    ] {
+        let reply = import(&ann, kind, body.into()).await;
+        assert_eq!(reply.status, status, "{kind}: {}", reply.text);
+    }
+    let reply = import(&ann, "application/zip", vec![b'x'; 11 * 1024 * 1024]).await;
+    assert_eq!(reply.status, 413);
+    assert_eq!(server.stranger().call(IMPORT).await.status, 401);
+    let left = std::fs::read_dir(server.skills_folder());
+    assert_eq!(left.map_or(0, Iterator::count), 0, "nothing is left behind");
+    assert!(server.database.skill_facts().all().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_at_once_are_one_after_the_other() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let beside = server.beside().await;
+            let ann = server.register("ann@x.org").await;
+            let there = beside.client(&ann.token);
+            let texts: Vec<_> = (0..6)
+                .map(|n| {
+                    zipped(&[
+                        (
+                            "SKILL.md",
+                            format!("---\nname: same\ndescription: d{n}\n---\nx\n").as_bytes(),
+                        ),
+                        ("references/n.txt", format!("d{n}").as_bytes()),
+                    ])
+                })
+                .collect();
+            let tasks: Vec<_> = texts
+                .into_iter()
+                .enumerate()
+                .map(|(n, bytes)| {
+                    let client = if n % 2 == 0 { ann.clone() } else { there.clone() };
+                    tokio::spawn(
+                        async move { import(&client, "application/zip", bytes).await.status },
+                    )
+                })
+                .collect();
+            let mut statuses = Vec::new();
+            for task in tasks {
+                statuses.push(task.await.unwrap().as_u16());
+            }
+            statuses.sort_unstable();
+            assert_eq!(statuses, [200, 200, 200, 200, 200, 201]);
+            let item = patch(&ann, "same", &json!({"pinned": true})).await.json();
+            let file = server.skills_folder().join("same/references/n.txt");
+            assert_eq!(item["description"], std::fs::read_to_string(file).unwrap(), "never a mix");
+            beside.stop();
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_and_off() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ann, admin) = (server.register("ann@x.org").await, server.register(ADMIN).await);
+            let body = json!({"name": "a", "content": "---\nname: a\ndescription: d\n---\nHi\n"});
+            assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
+            let item = patch(&ann, "a", &json!({"enabled": false})).await.json();
+            assert_eq!((&item["enabled"], &item["source"]), (&json!(false), &json!("authored")));
+            let run = ann.post("/api/v1/skills/a/run", &json!({"inputs": {}})).await;
+            run.blames(409, "name", "Skill 'a' is disabled; enable it first");
+            assert_eq!(ann.get("/api/v1/skills/a").await.status, 200, "it can still be read");
+            // A new import does not switch it on.
+            let again = markdown(&ann, "---\nname: a\ndescription: d\n---\nHi\n").await.json();
+            assert_eq!((&again["enabled"], &again["source"]), (&json!(false), &json!("imported")));
+            let item = patch(&admin, "a", &json!({"enabled": true, "pinned": true})).await.json();
+            assert_eq!((&item["enabled"], &item["pinned"]), (&json!(true), &json!(true)));
+            let facts = server.database.skill_facts().get("a").await.unwrap().unwrap();
+            assert_eq!(facts.last_used, None);
+            let run = ann.post("/api/v1/skills/a/run", &json!({"inputs": {}})).await;
+            assert_eq!(run.status, 200, "{}", run.text);
+            let facts = server.database.skill_facts().get("a").await.unwrap().unwrap();
+            assert!(facts.last_used.is_some());
+            for (body, status) in [(json!({"enabled": "yes"}), 422), (json!({"pinned": 1}), 422)] {
+                assert_eq!(patch(&ann, "a", &body).await.status, status, "{body}");
+            }
+            assert_eq!(patch(&ann, "nothing", &json!({"pinned": true})).await.status, 404);
+            server.write_skill("shared", "---\nname: shared\ndescription: d\n---\nx\n");
+            assert_eq!(patch(&ann, "shared", &json!({"pinned": true})).await.status, 403);
+            assert_eq!(patch(&admin, "shared", &json!({"pinned": true})).await.status, 200);
+            // What was noted of a skill that is gone does not hold for the next one.
+            patch(&ann, "a", &json!({"enabled": false})).await;
+            std::fs::remove_dir_all(server.skills_folder().join("a")).unwrap();
+            let body = json!({"name": "a", "content": "---\nname: a\ndescription: d\n---\nHi\n"});
+            assert_eq!(admin.post("/api/v1/skills", &body).await.status, 201);
+            assert_eq!(server.database.skill_facts().get("a").await.unwrap(), None);
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_skills_are_laid_aside_and_use_wakes_them() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ann = server.register("ann@x.org").await;
+            for name in ["old", "kept"] {
+                let text = format!("---\nname: {name}\ndescription: d\n---\nHi\n");
+                let reply =
+                    ann.post("/api/v1/skills", &json!({"name": name, "content": text})).await;
+                assert_eq!(reply.status, 201);
+            }
+            markdown(&ann, "---\nname: brought\ndescription: d\n---\nHi\n").await;
+            patch(&ann, "kept", &json!({"pinned": true})).await;
+            let keeper = savoir_server::personal::Keeper::new(
+                server.storage.skills(),
+                server.database.clone(),
+            );
+            let in_days = |days: u64| Time::now().plus(std::time::Duration::from_hours(24 * days));
+            let states = async || {
+                let all = server.database.skill_facts().all().await.unwrap();
+                ["old", "kept", "brought"]
+                    .map(|name| all.get(name).map_or(Active, |facts| facts.lifecycle))
+            };
+            for (days, state) in
+                [(29, Active), (30, Stale), (89, Stale), (90, Archived), (91, Archived)]
+            {
+                keeper.lay_aside(in_days(days)).await.unwrap();
+                assert_eq!(states().await, [state, Active, Active], "after {days} days");
+            }
+            let item = patch(&ann, "old", &json!({"pinned": false})).await.json();
+            assert_eq!(
+                (&item["enabled"], &item["lifecycle_state"]),
+                (&json!(false), &json!("archived"))
+            );
+            let run = ann.post("/api/v1/skills/old/run", &json!({"inputs": {}})).await;
+            assert_eq!(run.status, 200, "its person may run it: {}", run.text);
+            assert_eq!(states().await, [Active; 3]);
+            keeper.lay_aside(in_days(91)).await.unwrap();
+            let item = patch(&ann, "old", &json!({"enabled": true})).await.json();
+            assert_eq!(
+                (&item["enabled"], &item["lifecycle_state"]),
+                (&json!(true), &json!("active"))
+            );
+        },
+    )
+    .await;
+}

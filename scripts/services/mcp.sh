@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Clients of the Model Context Protocol that others wrote: the official one for Python, and the
+# Inspector from npm. Nothing runs: mcp.sh FOLDER
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+work="$1"
+touch "$work/pids"
+cache="${SAVOIR_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/savoir-tests}"
+place="$("$here/../venv.sh" "$here/mcp.txt")"
+echo "SAVOIR_TEST_MCP_PYTHON=$place/bin/python"
+
+# Into a folder beside, then renamed: what is there is whole.
+inspector="$cache/mcp-inspector-0.15.0"
+install() {
+	local new="$inspector.new"
+	rm -rf "$new"
+	mkdir -p "$new"
+	npm install --prefix "$new" --no-audit --no-fund --ignore-scripts --save-exact \
+		@modelcontextprotocol/inspector@0.15.0
+	mv "$new" "$inspector"
+}
+if ! command -v npm >/dev/null; then
+	echo "=== NOT THERE: npm, so the MCP Inspector is left out ===" >&2
+	exit 0
+fi
+exec 9>"$cache/mcp-inspector.lock"
+flock 9
+if [ -d "$inspector" ] || install >&2; then
+	echo "SAVOIR_TEST_MCP_INSPECTOR=$inspector/node_modules/.bin/mcp-inspector"
+else
+	echo "=== NOT INSTALLED: the MCP Inspector ===" >&2
+fi
