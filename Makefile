@@ -50,6 +50,7 @@ bench:
 	$(TARGET)/dist/bench-resolve 1000 50
 	$(TARGET)/dist/bench-shelf 1000,10000 5
 	$(TARGET)/dist/bench-registry 10 3
+	python3 benches/agents.py
 
 # A registry with very many skills on a PostgreSQL of its own: it takes about half an hour and some
 # gigabytes.

@@ -15,7 +15,7 @@ pub struct Registry {
     pub url: String,
     /// The namespaces that belong to it, and to no other.
     pub namespaces: Vec<String>,
-    /// Whether it is asked about namespaces of nobody, too, though it owns some.
+    /// Whether it is asked about namespaces of nobody, beside the first registry that owns none.
     pub fallback: bool,
     /// Whether it may be asked without encryption, which only a person can say.
     pub plain: Plain,

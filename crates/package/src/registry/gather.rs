@@ -143,7 +143,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     let lookup = Lookup { names: order.names(), bound, homes, local, held };
     let known = registries.look_up(lookup).await?;
     let shop = Shop { known: &known, order: &order };
-    let resolution = choose(&shop, wish)?;
+    let resolution = choose(&registries, &shop, wish)?;
     check_folders(&resolution)?;
     let lines = to_fetch(&registries, &shop, &resolution)?;
     let mut trees = fetch(&registries, lines).await?;
@@ -162,7 +162,11 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     Ok(Gathered { arrivals, notes, resolution })
 }
 
-fn choose(shop: &Shop<'_>, wish: &Wish<'_>) -> Result<Resolution, GatherError> {
+fn choose(
+    registries: &Registries,
+    shop: &Shop<'_>,
+    wish: &Wish<'_>,
+) -> Result<Resolution, GatherError> {
     let request = Request {
         roots: shop.order.roots.clone(),
         locked: shop.order.locked(),
@@ -175,6 +179,15 @@ fn choose(shop: &Shop<'_>, wish: &Wish<'_>) -> Result<Resolution, GatherError> {
             // Nobody can say that there is no such skill without having asked.
             ResolveError::Unknown(_) if !unasked.is_empty() => {
                 RegistryError::Offline(unasked.join(", ")).into()
+            }
+            ResolveError::Unknown(mut why) => {
+                why.hints.extend(registries.silent().map(|address| {
+                    format!(
+                        "`{address}` was not asked; if it may have names that others do not have, \
+                         set `fallback = true` for it, or give --registry"
+                    )
+                }));
+                ResolveError::Unknown(why).into()
             }
             error => error.into(),
         }

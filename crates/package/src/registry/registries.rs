@@ -21,8 +21,8 @@ pub struct Entry {
     pub address: String,
     /// The namespaces that belong to it, and to no other.
     pub namespaces: Vec<String>,
-    /// Whether it is asked about other namespaces, too, as long as they belong to no registry. Those
-    /// that own no namespaces are asked about them anyway.
+    /// Whether it is asked about namespaces that belong to no registry, beside the first one that
+    /// owns none.
     pub fallback: bool,
     /// What proves to it who asks.
     pub token: Option<Token>,
@@ -48,9 +48,9 @@ impl From<&manifest::Registry> for Entry {
 /// Several registries in an order.
 ///
 /// A name is looked up in the registry to which its namespace belongs, and nowhere else. Other names
-/// are looked up in the registries that own no namespaces, or are set as a fallback: one after the
-/// other, and the first that knows a name has it. So nobody can offer a skill of the same name
-/// elsewhere and have it taken.
+/// are looked up in the first registry that owns no namespaces, and in those that are set as a
+/// fallback: in their order, and the first that knows a name has it. So nobody can offer a skill
+/// elsewhere under a name that a registry of one's own does not have, or not yet, and have it taken.
 #[derive(Clone, Debug)]
 pub struct Registries {
     settings: Settings,
@@ -66,8 +66,10 @@ struct Registry {
     client: Client,
     names: Vec<String>,
     namespaces: BTreeSet<String>,
-    /// Whether it is asked about namespaces that belong to no registry.
+    /// Whether it may be the one that is asked about namespaces that belong to no registry.
     is_open: bool,
+    /// Whether it is asked about them in any case.
+    is_fallback: bool,
 }
 
 /// Names that are looked up, each where it belongs.
@@ -115,14 +117,16 @@ impl Registries {
         if at == self.list.len() {
             let client = self.client(&address)?;
             let (names, namespaces) = (Vec::new(), BTreeSet::new());
-            self.list.push(Registry { client, names, namespaces, is_open: false });
+            let (is_open, is_fallback) = (false, false);
+            self.list.push(Registry { client, names, namespaces, is_open, is_fallback });
         }
         if let Some(token) = token {
             self.log_in(&address, token)?;
         }
         let known = &mut self.list[at];
         known.names.extend(name);
-        known.is_open |= fallback || namespaces.is_empty();
+        known.is_open |= namespaces.is_empty();
+        known.is_fallback |= fallback;
         known.namespaces.extend(namespaces);
         Ok(at)
     }
@@ -263,17 +267,20 @@ impl Registries {
         if let Some(owner) = self.owner(name.owner()) {
             return vec![owner];
         }
-        let open: Vec<usize> = (0..self.list.len()).filter(|at| self.list[*at].is_open).collect();
-        if open.is_empty() {
-            // Nobody set one for it; what is needed may be where something else was wanted from.
-            return self
-                .list
-                .iter()
-                .position(|one| one.namespaces.is_empty())
-                .into_iter()
-                .collect();
+        let open = self.list.iter().position(|one| one.is_open);
+        let is_asked = |at: &usize| Some(*at) == open || self.list[*at].is_fallback;
+        let asked: Vec<usize> = (0..self.list.len()).filter(is_asked).collect();
+        if !asked.is_empty() {
+            return asked;
         }
-        open
+        // Nobody set one for it; what is needed may be where something else was wanted from.
+        self.list.iter().position(|one| one.namespaces.is_empty()).into_iter().collect()
+    }
+
+    /// Registries that could be asked about names of nobody, and are not.
+    pub(super) fn silent(&self) -> impl Iterator<Item = String> {
+        let open = self.list.iter().filter(|one| one.is_open).skip(1);
+        open.filter(|one| !one.is_fallback).map(|one| one.client.address())
     }
 
     /// Skills with all that any version of them needs, each from the registry that it belongs to.
@@ -432,19 +439,31 @@ mod tests {
         assert_eq!(route(&all, "notes"), ["https://b"], "a name is a namespace of its own");
         assert_eq!(route(&all, "other/notes"), ["https://a", "https://c"]);
         assert_eq!(route(&all, "pdf"), ["https://a", "https://c"]);
-        // The order is that of who set them, wherever the one stands that has namespaces.
-        let first = registries(vec![
-            entry("work", "https://work", &["acme"], false),
-            entry("public", "https://public", &[], false),
-            entry("other", "https://other", &[], false),
-        ])
-        .unwrap();
-        assert_eq!(route(&first, "world/pubthing"), ["https://public", "https://other"]);
-        assert_eq!(route(&first, "acme/pdf"), ["https://work"]);
         assert_eq!(all.client_of(&Name::parse("acme/x").unwrap()).unwrap().address(), "https://b");
         let none = registries(Vec::new()).unwrap();
         let error = none.client_of(&Name::parse("pdf").unwrap()).unwrap_err();
         assert_eq!(error.code(), "no_registry");
+    }
+
+    #[test]
+    fn one_registry_has_the_names_of_nobody() {
+        let set = |fallbacks: [bool; 3]| {
+            registries(vec![
+                entry("work", "https://work", &["acme"], fallbacks[0]),
+                entry("public", "https://public", &[], fallbacks[1]),
+                entry("other", "https://other", &[], fallbacks[2]),
+            ])
+            .unwrap()
+        };
+        let strict = set([false, false, false]);
+        assert_eq!(route(&strict, "world/pubthing"), ["https://public"]);
+        assert_eq!(route(&strict, "acme/pdf"), ["https://work"]);
+        assert_eq!(strict.silent().collect::<Vec<_>>(), ["https://other"]);
+        let wide = set([false, false, true]);
+        assert_eq!(route(&wide, "world/pubthing"), ["https://public", "https://other"]);
+        assert_eq!(wide.silent().count(), 0);
+        assert_eq!(route(&set([true, false, false]), "pdf"), ["https://work", "https://public"]);
+        assert_eq!(route(&set([false, true, false]), "pdf"), ["https://public"]);
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl Ask {
             _ if is_theirs => {}
             _ if registries.is_empty() => return as_typed(),
             Some(reference) if is_range(reference) => {}
-            // Registries have no branches and no tags.
-            Some(_) => return as_typed(),
+            // A branch or a tag, perhaps, which no registry has; or a slip in a range.
+            Some(_) => return Err(unclear(text, "a registry has versions and no branches or tags")),
             None => must_be_known(&registries, &name, door)?,
         }
         Ok(format!("registry:{text}"))
@@ -78,10 +78,13 @@ fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<()
         Ok(None) => "no registry that is asked about it knows it".to_owned(),
         Err(error) => format!("whether a registry has it cannot be told: {error}"),
     };
-    let text = name.to_string();
+    Err(unclear(&name.to_string(), &why))
+}
+
+fn unclear(text: &str, why: &str) -> CommandError {
     let (first, second) = (format!("registry:{text}"), format!("github:{text}"));
-    let refused = CommandError::from(SourceError::Ambiguous { text, first, second });
-    Err(refused.hint(why).hint("to name the registry that is meant: --registry URL"))
+    let refused = CommandError::from(SourceError::Ambiguous { text: text.to_owned(), first, second });
+    refused.hint(why).hint("to name the registry that is meant: --registry URL")
 }
 
 impl Door {

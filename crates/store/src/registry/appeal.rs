@@ -12,6 +12,7 @@ use super::{
     change::check,
     log::{Act, Deed, note},
     people::must_publish,
+    publish::is_taken,
 };
 use crate::{StoreError, Time, rate::hit, sql::sql};
 
@@ -113,11 +114,8 @@ async fn may_appeal(
     actor: &Actor,
     package: &PackageName,
 ) -> Result<(), RegistryError> {
-    let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
-        .text(package.holding().as_str())
-        .optional(&mut *connection)
-        .await?;
-    if taken.is_some() { must_publish(connection, actor, package).await } else { Ok(()) }
+    let taken = is_taken(connection, package).await?;
+    if taken { must_publish(connection, actor, package).await } else { Ok(()) }
 }
 
 /// One appeal about some bytes is enough, and nobody drowns those of others.

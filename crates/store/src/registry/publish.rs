@@ -116,17 +116,25 @@ impl Registry<'_> {
     }
 }
 
+/// Whether anybody has a package, or its namespace.
+pub(super) async fn is_taken(
+    connection: &mut sqlx::AnyConnection,
+    package: &PackageName,
+) -> Result<bool, RegistryError> {
+    let member = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
+        .text(package.holding().as_str())
+        .optional(connection)
+        .await?;
+    Ok(member.is_some())
+}
+
 /// Whether somebody may publish what belongs to others, or to nobody yet.
 async fn may_change(
     connection: &mut sqlx::AnyConnection,
     actor: &Actor,
     package: &PackageName,
 ) -> Result<(), RegistryError> {
-    let taken = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
-        .text(package.holding().as_str())
-        .optional(&mut *connection)
-        .await?;
-    if taken.is_some() {
+    if is_taken(connection, package).await? {
         must_publish(connection, actor, package).await?;
     } else if actor.account.is_none() && !actor.is_admin() {
         return Err(RegistryError::NobodyActs);

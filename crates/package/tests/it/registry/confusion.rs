@@ -14,6 +14,10 @@ fn owner(site: &Site, namespaces: &[&str]) -> Entry {
     Entry { name: Some("house".into()), namespaces, ..site.entry() }
 }
 
+fn fallback(site: &Site) -> Entry {
+    Entry { fallback: true, ..site.entry() }
+}
+
 #[tokio::test]
 async fn a_namespace_belongs_to_one_registry() {
     let (bench, public, house) = (Bench::new(), Site::start().await, Site::start().await);
@@ -57,13 +61,36 @@ async fn a_name_in_two_registries_is_that_of_the_first() {
     first.publish("notes", &skill("notes", "1.0.0", "First."));
     second.publish("notes", &skill("notes", "9.9.9", "Second."));
     second.publish("only", &skill("only", "1.0.0", "Second."));
-    let all = registries(&bench, vec![first.entry(), second.entry()]);
-    assert_eq!(installed(&bench, &all, &["notes", "only"]).await, ["notes 1.0.0", "only 1.0.0"]);
+    let strict = registries(&bench, vec![first.entry(), second.entry()]);
+    let error = gathered(&bench, &strict, &["only"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill");
+    let hints = error.hints().join("\n");
+    assert!(hints.contains(second.address()) && hints.contains("`fallback = true`"), "{hints}");
+    assert_eq!(installed(&bench, &strict, &["notes"]).await, ["notes 1.0.0"]);
+    assert_eq!(second.seen(), Vec::<String>::new(), "nobody tells it what is looked for");
+    let all = registries(&bench, vec![first.entry(), fallback(&second)]);
+    assert_eq!(installed(&bench, &all, &["only"]).await, ["notes 1.0.0", "only 1.0.0"]);
     let lock = bench.read("savoir.lock");
     assert!(lock.contains(&format!("registry+{}", second.address())), "{lock}");
     // Even a range that only the second one could meet does not lead there.
     let error = gathered(&bench, &all, &["notes@^9"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "version_conflict");
+}
+
+#[tokio::test]
+async fn what_a_skill_needs_is_not_looked_for_in_a_second_registry() {
+    let (bench, house, public) = (Bench::new(), Site::start().await, Site::start().await);
+    let trusted = |name: &str, version: &str, needs: &[&str]| {
+        bench.signed(name, version, &gaia(name, version, &[], needs))
+    };
+    house.publish("top", &trusted("top", "1.0.0", &["inner"]));
+    public.publish("inner", &trusted("inner", "9.9.9", &[]));
+    let all = registries(&bench, vec![house.entry(), public.entry()]);
+    let error = gathered(&bench, &all, &["top"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill", "{error}");
+    assert_eq!(public.seen(), Vec::<String>::new());
+    house.publish("inner", &trusted("inner", "1.0.0", &[]));
+    assert_eq!(installed(&bench, &all, &["top"]).await, ["inner 1.0.0", "top 1.0.0"]);
 }
 
 #[tokio::test]
@@ -80,8 +107,7 @@ async fn who_owns_namespaces_is_not_asked_about_others() {
     let error = gathered(&bench, &alone, &["world/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "no_registry");
     assert!(error.to_string().contains("`fallback = true`"), "{error}");
-    let fallback = Entry { fallback: true, ..owner(&work, &["acme"]) };
-    let asked = registries(&bench, vec![fallback]);
+    let asked = registries(&bench, vec![Entry { fallback: true, ..owner(&work, &["acme"]) }]);
     let error = gathered(&bench, &asked, &["world/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unknown_skill");
 }
@@ -91,7 +117,7 @@ async fn a_namespace_stays_where_it_came_from() {
     let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
     second.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
     second.publish("alone", &skill("alone", "1.0.0", "Good."));
-    let all = registries(&bench, vec![first.entry(), second.entry()]);
+    let all = registries(&bench, vec![first.entry(), fallback(&second)]);
     installed(&bench, &all, &["acme/notes", "alone"]).await;
     // Somebody takes the names in the registry that is asked first.
     for (name, version) in [("acme/notes", "9.9.9"), ("acme/other", "9.9.9"), ("alone", "9.9.9")] {
@@ -123,13 +149,13 @@ async fn a_registry_that_fails_is_no_reason_to_ask_another() {
     for (status, code) in [(503, "http_status"), (403, "http_status")] {
         let first = MockServer::start().await;
         Mock::given(any()).respond_with(ResponseTemplate::new(status)).mount(&first).await;
-        let all = registries(&bench, vec![Entry::at(&first.uri()), second.entry()]);
+        let all = registries(&bench, vec![Entry::at(&first.uri()), fallback(&second)]);
         let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
         assert_eq!(error.code(), code, "{error}");
     }
     // A page that says `not found` to everything is no registry.
     let wrong = MockServer::start().await;
-    let all = registries(&bench, vec![Entry::at(&wrong.uri()), second.entry()]);
+    let all = registries(&bench, vec![Entry::at(&wrong.uri()), fallback(&second)]);
     let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "not_a_registry");
     assert_eq!(second.seen(), Vec::<String>::new());

@@ -167,6 +167,7 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
             machine.well(&["remove", "pdf"]);
         }
         ambiguous("acme/other", "knows it");
+        ambiguous("acme/pdf@latest", "no branches or tags");
         fs::remove_file(machine.sandbox.path(file)).expect("it was there");
     }
     // What cannot be asked has not said that it does not know it.

@@ -1,0 +1,244 @@
+//! The rows of packages and their versions.
+
+use savoir_skill::permission::Tier;
+use semver::Version;
+
+use super::{
+    super::{
+        Holding, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
+        VersionRecord,
+        blobs::is_digest,
+        facts::{attested, tier_number},
+        index::{Entry, INSERT_TAGS, Live, index_text, latest, tag_row, tags},
+        order::{self, sort_key},
+    },
+    Import, check_holding,
+};
+use crate::{
+    Time,
+    sql::{Value, insert_rows},
+};
+
+const PACKAGES: &str = "INSERT INTO packages (id, created_by, created_at, updated_at, latest, tier,
+    description, author, license, homepage, repository, tags, deprecated, index_text, index_tag)";
+const VERSIONS: &str = "INSERT INTO versions (package, sort_key, version, claimed, attested, integrity,
+    sha256, size, skill_md, entry, facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated,
+    withdrawn_at, withdrawn_why, published_by, published_at)";
+const SIGNATURES: &str = "INSERT INTO signatures
+    (package, sort_key, holding, key_id, state, record, added_by, added_at)";
+const DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
+
+/// Rows that are inserted together.
+#[derive(Default)]
+struct Rows {
+    packages: Vec<Vec<Value>>,
+    versions: Vec<Vec<Value>>,
+    tags: Vec<Vec<Value>>,
+    signatures: Vec<Vec<Value>>,
+    downloads: Vec<Vec<Value>>,
+}
+
+impl Import<'_> {
+    /// Inserts packages that are not here yet.
+    pub(super) async fn packages(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        let records: Vec<PackageRecord> = records
+            .into_iter()
+            .filter_map(|record| match record {
+                Record::Package(package) => Some(*package),
+                _ => None,
+            })
+            .collect();
+        let names: Vec<String> = records.iter().map(|record| record.name.id()).collect();
+        let old = self.existing("SELECT id FROM packages WHERE id IN", &names).await?;
+        let mut rows = Rows::default();
+        for record in records {
+            if old.contains(&record.name.id()) {
+                self.done.skipped.push(record.name);
+            } else {
+                self.done.packages += 1;
+                self.done.versions += record.versions.len() as u64;
+                self.add(&mut rows, record)?;
+            }
+        }
+        let connection = self.work.connection();
+        for (head, rows) in [
+            (PACKAGES, rows.packages),
+            (VERSIONS, rows.versions),
+            (INSERT_TAGS, rows.tags),
+            (SIGNATURES, rows.signatures),
+            (DOWNLOADS, rows.downloads),
+        ] {
+            insert_rows(connection, head, rows, "").await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of a package.
+    fn add(&self, rows: &mut Rows, record: PackageRecord) -> Result<(), RegistryError> {
+        let (id, name) = (record.name.id(), record.name.clone());
+        let mut live = Vec::with_capacity(record.versions.len());
+        for version in &record.versions {
+            let read = ReadVersion::read(version)?;
+            live.extend(read.live(version));
+            rows.versions.push(self.version_row(&id, version, &read)?);
+            let key = sort_key(&read.version);
+            for signature in &version.signatures {
+                SignatureState::read(&signature.state)?;
+                check_holding(&signature.holding)?;
+                rows.signatures.push(vec![
+                    Value::Text(id.clone()),
+                    Value::Bytes(key.clone()),
+                    Value::Text(signature.holding.clone()),
+                    Value::Text(signature.key_id.clone()),
+                    Value::Text(signature.state.clone()),
+                    Value::Text(signature.record.clone()),
+                    Value::MaybeNumber(self.account(signature.added_by)),
+                    Value::Number(signature.added_at),
+                ]);
+            }
+            if version.downloads > 0 {
+                let number = i64::try_from(version.downloads).unwrap_or(i64::MAX);
+                let version = Value::Text(version.version.clone());
+                rows.downloads.push(vec![Value::Text(id.clone()), version, Value::Number(number)]);
+            }
+        }
+        live.sort_by(|a, b| b.version.cmp_precedence(&a.version));
+        self.add_package(rows, record, &name, &live);
+        Ok(())
+    }
+
+    fn add_package(
+        &self,
+        rows: &mut Rows,
+        record: PackageRecord,
+        name: &PackageName,
+        live: &[Live],
+    ) {
+        let id = &name.id();
+        let (text, tag) = index_text(name, live, record.deprecated.as_deref());
+        let latest = latest(live);
+        let facts = latest
+            .and_then(|latest| {
+                let number = latest.version.to_string();
+                record.versions.iter().find(|version| version.version == number)
+            })
+            .map(|version| version.facts.clone())
+            .unwrap_or_default();
+        let tags = tags(&facts);
+        let listed = serde_json::Value::from(tags.clone()).to_string();
+        let at = Time::from_micros(record.updated_at);
+        rows.tags.extend(tags.into_iter().map(|tag| tag_row(tag, id, at)));
+        rows.packages.push(vec![
+            Value::Text(id.to_owned()),
+            Value::MaybeNumber(self.account(record.created_by)),
+            Value::Number(record.created_at),
+            Value::Number(record.updated_at),
+            Value::MaybeText(latest.map(|latest| latest.version.to_string())),
+            Value::Number(tier_number(latest.map_or(Tier::Experimental, |latest| latest.attested))),
+            Value::Text(facts.description),
+            Value::MaybeText(facts.author),
+            Value::MaybeText(facts.license),
+            Value::MaybeText(facts.homepage),
+            Value::MaybeText(facts.repository),
+            Value::Text(listed),
+            Value::MaybeText(record.deprecated),
+            Value::Text(text),
+            Value::Text(tag),
+        ]);
+    }
+
+    fn version_row(
+        &self,
+        id: &str,
+        record: &VersionRecord,
+        read: &ReadVersion,
+    ) -> Result<Vec<Value>, RegistryError> {
+        let scan = record.scan.as_ref();
+        Ok(vec![
+            Value::Text(id.to_owned()),
+            Value::Bytes(sort_key(&read.version)),
+            Value::Text(record.version.clone()),
+            Value::MaybeNumber(read.claimed.map(tier_number)),
+            Value::Number(tier_number(read.attested)),
+            Value::Text(record.integrity.clone()),
+            Value::Text(record.sha256.clone()),
+            Value::Number(i64::try_from(record.size).unwrap_or(i64::MAX)),
+            Value::Text(record.skill_md.clone()),
+            Value::Text(entry(record).to_text()),
+            Value::Text(record.facts.to_text()?),
+            Value::MaybeText(scan.map(|scan| scan.verdict.as_str().to_owned())),
+            Value::MaybeText(scan.map(|scan| scan.report.to_string())),
+            Value::MaybeNumber(record.scanned_at),
+            Value::MaybeNumber(record.yanked_at),
+            Value::MaybeText(record.yanked_why.clone()),
+            Value::MaybeText(record.deprecated.clone()),
+            Value::MaybeNumber(record.withdrawn_at),
+            Value::MaybeText(record.withdrawn_why.clone()),
+            Value::MaybeNumber(self.account(record.published_by)),
+            Value::Number(record.published_at),
+        ])
+    }
+}
+
+/// What is computed from the record of a version.
+struct ReadVersion {
+    version: Version,
+    claimed: Option<Tier>,
+    attested: Tier,
+}
+
+impl ReadVersion {
+    fn read(record: &VersionRecord) -> Result<Self, RegistryError> {
+        let invalid = |what, message: String| RegistryError::Invalid { what, message };
+        let version: Version = record.version.parse().map_err(|error: semver::Error| {
+            invalid("the version", format!("`{}`: {error}", record.version.escape_debug()))
+        })?;
+        order::check(&version)?;
+        let has_bytes = is_digest(&record.sha256) && is_digest(&record.skill_md);
+        if record.withdrawn_at.is_none() && !has_bytes {
+            let message = format!("{version} has no digests of 64 hexadecimal digits");
+            return Err(invalid("the version", message));
+        }
+        let claimed = record.claimed.as_deref().map(str::parse).transpose();
+        let claimed = claimed.map_err(|error: savoir_skill::permission::UnknownTier| {
+            invalid("the tier", error.to_string())
+        })?;
+        let has = |auditor: bool| {
+            let active = SignatureState::Active.as_str();
+            let mut active = record.signatures.iter().filter(|one| one.state == active);
+            active.any(|one| Holding::read(one.holding.clone()).is_for_auditors() == auditor)
+        };
+        let verdict: Option<ScanVerdict> = record.scan.as_ref().map(|scan| scan.verdict);
+        let attested = attested(verdict, has(false), has(true));
+        Ok(Self { version, claimed, attested })
+    }
+
+    fn live(&self, record: &VersionRecord) -> Option<Live> {
+        if record.withdrawn_at.is_some() {
+            return None;
+        }
+        Some(Live {
+            version: self.version.clone(),
+            entry: entry(record),
+            claimed: self.claimed,
+            attested: self.attested,
+            yanked: record.yanked_at.is_some()
+                || record.scan.as_ref().is_some_and(|scan| scan.verdict == ScanVerdict::Block),
+            yanked_why: record.yanked_why.clone().filter(|why| !why.is_empty()),
+            deprecated: record.deprecated.clone(),
+        })
+    }
+}
+
+fn entry(record: &VersionRecord) -> Entry {
+    Entry {
+        version: record.version.clone(),
+        integrity: record.integrity.clone(),
+        sha256: record.sha256.clone(),
+        size: record.size,
+        dependencies: record.facts.needs.clone(),
+        permissions: record.facts.permissions.clone(),
+        tools: record.facts.tools.clone(),
+        published_at: Time::from_micros(record.published_at).to_string(),
+    }
+}
