@@ -5,7 +5,9 @@ use std::{fs, io, sync::Arc};
 use savoir_engine::Home;
 use savoir_package::{
     manifest::{self, Manifest},
-    registry::{Client, Entry, Name, Network, Plain, Registries, RegistryError, Settings},
+    registry::{
+        Client, Entry, Name, Network, Plain, Registries, RegistryError, Settings, canonical,
+    },
     source::{Progress, Watcher},
 };
 
@@ -51,11 +53,15 @@ impl Remote {
         let mut entries = Vec::new();
         if let Some(typed) = &typed {
             let plain = if self.allow_http { Plain::Anyone } else { Plain::ThisMachine };
-            entries.push(Entry { plain, ..Entry::at(typed) });
+            entries.push(Entry { plain, passing: true, ..Entry::at(typed) });
         } else if self.allow_http {
             settings.plain = Plain::Anyone;
         }
-        entries.extend(credentials::variable(REGISTRY).map(|url| Entry::at(&url)));
+        if let Some(url) = credentials::variable(REGISTRY) {
+            // What it is asked about stands where it was set, if it was.
+            let passing = set.iter().any(|entry| is_same(&entry.address, &url));
+            entries.push(Entry { passing, ..Entry::at(&url) });
+        }
         entries.extend(set);
         let known = credentials::all()?;
         // Who logged in to one registry means that one.
@@ -122,6 +128,10 @@ impl Remote {
         let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
         self.registries(&project, settings)
     }
+}
+
+fn is_same(address: &str, other: &str) -> bool {
+    address == other || matches!((canonical(address), canonical(other)), (Ok(a), Ok(b)) if a == b)
 }
 
 fn home_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {

@@ -28,7 +28,7 @@ use savoir_package::{
 };
 use tokio::runtime::Runtime;
 
-use self::progress::Progress;
+pub(crate) use self::progress::Progress;
 pub(crate) use self::{
     arrive::duplicate,
     choose::{Choice, Stall, list},

@@ -102,6 +102,22 @@ pub enum RegistryError {
         /// The one that was named.
         other: String,
     },
+    /// What a skill needs is in its own registry, and would come from another.
+    #[error(
+        "`{needing}` of {home} needs `{name}`, which is there and at {other}, and nobody said whose is \
+         meant; add `{own}` to the `namespaces` of one of them in `[registries]`",
+        own = name.owner()
+    )]
+    TwoHomes {
+        /// What is needed.
+        name: Name,
+        /// By which skill.
+        needing: Name,
+        /// The registry of that skill.
+        home: String,
+        /// The one that the name would come from.
+        other: String,
+    },
     /// An address has no index.
     #[error(
         "`{address}` is no registry: there is no {address}/index/v1/config.json; the address of a \
@@ -295,6 +311,7 @@ impl RegistryError {
             Self::Format { .. } => "index_version",
             Self::FilesOnly(_) => "files_only",
             Self::Unknown { .. } => "unknown_skill",
+            Self::TwoHomes { .. } => "two_registries",
             Self::NoNamespace { .. } => "unknown_namespace",
             Self::NoVersion(_) | Self::NoFit { .. } => "unknown_version",
             Self::Malformed { .. } => "answer_malformed",

@@ -145,6 +145,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     let shop = Shop { known: &known, order: &order };
     let resolution = choose(&registries, &shop, wish)?;
     check_folders(&resolution)?;
+    check_homes(&registries, &shop, &resolution).await?;
     let lines = to_fetch(&registries, &shop, &resolution)?;
     let mut trees = fetch(&registries, lines).await?;
     let mut arrivals = Vec::new();
@@ -182,10 +183,7 @@ fn choose(
             }
             ResolveError::Unknown(mut why) => {
                 why.hints.extend(registries.silent().map(|address| {
-                    format!(
-                        "`{address}` was not asked; if it may have names that others do not have, \
-                         set `fallback = true` for it, or give --registry"
-                    )
+                    format!("`{address}` was not asked: {}", Registries::WAY_TO_THE_SILENT)
                 }));
                 ResolveError::Unknown(why).into()
             }
@@ -205,6 +203,42 @@ fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
         if let Some(first) = folders.insert(folder(name), name) {
             let (folder, first, second) = (folder(name).into(), first.into(), name.clone());
             return Err(GatherError::SameFolder { folder, first, second });
+        }
+    }
+    Ok(())
+}
+
+/// What a new skill needs does not come from another registry if its own has a skill of that name:
+/// nobody can tell which of them is meant, unless somebody said where the name belongs.
+async fn check_homes(
+    registries: &Registries,
+    shop: &Shop<'_>,
+    resolution: &Resolution,
+) -> Result<(), RegistryError> {
+    for (needing, chosen) in &resolution.chosen {
+        let Some((line, home)) = shop.published(needing, &chosen.version) else { continue };
+        if shop.order.copy(needing, &chosen.version).is_some() {
+            continue;
+        }
+        for need in line.needs().unwrap_or_default() {
+            let (Some(needed), Ok(name)) =
+                (resolution.chosen.get(&need.name), Name::parse(&need.name))
+            else {
+                continue;
+            };
+            let from = shop.published(&need.name, &needed.version).map(|(_, from)| from);
+            let is_settled = shop.order.is_named(&need.name)
+                || registries.owner_of(&name).is_some()
+                || from.is_none_or(|from| from == home);
+            if is_settled || registries.at(home).index(&name).await?.is_none() {
+                continue;
+            }
+            return Err(RegistryError::TwoHomes {
+                name,
+                needing: line.name.clone(),
+                home: registries.at(home).address(),
+                other: from.map(|from| registries.at(from).address()).unwrap_or_default(),
+            });
         }
     }
     Ok(())

@@ -24,6 +24,8 @@ pub struct Entry {
     /// Whether it is asked about namespaces that belong to no registry, beside the first one that
     /// owns none.
     pub fallback: bool,
+    /// Whether somebody named it for one skill, so that it is asked about no others.
+    pub passing: bool,
     /// What proves to it who asks.
     pub token: Option<Token>,
     /// Whether it may be asked without encryption.
@@ -34,14 +36,15 @@ impl Entry {
     /// A registry of which only the address is known.
     pub fn at(address: &str) -> Self {
         let (name, namespaces, token, plain) = (None, Vec::new(), None, Plain::ThisMachine);
-        Self { name, address: address.to_owned(), namespaces, fallback: false, token, plain }
+        let (fallback, passing) = (false, false);
+        Self { name, address: address.to_owned(), namespaces, fallback, passing, token, plain }
     }
 }
 
 impl From<&manifest::Registry> for Entry {
     fn from(registry: &manifest::Registry) -> Self {
         let manifest::Registry { name, url, namespaces, fallback, plain } = registry.clone();
-        Self { name: Some(name), address: url, namespaces, fallback, token: None, plain }
+        Self { name: Some(name), namespaces, fallback, plain, ..Self::at(&url) }
     }
 }
 
@@ -100,7 +103,7 @@ impl Registries {
 
     /// Adds a registry at the end, unless it is there; gives its place.
     fn add(&mut self, entry: Entry) -> Result<usize, RegistryError> {
-        let Entry { name, address, namespaces, fallback, token, plain } = entry;
+        let Entry { name, address, namespaces, fallback, passing, token, plain } = entry;
         let address = canonical(&address)?;
         let at = self.position(&address);
         for namespace in &namespaces {
@@ -125,7 +128,7 @@ impl Registries {
         }
         let known = &mut self.list[at];
         known.names.extend(name);
-        known.is_open |= namespaces.is_empty();
+        known.is_open |= namespaces.is_empty() && !passing;
         known.is_fallback |= fallback;
         known.namespaces.extend(namespaces);
         Ok(at)
@@ -230,10 +233,7 @@ impl Registries {
         if let Some(at) = self.position(&address) {
             return Ok(at);
         }
-        let at = self.add(Entry::at(text))?;
-        // Somebody wants one skill from it, which says nothing of others.
-        self.list[at].is_open = false;
-        Ok(at)
+        self.add(Entry { passing: true, ..Entry::at(text) })
     }
 
     /// The place of the registry with an address in its usual form.
@@ -277,8 +277,12 @@ impl Registries {
         self.list.iter().position(|one| one.namespaces.is_empty()).into_iter().collect()
     }
 
+    /// How a registry is asked that is not asked about names of nobody.
+    pub const WAY_TO_THE_SILENT: &str =
+        "give --registry, or write its name into the `namespaces` of that registry";
+
     /// Registries that could be asked about names of nobody, and are not.
-    pub(super) fn silent(&self) -> impl Iterator<Item = String> {
+    pub fn silent(&self) -> impl Iterator<Item = String> {
         let open = self.list.iter().filter(|one| one.is_open).skip(1);
         open.filter(|one| !one.is_fallback).map(|one| one.client.address())
     }

@@ -164,6 +164,17 @@ fn published(text: &str) -> Result<Source, SourceError> {
     on_host("github.com", text, text).map(Source::Git)
 }
 
+/// Whether words would be taken for a repository on GitHub, though they do not say so.
+pub fn is_shorthand(text: &str) -> bool {
+    let text = text.trim();
+    let Some((first, _)) = text.split_once('/') else { return false };
+    let means_a_file = is_file(text) && text.matches('/').count() < 3;
+    !is_plain_path(text)
+        && !first.contains([':', '.', '+'])
+        && !text.contains("://")
+        && !means_a_file
+}
+
 /// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.
 pub fn is_range(text: &str) -> bool {
     let is_commit = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

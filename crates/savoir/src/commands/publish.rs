@@ -9,10 +9,11 @@ use std::{
     process::ExitCode,
 };
 
+use savoir_engine::Home;
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_MANIFEST_BYTES,
-    registry::{Client, Settings, wire},
+    registry::{Client, Network, Settings, wire},
     scan::{self, Report, Verdict},
     submission::{self, Asked, Rejection, Submission},
     trust::Tier,
@@ -24,7 +25,9 @@ use crate::{
     ask, credentials,
     error::CommandError,
     packed,
-    shelf::{Ask, Door, Whose, told},
+    remote::Remote,
+    runtime,
+    shelf::{Progress, told},
     trust::Keyring,
 };
 
@@ -120,7 +123,7 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let audit = args.audit_report.as_deref().map(audit).transpose()?;
-    let (door, client) = registry(args, &parcel)?;
+    let client = registry(args, &parcel)?;
     let address = client.address();
     agree(args, &page, &address)?;
     let publish = wire::Publish {
@@ -131,11 +134,13 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         changelog: args.changelog.clone(),
         audit,
     };
-    door.doing(&format!("publishing {}", parcel.submission.name));
-    let published = door
-        .wait(client.publish(&publish))
-        .map_err(|error| not_taken(error, &address, args, &parcel));
-    door.done();
+    let progress = Progress::default();
+    progress.show(&format!("publishing {}", parcel.submission.name));
+    let published = runtime::block_on(async {
+        let published = client.publish(&publish).await;
+        published.map_err(|error| not_taken(error, &address, args, &parcel))
+    });
+    progress.clear();
     page.did(&published?.published, &address)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -274,10 +279,9 @@ fn audit(path: &Path) -> Result<String, CommandError> {
 }
 
 /// The registry in which it is published, asked by somebody whom it knows.
-fn registry(args: &Args, parcel: &Parcel) -> Result<(Door, Client), CommandError> {
-    let door = Whose::default().look()?;
+fn registry(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
     let name = &parcel.submission.name;
-    let registries = door.registries(&door.shelf.state()?, &Ask::default())?;
+    let registries = Remote::default().all(Network::Online)?;
     let address = match &args.registry {
         Some(typed) => registries.named(typed)?.address(),
         None => registries.client_of(name)?.address(),
@@ -288,9 +292,8 @@ fn registry(args: &Args, parcel: &Parcel) -> Result<(Door, Client), CommandError
             .hint(format!("log in first: savoir login --registry {address}"))
             .hint("or put a token into SAVOIR_TOKEN"));
     };
-    let settings = Settings::new(door.cache.join("registry"));
-    let client = Client::new(settings, &address, Some(token))?;
-    Ok((door, client))
+    let settings = Settings::new(Home::from_environment()?.cache().join("registry"));
+    Ok(Client::new(settings, &address, Some(token))?)
 }
 
 /// A version stays for ever, so that somebody should mean it.

@@ -48,12 +48,12 @@ impl Door {
         ask: &Ask,
     ) -> Result<Vec<Ready>, CommandError> {
         let mut asked = Vec::new();
-        let mut published = false;
+        let (mut published, mut unlocked) = (false, false);
         for one in differences {
             published |= matches!(one, Stale::Range { .. } | Stale::Need { .. });
             if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
                 if matches!(wanted, Wanted::Version { .. }) {
-                    published = true;
+                    unlocked = true;
                     continue;
                 }
                 let offer = self.newest(name, wanted)?;
@@ -61,7 +61,8 @@ impl Door {
             }
         }
         let mut ready = self.named(asked, state)?;
-        if published && self.registries(state, ask)?.clients().next().is_some() {
+        // What `savoir.toml` wants and the lock does not have is looked for, or nobody knows where.
+        if unlocked || published && self.registries(state, ask)?.clients().next().is_some() {
             ready.extend(self.gather(state, &ready, Vec::new(), Update::Nothing, ask)?);
         }
         Ok(ready)

@@ -21,7 +21,7 @@ const WIDTH: usize = 78;
 
 /// The line. Without a terminal there is none.
 #[derive(Debug)]
-pub(super) struct Progress(Mutex<Line>);
+pub(crate) struct Progress(Mutex<Line>);
 
 #[derive(Debug)]
 struct Line {
@@ -41,7 +41,7 @@ impl Default for Progress {
 
 impl Progress {
     /// Shows what is going on.
-    pub(super) fn show(&self, what: &str) {
+    pub(crate) fn show(&self, what: &str) {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recently = line.shown.is_some_and(|shown| shown.elapsed() < PAUSE);
         if !line.terminal || recently || line.since.elapsed() < PATIENCE {
@@ -55,7 +55,7 @@ impl Progress {
     }
 
     /// Makes room for lines that stay.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if line.shown.take().is_some() {
             let _ = write!(io::stderr(), "\r\x1b[2K");

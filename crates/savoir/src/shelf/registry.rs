@@ -5,11 +5,12 @@ use std::path::Path;
 use savoir_package::{
     lock::LockedSkill,
     registry::{
-        Asked, GatherError, Name, Network, Note, Registries, RegistryError, Settings, Wish, gather,
+        Asked, GatherError, Name, NameError, Network, Note, Registries, RegistryError, Settings,
+        Wish, gather,
     },
     resolve::Update,
     shelf::{Ready, State},
-    source::{Source, SourceError, is_range},
+    source::{Source, SourceError, is_range, is_shorthand},
 };
 
 use super::{Door, progress};
@@ -28,26 +29,38 @@ pub(crate) struct Ask {
 impl Ask {
     /// A source as it is meant: `acme/pdf` is a skill of the registry that was typed, that the
     /// namespace belongs to, or that knows it. It is a repository only where nobody has a registry:
-    /// else whoever takes the name on GitHub could give people something else than they mean.
+    /// else whoever takes the name on GitHub, or one that differs by a slip, could give people
+    /// something else than they mean.
     pub(crate) fn meant(&self, text: &str, door: &Door) -> Result<String, CommandError> {
+        let text = text.trim();
+        let as_typed = || Ok(text.to_owned());
+        if !is_shorthand(text) {
+            return as_typed();
+        }
+        let registries = door.registries(&door.shelf.state()?, self)?;
+        let typed = self.remote.registry.is_some();
+        if !typed && registries.is_empty() {
+            return as_typed();
+        }
         let (full, reference) = match text.split_once('@') {
             Some((full, reference)) => (full, Some(reference)),
             None => (text, None),
         };
-        let as_typed = || Ok(text.to_owned());
-        let Ok(name) = Name::parse(full) else { return as_typed() };
-        if name.namespace().is_none() || Path::new(full).exists() {
-            return as_typed();
-        }
-        let registries = door.registries(&door.shelf.state()?, self)?;
-        let is_theirs = self.remote.registry.is_some() || registries.owner_of(&name).is_some();
-        match reference {
-            _ if is_theirs => {}
-            _ if registries.is_empty() => return as_typed(),
-            Some(reference) if is_range(reference) => {}
+        let name = Name::parse(full);
+        match (&name, reference) {
+            (Err(_), _) if Path::new(text).exists() => return as_typed(),
+            (Err(error), _) => return Err(no_name(text, error)),
+            (Ok(_), None) if Path::new(text).exists() => {
+                return Err(two_ways(text, format!("./{text}"), format!("registry:{text}")));
+            }
             // A branch or a tag, perhaps, which no registry has; or a slip in a range.
-            Some(_) => return Err(unclear(text, "a registry has versions and no branches or tags")),
-            None => must_be_known(&registries, &name, door)?,
+            (Ok(_), Some(reference)) if !is_range(reference) => {
+                return Err(unclear(text, "a registry has versions and no branches or tags"));
+            }
+            (Ok(name), None) if !typed && registries.owner_of(name).is_none() => {
+                must_be_known(&registries, name, door)?;
+            }
+            _ => {}
         }
         Ok(format!("registry:{text}"))
     }
@@ -78,13 +91,24 @@ fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<()
         Ok(None) => "no registry that is asked about it knows it".to_owned(),
         Err(error) => format!("whether a registry has it cannot be told: {error}"),
     };
-    Err(unclear(&name.to_string(), &why))
+    let way = Registries::WAY_TO_THE_SILENT;
+    let silent = registries.silent().map(|address| format!("{address} was not asked: {way}"));
+    Err(silent.fold(unclear(&name.to_string(), &why), CommandError::hint))
 }
 
 fn unclear(text: &str, why: &str) -> CommandError {
-    let (first, second) = (format!("registry:{text}"), format!("github:{text}"));
-    let refused = CommandError::from(SourceError::Ambiguous { text: text.to_owned(), first, second });
+    let refused = two_ways(text, format!("registry:{text}"), format!("github:{text}"));
     refused.hint(why).hint("to name the registry that is meant: --registry URL")
+}
+
+fn two_ways(text: &str, first: String, second: String) -> CommandError {
+    SourceError::Ambiguous { text: text.to_owned(), first, second }.into()
+}
+
+/// With a registry, a name with a slip is no repository of a stranger.
+fn no_name(text: &str, error: &NameError) -> CommandError {
+    let why = format!("{error}; for a repository write `github:{text}`");
+    SourceError::Text { text: text.to_owned(), why }.into()
 }
 
 impl Door {

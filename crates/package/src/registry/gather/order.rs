@@ -52,7 +52,7 @@ impl Order {
         let mut order = Self::default();
         order.take_roots(registries, wish)?;
         for (name, locked) in &wish.state.lock.skills {
-            order.hold(registries, name, locked);
+            order.hold(registries, name, locked)?;
         }
         for ready in wish.arrived {
             order.take_arrived(ready);
@@ -123,14 +123,19 @@ impl Order {
     }
 
     /// Holds what the lock has, unless something else is asked for in its place.
-    fn hold(&mut self, registries: &Registries, installed: &str, locked: &LockedSkill) {
+    fn hold(
+        &mut self,
+        registries: &mut Registries,
+        installed: &str,
+        locked: &LockedSkill,
+    ) -> Result<(), RegistryError> {
         let (registry, name) = match locked.source.published(installed) {
             Some((registry, name)) => (Some(registry.to_owned()), name),
             None => (None, installed),
         };
         let is_other = |published: &String| published != name;
         if self.published.get(installed).is_some_and(is_other) {
-            return;
+            return Ok(());
         }
         let from_registry = self.wanted.contains_key(name);
         let bound = Name::parse(name).ok().and_then(|name| self.bound.get(&name));
@@ -140,11 +145,11 @@ impl Order {
             None => from_registry,
         };
         if moved {
-            return;
+            return Ok(());
         }
         match &registry {
             None => _ = self.local.insert(name.to_owned()),
-            Some(registry) => self.stay(registries, name, registry),
+            Some(registry) => self.stay(registries, name, registry)?,
         }
         let copy = Copy {
             version: locked.version.clone(),
@@ -155,18 +160,30 @@ impl Order {
             locked: true,
         };
         self.held.insert(name.to_owned(), vec![copy]);
+        Ok(())
     }
 
-    /// What came from a registry stays with it, and so does its namespace: another one that is asked
-    /// earlier cannot take it over later. Only who owns the namespace can.
-    fn stay(&mut self, registries: &Registries, name: &str, registry: &str) {
-        let (Ok(name), Some(place)) = (Name::parse(name), registries.position(registry)) else {
-            return;
-        };
+    /// What came from a registry stays with it, and so does its namespace: another one cannot take it
+    /// over later, neither one that is asked earlier nor that of somebody who never set this one. Only
+    /// who owns the namespace can.
+    fn stay(
+        &mut self,
+        registries: &mut Registries,
+        name: &str,
+        registry: &str,
+    ) -> Result<(), RegistryError> {
+        let Ok(name) = Name::parse(name) else { return Ok(()) };
+        let place = registries.place(registry)?;
         if registries.check_own(&name, place).is_ok() {
             self.settle(&name, place);
             self.bound.entry(name).or_insert(place);
         }
+        Ok(())
+    }
+
+    /// Whether somebody said which registry a name is to come from.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        matches!(self.wanted.get(name), Some(Wanted::Version { registry: Some(_), .. }))
     }
 
     fn settle(&mut self, name: &Name, place: usize) {

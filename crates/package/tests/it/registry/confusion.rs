@@ -49,10 +49,72 @@ async fn what_a_public_skill_needs_is_looked_up_where_it_belongs() {
     public.publish("acme/base", &trusted("base", "9.9.9", &[]));
     house.publish("acme/base", &trusted("base", "1.0.0", &["util"]));
     public.publish("util", &trusted("util", "1.0.0", &[]));
-    house.publish("util", &trusted("util", "9.9.9", &[]));
     let all = registries(&bench, vec![public.entry(), owner(&house, &["acme"])]);
     let now = installed(&bench, &all, &["top"]).await;
     assert_eq!(now, ["base 1.0.0", "top 1.0.0", "util 1.0.0"]);
+}
+
+#[tokio::test]
+async fn what_a_skill_needs_is_not_taken_elsewhere_if_its_own_registry_has_it() {
+    let (bench, public, house) = (Bench::new(), Site::start().await, Site::start().await);
+    let trusted = |name: &str, version: &str, needs: &[&str]| {
+        bench.signed(name, version, &gaia(name, version, &[], needs))
+    };
+    house.publish("acme/top", &trusted("top", "1.0.0", &["inner"]));
+    house.publish("inner", &trusted("inner", "1.0.0", &[]));
+    public.publish("inner", &trusted("inner", "9.9.9", &[]));
+    let set = |of_house: &[&str], of_public: &[&str]| {
+        let public = Entry { fallback: true, ..owner(&public, of_public) };
+        registries(&bench, vec![Entry { name: None, ..public }, owner(&house, of_house)])
+    };
+    let unsaid = set(&["acme"], &[]);
+    let error = gathered(&bench, &unsaid, &["acme/top"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "two_registries", "{error}");
+    for words in ["`acme/top`", "`inner`", house.address(), public.address(), "`namespaces`"] {
+        assert!(error.to_string().contains(words), "{words}: {error}");
+    }
+    // Not even if it was installed on its own before.
+    assert_eq!(installed(&bench, &unsaid, &["inner"]).await, ["inner 9.9.9"]);
+    let error = gathered(&bench, &unsaid, &["acme/top"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "two_registries", "{error}");
+    let theirs = gathered(&bench, &set(&["acme"], &["inner"]), &["acme/top"], Update::Nothing);
+    let chosen = theirs.await.unwrap().resolution.chosen;
+    assert_eq!(chosen["inner"].version.to_string(), "9.9.9");
+    let ours = gathered(&bench, &set(&["acme", "inner"], &[]), &["acme/top"], Update::All);
+    let chosen = ours.await.unwrap().resolution.chosen;
+    assert_eq!(chosen["inner"].version.to_string(), "1.0.0");
+}
+
+#[tokio::test]
+async fn what_a_lock_names_stays_with_a_registry_that_nobody_here_set() {
+    let (bench, house, public) = (Bench::new(), Site::start().await, Site::start().await);
+    house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    installed(&bench, &registries(&bench, vec![house.entry()]), &["acme/notes"]).await;
+    public.publish("acme/notes", &skill("notes", "9.9.9", "Evil."));
+    public.publish("acme/other", &skill("other", "9.9.9", "Evil."));
+    house.publish("acme/notes", &skill("notes", "1.1.0", "Good."));
+    let theirs = registries(&bench, vec![public.entry()]);
+    let found = gathered(&bench, &theirs, &[], Update::All).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/notes"].version.to_string(), "1.1.0");
+    let error = gathered(&bench, &theirs, &["acme/other"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unknown_skill", "its namespace stays, too");
+    assert!(public.seen().iter().all(|path| !path.contains("acme")), "{:?}", public.seen());
+}
+
+#[tokio::test]
+async fn one_that_was_named_for_a_skill_is_not_asked_about_others() {
+    let (bench, house, public) = (Bench::new(), Site::start().await, Site::start().await);
+    house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    house.publish("inner", &skill("inner", "9.9.9", "Evil."));
+    public.publish("inner", &skill("inner", "1.0.0", "Good."));
+    let named = Entry { passing: true, ..house.entry() };
+    let all = registries(&bench, vec![named, public.entry()]);
+    let state = bench.shelf().state().unwrap();
+    let notes = Asked { registry: Some(house.address().to_owned()), ..asked("acme/notes") };
+    let wish = Wish { asked: vec![notes, asked("inner")], ..Wish::new(&state) };
+    let chosen = gather(&all, &wish).await.unwrap().resolution.chosen;
+    assert_eq!(chosen["inner"].version.to_string(), "1.0.0");
+    assert_eq!(chosen["acme/notes"].version.to_string(), "1.0.0");
 }
 
 #[tokio::test]
@@ -65,7 +127,7 @@ async fn a_name_in_two_registries_is_that_of_the_first() {
     let error = gathered(&bench, &strict, &["only"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unknown_skill");
     let hints = error.hints().join("\n");
-    assert!(hints.contains(second.address()) && hints.contains("`fallback = true`"), "{hints}");
+    assert!(hints.contains(second.address()) && hints.contains("`namespaces`"), "{hints}");
     assert_eq!(installed(&bench, &strict, &["notes"]).await, ["notes 1.0.0"]);
     assert_eq!(second.seen(), Vec::<String>::new(), "nobody tells it what is looked for");
     let all = registries(&bench, vec![first.entry(), fallback(&second)]);

@@ -168,6 +168,7 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
         }
         ambiguous("acme/other", "knows it");
         ambiguous("acme/pdf@latest", "no branches or tags");
+        never_github(&machine, &[]);
         fs::remove_file(machine.sandbox.path(file)).expect("it was there");
     }
     // What cannot be asked has not said that it does not know it.
@@ -180,6 +181,62 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
     ambiguous("acme/pdf", "several registries");
 }
 
+/// Names with a slip, which somebody could take on GitHub.
+fn never_github(machine: &Machine, more: &[&str]) {
+    for asked in [
+        "Acme/pdf",
+        "acme/my_pdf",
+        "acme/pdf/",
+        "@acme/pdf",
+        "acme/skills/pdf",
+        "acme/pdf@v1",
+        " acme/other",
+        "acme/other\r",
+    ] {
+        let refused = machine.run(&[&["install", asked, "--json"], more].concat());
+        let code = &refused.json()["error"]["code"];
+        let codes = ["source_text", "source_ambiguous", "unknown_skill"];
+        assert!(codes.iter().any(|one| code == one), "{asked}: {refused}");
+        assert!(!refused.stderr.contains("https://github.com"), "{asked}: {refused}");
+    }
+}
+
+#[test]
+fn a_slip_in_a_name_is_no_repository_of_a_stranger() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    let owned = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
+    machine.sandbox.write("project/savoir.toml", owned);
+    never_github(&machine, &[]);
+    fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
+    never_github(&machine, &["--registry", &url]);
+    // A folder that is there can be meant, too.
+    machine.skill("project/acme/pdf", "1.0.0", "Read it.");
+    let both = machine.run(&["install", "acme/pdf", "--registry", &url]);
+    for words in ["`./acme/pdf`", "`registry:acme/pdf`"] {
+        assert!(both.code == 2 && both.stderr.contains(words), "{words}: {both}");
+    }
+    machine.well(&["install", "./acme/pdf", "--allow-experimental"]);
+    assert!(machine.has(PDF));
+}
+
+#[test]
+fn a_manifest_that_names_a_registry_is_enough() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("acme/pdf", "elsewhere/pdf");
+    let from = format!("registry = \"{url}\", namespace = \"acme\"");
+    let wanted = format!("[skills]\npdf = {{ version = \"*\", {from} }}\n");
+    machine.sandbox.write("project/savoir.toml", wanted);
+    machine.well(&["sync", "--allow-experimental"]);
+    assert!(machine.has(PDF));
+    fs::remove_file(machine.sandbox.path("project/savoir.lock")).expect("it was there");
+    machine.sandbox.write("project/savoir.toml", "[skills]\npdf = \"*\"\n");
+    let nobody = machine.run(&["sync", "--json"]);
+    assert_eq!(nobody.json()["error"]["code"], "no_registry", "{nobody}");
+}
+
 #[test]
 fn a_registry_with_namespaces_is_asked_about_no_others() {
     let machine = Machine::new();
@@ -189,9 +246,18 @@ fn a_registry_with_namespaces_is_asked_about_no_others() {
     // Nobody is there whom it could ask.
     let work = "work = { url = \"http://127.0.0.1:1\", namespaces = [\"acme\"] }";
     let set = format!("[registries]\n{work}\npublic = {{ url = \"{url}\" }}\n");
-    machine.sandbox.write("project/savoir.toml", set);
+    machine.sandbox.write("project/savoir.toml", &set);
     let info = machine.well(&["info", "world/pdf", "--json"]).json();
     assert_eq!(info["published"]["name"], "world/pdf", "{info}");
+    // A second one is not asked, and that is told.
+    let other = machine.registry();
+    let two = set.replace("public =", &format!("other = {{ url = \"{other}\" }}\npublic ="));
+    machine.sandbox.write("project/savoir.toml", two);
+    let unasked = machine.run(&["install", "world/nothing"]);
+    for words in [format!("{url} was not asked").as_str(), "`namespaces`", "github:world/nothing"] {
+        assert!(unasked.code == 2 && unasked.stderr.contains(words), "{words}: {unasked}");
+    }
+    machine.sandbox.write("project/savoir.toml", &set);
     for asked in ["world/pdf@^1", "world/pdf"] {
         machine.well(&["install", asked, "--allow-experimental"]);
         assert!(machine.has(PDF));
