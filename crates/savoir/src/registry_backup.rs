@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::{
     check::check,
     error::BackupError,
-    restore::{Restored, restore},
+    restore::{Accounts, Restored, restore},
     write::write,
 };
 

@@ -49,7 +49,7 @@ pub use facts::{
     SignatureState, Signer,
 };
 pub use import::{Import, Imported};
-pub use index::IndexLine;
+pub use index::{GoneLine, IndexLine};
 pub use keys::{NewKey, RegistryKey};
 pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
 pub use log::{Act, AuditEntry, AuditFilter, Change};

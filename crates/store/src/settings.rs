@@ -66,6 +66,27 @@ impl Settings<'_> {
         .text(0)
     }
 
+    /// Sets a value if the old one, or none, is still there; true for exactly one caller.
+    pub(crate) async fn swap(
+        &self,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        let changed = match old {
+            Some(old) => sql("UPDATE settings SET value = $3 WHERE name = $1 AND value = $2")
+                .text(key)
+                .text(old)
+                .text(new),
+            None => {
+                sql("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+                    .text(key)
+                    .text(new)
+            }
+        };
+        Ok(changed.run(self.0.writer()).await? == 1)
+    }
+
     /// Removes a value if it is this one; true for exactly one caller.
     pub async fn take(&self, key: &str, value: &str) -> Result<bool, StoreError> {
         let removed = sql("DELETE FROM settings WHERE name = $1 AND value = $2")

@@ -6,7 +6,10 @@
 mod bucket;
 mod folder;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use savoir_skill::folder::{IGNORED_FOLDERS, is_skill_file};
@@ -139,6 +142,20 @@ impl SkillFiles {
 
     pub(crate) fn in_bucket(bucket: Arc<Bucket>) -> Self {
         Self(Place::Bucket(Arc::new(BucketSkills::new(bucket))))
+    }
+
+    /// Whether they lie in a folder of this machine.
+    pub fn is_local(&self) -> bool {
+        matches!(self.0, Place::Folder(_))
+    }
+
+    /// The true place of the folder of a skill, if they lie in a folder of this machine. It waits for
+    /// the disk.
+    pub fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
+        match &self.0 {
+            Place::Bucket(_) => Ok(None),
+            Place::Folder(skills) => skills.place(name),
+        }
     }
 
     /// The names of all folders that have a `SKILL.md`, sorted. Folders whose names no skill can have

@@ -95,6 +95,16 @@ impl Storage {
         }
     }
 
+    /// Keeps bytes in place of these; false if others are there, or none. Of several at once, one is
+    /// true, unless it is a bucket that cannot compare.
+    pub(crate) async fn swap(&self, key: &str, old: Bytes, new: Bytes) -> Result<bool, StoreError> {
+        check(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.swap(key, old, new).await,
+            Place::Bucket(bucket) => bucket.swap(key, &old, new).await,
+        }
+    }
+
     /// The bytes of a key.
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         check(key)?;

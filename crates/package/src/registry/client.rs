@@ -9,6 +9,7 @@ mod team;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
+use semver::Version;
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -17,7 +18,7 @@ use super::{
     cache::{Cache, Cached},
     error::plain,
     http::{Answer, Ask, Given, Line},
-    wire::{Config, INDEX_VERSION, IndexLine, Lines, Reading},
+    wire::{Config, GoneLine, INDEX_VERSION, IndexLine, Lines, Reading},
 };
 use crate::{
     limits::{MAX_PACKAGE_INDEX_BYTES, MAX_VERSIONS},
@@ -33,7 +34,30 @@ pub use closure::Closure;
 pub(super) use closure::needs;
 
 /// A skill in a registry: its versions, and what each of them needs.
-pub type Package = Arc<[IndexLine]>;
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Package {
+    lines: Arc<[IndexLine]>,
+    gone: Arc<[GoneLine]>,
+}
+
+impl Package {
+    fn new(lines: Vec<IndexLine>, gone: Vec<GoneLine>) -> Self {
+        Self { lines: lines.into(), gone: gone.into() }
+    }
+
+    /// What is said of a version that was taken down; nothing if it was not.
+    pub fn gone(&self, version: &Version) -> Option<&GoneLine> {
+        self.gone.iter().find(|line| line.version == *version)
+    }
+}
+
+impl std::ops::Deref for Package {
+    type Target = [IndexLine];
+
+    fn deref(&self) -> &[IndexLine] {
+        &self.lines
+    }
+}
 
 /// Asks one registry. Copies share what they know.
 #[derive(Clone)]
@@ -221,20 +245,24 @@ impl Client {
 
     fn read_index(&self, name: &Name, text: &str) -> Result<Package, RegistryError> {
         let address = shown(&self.index_url(name)?);
-        let mut lines = Vec::new();
+        let (mut lines, mut gone) = (Vec::new(), Vec::new());
         for (at, reading) in Lines::of(text) {
             let wrong = |why: String| malformed(&address, format!("line {at}: {why}"));
             match reading {
                 Reading::Version(line, _) if line.name == *name => lines.push(*line),
+                Reading::Gone(line, _) if line.name == *name => gone.push(line),
                 Reading::Version(line, _) => {
+                    return Err(wrong(format!("it is of `{}`", line.name)));
+                }
+                Reading::Gone(line, _) => {
                     return Err(wrong(format!("it is of `{}`", line.name)));
                 }
                 Reading::Unusable(why) => self.skipped(&name.to_string(), why),
                 Reading::Broken(why) => return Err(wrong(why)),
             }
         }
-        check_versions(&address, &lines)?;
-        Ok(lines.into())
+        check_versions(&address, &lines, &gone)?;
+        Ok(Package::new(lines, gone))
     }
 
     fn skipped(&self, name: &str, why: String) {
@@ -243,13 +271,19 @@ impl Client {
 }
 
 /// Each version is there once, and there are not too many.
-fn check_versions(address: &str, lines: &[IndexLine]) -> Result<(), RegistryError> {
-    if lines.len() > MAX_VERSIONS {
+fn check_versions(
+    address: &str,
+    lines: &[IndexLine],
+    gone: &[GoneLine],
+) -> Result<(), RegistryError> {
+    if lines.len() + gone.len() > MAX_VERSIONS {
         return Err(malformed(address, format!("it has more than {MAX_VERSIONS} versions")));
     }
     let mut seen = BTreeSet::new();
-    match lines.iter().find(|line| !seen.insert(&line.version)) {
-        Some(line) => Err(malformed(address, format!("{} is there twice", line.version))),
+    let versions = lines.iter().map(|line| &line.version);
+    let mut all = versions.chain(gone.iter().map(|line| &line.version));
+    match all.find(|version| !seen.insert(*version)) {
+        Some(version) => Err(malformed(address, format!("{version} is there twice"))),
         None => Ok(()),
     }
 }

@@ -270,6 +270,15 @@ pub enum RegistryError {
         /// What the registry says now.
         found: String,
     },
+    /// A version that was copied is not in the registry any more, which does not say why.
+    #[error(
+        "{of} is not there any more, and the registry does not say why: ask who runs it; the copy \
+         keeps it for those who have it, and says that it is withdrawn"
+    )]
+    DroppedCopy {
+        /// What was copied.
+        of: Box<Release>,
+    },
     /// A locked skill is not from a registry.
     #[error("`{0}` is not locked from a registry")]
     NotFromARegistry(String),
@@ -323,6 +332,7 @@ impl RegistryError {
             Self::Card { error, .. } => error.code(),
             Self::Content { .. } => "content_mismatch",
             Self::Changed { .. } | Self::ChangedCopy { .. } => "version_changed",
+            Self::DroppedCopy { .. } => "version_dropped",
             Self::NotFromARegistry(_) => "not_from_a_registry",
             Self::Busy(_) => "busy",
             Self::Clash(_) => "path_clash",

@@ -88,6 +88,15 @@ pub enum Note {
         /// Why, if who withdrew it said so.
         reason: Option<String>,
     },
+    /// The registry took it down: nobody gets it any more, and it only stays because it is installed.
+    TakenDown {
+        /// Which skill.
+        name: String,
+        /// Which version.
+        version: Version,
+        /// Why, if who did it said so.
+        reason: Option<String>,
+    },
 }
 
 /// Why nothing was gathered.
@@ -315,6 +324,12 @@ fn why(order: &Order, wish: &Wish<'_>, line: &IndexLine) -> Why {
 fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
     let mut notes = Vec::new();
     for (name, chosen) in &resolution.chosen {
+        if let Some(gone) = shop.gone(name, &chosen.version) {
+            let (name, version) = (name.clone(), chosen.version.clone());
+            let reason = gone.withdrawn_reason.as_deref().map(plain);
+            notes.push(Note::TakenDown { name, version, reason });
+            continue;
+        }
         let Some((line, _)) = shop.published(name, &chosen.version) else { continue };
         let (name, version) = (name.clone(), chosen.version.clone());
         if line.yanked {

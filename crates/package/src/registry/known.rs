@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
-use super::{Name, Package, wire::IndexLine};
+use super::{
+    Name, Package,
+    wire::{GoneLine, IndexLine},
+};
 use crate::resolve::{Candidate, Index, IndexError, Needs};
 
 /// Skills of registries with all that they need.
@@ -46,6 +49,11 @@ impl Known {
     /// One version of a skill.
     pub fn line(&self, name: &str, version: &Version) -> Option<&IndexLine> {
         self.versions_of(name).iter().find(|line| line.version == *version)
+    }
+
+    /// What is said of a version that was taken down; nothing if it was not.
+    pub fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
+        self.packages.get(name)?.package.gone(version)
     }
 
     /// The place of the registry that has a skill.

@@ -27,6 +27,15 @@ pub struct Published {
     /// Why, if who withdrew it said so.
     #[serde(default)]
     pub yanked_reason: Option<String>,
+    /// Whether the installed version was taken down, so that nobody can have it any more.
+    #[serde(default)]
+    pub taken_down: bool,
+    /// Why, if who took it down said so.
+    #[serde(default)]
+    pub taken_down_reason: Option<String>,
+    /// Whether the registry does not know the installed version any more, and does not say why.
+    #[serde(default)]
+    pub missing: bool,
     /// What people are told to use instead of the installed version.
     pub deprecated: Option<String>,
 }
@@ -109,6 +118,7 @@ impl Subject<'_> {
     fn judge(&self, package: &Package, ranges: &[&VersionRange]) -> Published {
         let installed = &self.locked.version;
         let line = package.iter().find(|line| line.version == *installed);
+        let gone = package.gone(installed);
         let newer = package.iter().filter(|line| !line.yanked && line.version > *installed);
         let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
         let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
@@ -121,6 +131,9 @@ impl Subject<'_> {
             newer: best,
             yanked: line.is_some_and(|line| line.yanked),
             yanked_reason: line.and_then(|line| line.yanked_reason.as_deref()).map(plain),
+            taken_down: gone.is_some(),
+            taken_down_reason: gone.and_then(|gone| gone.withdrawn_reason.as_deref()).map(plain),
+            missing: line.is_none() && gone.is_none(),
             deprecated: line.and_then(|line| line.deprecated.as_deref()).map(plain),
         }
     }

@@ -5,7 +5,10 @@
 //! written, every file is there as a whole or not at all, and the index of a skill comes after its
 //! archives. So the folder can be served while it grows, and a copy that was broken off goes on
 //! where it was. A version that was copied stays as it was, also if the registry has other bytes
-//! for it later: that is told as a failure.
+//! for it later, or drops it without a word: that is told as a failure. What was copied once is
+//! remembered for ever, so that nothing comes back with other bytes.
+
+mod memory;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +22,7 @@ use std::{
 use savoir_skill::digest::sha256_hex;
 use semver::Version;
 
+use self::memory::Memory;
 use super::{
     Client, Listing, Name, RegistryError, Release, Yanked,
     client::tree,
@@ -32,6 +36,9 @@ const PER_PAGE: u32 = 100;
 const PARTIAL: &str = ".savoir-partial";
 /// Held while somebody copies into a folder.
 const BUSY: &str = ".savoir-mirror";
+
+/// What the copy says of a version that its registry dropped.
+const DROPPED: &str = "its registry does not have it any more, and does not say why";
 
 /// What is copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,7 +95,11 @@ pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copie
             let names = closure.packages.into_keys().collect();
             copy(client, &folder, names, &mut copied).await?;
         }
-        What::Everything => everything(client, &folder, &mut copied).await?,
+        What::Everything => {
+            let listed = everything(client, &folder, &mut copied).await?;
+            let dropped = folder.names()?.into_iter().filter(|name| !listed.contains(name));
+            copy(client, &folder, dropped.collect(), &mut copied).await?;
+        }
     }
     folder.close()?;
     Ok(copied)
@@ -98,16 +109,17 @@ async fn everything(
     client: &Client,
     folder: &Arc<Folder>,
     copied: &mut Copied,
-) -> Result<(), RegistryError> {
+) -> Result<BTreeSet<Name>, RegistryError> {
     // A lock may name what nobody else gets any more.
     let mut listing =
         Listing { per_page: Some(PER_PAGE), yanked: Yanked::With, ..Listing::default() };
-    let mut cursors = BTreeSet::new();
+    let (mut cursors, mut listed) = (BTreeSet::new(), BTreeSet::new());
     loop {
         let page = client.list(&listing).await?;
-        let names = page.items.into_iter().map(|summary| summary.name).collect();
+        let names: BTreeSet<Name> = page.items.into_iter().map(|summary| summary.name).collect();
+        listed.extend(names.iter().cloned());
         copy(client, folder, names, copied).await?;
-        let Some(next) = page.next_cursor else { return Ok(()) };
+        let Some(next) = page.next_cursor else { return Ok(listed) };
         if !cursors.insert(sha256_hex(next.as_bytes())) {
             let why = "its list goes in a circle".to_owned();
             return Err(RegistryError::Malformed { address: client.address(), why });
@@ -141,8 +153,9 @@ async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied,
     let mut copied = Copied::default();
     let text = match client.index_and_text(&name).await {
         Ok(Some((_, text))) => text,
-        // It was removed while the others were copied.
-        Ok(None) => return Ok(copied),
+        // It was removed while the others were copied, or since it was copied.
+        Ok(None) if folder.index(&name)?.is_empty() => return Ok(copied),
+        Ok(None) => String::new(),
         Err(error) => {
             copied.failed.push(Failed { name, version: None, error: passing(error)? });
             return Ok(copied);
@@ -170,15 +183,22 @@ async fn index(
 ) -> Result<String, RegistryError> {
     let older = folder.index(name)?;
     let older = versions(&older);
-    let mut index = String::new();
+    let mut memory = Memory::read(folder, name, older.values().map(|(line, _)| &**line))?;
+    let mut lines: Vec<(Version, String)> = Vec::new();
     for (_, reading) in Lines::of(text) {
-        let Reading::Version(line, text) = reading else { continue };
-        let known = older.get(&line.version);
-        let changed = known.and_then(|(known, _)| changed(client, known, &line));
-        let outcome = match (changed, known) {
+        let (line, text) = match reading {
+            Reading::Version(line, text) => (line, text),
+            Reading::Gone(line, text) => {
+                lines.push((line.version, text.to_owned()));
+                continue;
+            }
+            Reading::Unusable(_) | Reading::Broken(_) => continue,
+        };
+        let kept = older.get(&line.version).map(|(_, text)| *text);
+        let outcome = match memory.changed(client, &line) {
             // A version never changes: what was copied stays as it was.
-            (Some(error), Some((_, text))) => (Some(error), Some(*text)),
-            _ => match artifact(client, folder, &line, copied).await {
+            Some(error) => (Some(error), kept),
+            None => match artifact(client, folder, &line, copied).await {
                 Ok(()) => (None, Some(text)),
                 Err(error) => (Some(passing(error)?), None),
             },
@@ -186,14 +206,26 @@ async fn index(
         if let Some(error) = outcome.0 {
             let version = Some(line.version.clone());
             copied.failed.push(Failed { name: name.clone(), version, error });
+        } else {
+            memory.keep(&line);
         }
         if let Some(text) = outcome.1 {
             copied.versions += 1;
-            index.push_str(text);
-            index.push('\n');
+            lines.push((line.version.clone(), text.to_owned()));
         }
     }
-    Ok(index)
+    let named = named(text);
+    for (version, (line, text)) in &older {
+        if named.contains(version) {
+            continue;
+        }
+        // The highest is the first.
+        let place = lines.iter().position(|(other, _)| other < version).unwrap_or(lines.len());
+        lines.insert(place, (version.clone(), dropped(client, line, text, copied)));
+        copied.versions += 1;
+    }
+    memory.write(folder, name)?;
+    Ok(lines.into_iter().map(|(_, text)| text + "\n").collect())
 }
 
 /// The versions of an index, and how they are written there.
@@ -205,16 +237,31 @@ fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
     versions.collect()
 }
 
-/// What is wrong if a version is not what was copied before.
-fn changed(client: &Client, copied: &IndexLine, found: &IndexLine) -> Option<RegistryError> {
-    if (&copied.integrity, &copied.sha256) == (&found.integrity, &found.sha256) {
-        return None;
+/// The versions that an index tells something of.
+fn named(text: &str) -> BTreeSet<Version> {
+    let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
+        Reading::Version(line, _) => Some(line.version),
+        Reading::Gone(line, _) => Some(line.version),
+        Reading::Unusable(_) | Reading::Broken(_) => None,
+    });
+    versions.collect()
+}
+
+/// What the copy says of a version that its registry does not have any more, and does not say why: who
+/// has it keeps it, and nobody else gets it. That is told once, and from then on by the copy itself.
+fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut Copied) -> String {
+    if line.yanked_reason.as_deref() == Some(DROPPED) {
+        return text.to_owned();
     }
-    Some(RegistryError::ChangedCopy {
-        of: Box::new(Release::new(&found.name, &found.version, client.address())),
-        copied: copied.sha256.clone(),
-        found: found.sha256.clone(),
-    })
+    let of = Box::new(Release::new(&line.name, &line.version, client.address()));
+    let (name, version) = (line.name.clone(), Some(line.version.clone()));
+    copied.failed.push(Failed { name, version, error: RegistryError::DroppedCopy { of } });
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(text) else {
+        return text.to_owned();
+    };
+    value["yanked"] = true.into();
+    value["yanked_reason"] = DROPPED.into();
+    value.to_string()
 }
 
 /// An error that concerns one skill alone.
@@ -288,6 +335,30 @@ impl Folder {
             Err(_) if self.is_clash(name) => Ok(String::new()),
             Err(error) => Err(RegistryError::io(&path)(error)),
         }
+    }
+
+    /// The skills that the copy has.
+    fn names(&self) -> Result<BTreeSet<Name>, RegistryError> {
+        let (mut names, mut open) = (BTreeSet::new(), vec![self.root.join("index/v1")]);
+        while let Some(folder) = open.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(RegistryError::io(&folder))?,
+            };
+            for entry in entries {
+                let path = entry.map_err(RegistryError::io(&folder))?.path();
+                if path.is_dir() {
+                    open.push(path);
+                    continue;
+                }
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                names.extend(Lines::of(&text).find_map(|(_, reading)| match reading {
+                    Reading::Version(line, _) => Some(line.name),
+                    _ => None,
+                }));
+            }
+        }
+        Ok(names)
     }
 
     /// Whether an archive is there as it must be.

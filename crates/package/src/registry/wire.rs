@@ -18,7 +18,7 @@ use crate::{
     trust::Tier,
 };
 
-pub use line::IndexLine;
+pub use line::{GoneLine, IndexLine};
 pub(super) use line::{Lines, Reading};
 pub use team::{
     Appeal, Clearance, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken,

@@ -93,6 +93,11 @@ impl From<BackupError> for CommandError {
             BackupError::Registry(RegistryError::Exists { .. }) => {
                 "nothing was changed; wait for five minutes and try again"
             }
+            BackupError::Registry(RegistryError::AccountsExist { .. }) => {
+                "nothing was changed; with --keep-accounts these accounts keep their passwords and get \
+                 what the backup says they own; delete those that are not of the same people, or restore \
+                 into an empty place"
+            }
             BackupError::Registry(_) => "nothing was changed",
         };
         Self::findings(&error).named(error.code()).hint(hint)

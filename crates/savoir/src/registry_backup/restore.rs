@@ -19,12 +19,22 @@ pub(crate) struct Restored {
     pub(crate) blobs: u64,
 }
 
+/// What becomes of accounts that are here already, and own something in the backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accounts {
+    /// Nothing is restored: anybody may have made them.
+    Refuse,
+    /// They get it.
+    Keep,
+}
+
 /// Puts a backup that was checked into an empty registry, with all its accounts: who has only
 /// installed so far has a place there, too. Nothing of it is seen before all of it is there, and
 /// nothing is seen if it is broken off. `told` is called with how many blobs were written.
 pub(crate) async fn restore(
     registry: Registry<'_>,
     path: &Path,
+    accounts: Accounts,
     mut told: impl FnMut(u64),
 ) -> Result<Restored, BackupError> {
     must_be_empty(registry).await?;
@@ -32,6 +42,9 @@ pub(crate) async fn restore(
     let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
     let hash = hash_password(&secret).await?;
     let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
+    if accounts == Accounts::Keep {
+        import = import.keeping_accounts();
+    }
     match fill(registry, &mut import, path, &mut told).await {
         Ok(blobs) => Ok(Restored { imported: import.finish().await?, blobs }),
         Err(error) => {
@@ -62,6 +75,8 @@ async fn fill(
         import.push(record).await?;
     }
     records.finish()?;
+    // Before the bytes, of which there may be many.
+    import.settle().await?;
     let mut written = 0;
     let mut writing = FuturesUnordered::new();
     loop {

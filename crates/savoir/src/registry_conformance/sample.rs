@@ -140,7 +140,7 @@ impl Subject {
         }
         let name = self.full(&self.name("sample"));
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
-        Ok(Sample { name, lines })
+        Ok(Sample::new(name, lines))
     }
 
     async fn any_sample(&self) -> Result<Sample, Miss> {
@@ -150,7 +150,7 @@ impl Subject {
             return Err(Miss::Skipped("the registry is empty, and nothing is published".into()));
         };
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
-        Ok(Sample { name, lines })
+        Ok(Sample::new(name, lines))
     }
 
     /// A word that only this run has.
@@ -160,6 +160,12 @@ impl Subject {
 }
 
 impl Sample {
+    /// What an index tells of versions that were taken down is for those who have them.
+    fn new(name: String, mut lines: Vec<Value>) -> Self {
+        lines.retain(|line| line["withdrawn"] != Value::Bool(true));
+        Self { name, lines }
+    }
+
     /// The newest line that was not yanked.
     pub(super) fn line(&self) -> Result<&Value, Miss> {
         let is_live = |line: &&Value| line["yanked"] != Value::Bool(true);

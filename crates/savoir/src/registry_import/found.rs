@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::registry::{Name, wire::IndexLine};
+use savoir_package::registry::{
+    Name,
+    wire::{GoneLine, IndexLine},
+};
 use savoir_skill::folder::is_skill_file;
 
 use super::{Refusal, is_mirror};
@@ -118,6 +121,10 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
     };
     let mut versions = Vec::new();
     for (at, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
+        // Nobody can have it any more.
+        if GoneLine::read(text).is_some() {
+            continue;
+        }
         let mut refuse = |reason: String| {
             let refusal = Refusal::new(&path, "invalid_index", reason);
             found.refused.push(Refusal { line: Some(at + 1), ..refusal });

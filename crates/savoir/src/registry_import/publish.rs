@@ -35,6 +35,8 @@ struct There {
 struct Known {
     /// Whether the registry has it.
     is_old: bool,
+    /// The last number of prose that it has or had.
+    last: u64,
     versions: BTreeMap<Version, There>,
 }
 
@@ -64,6 +66,8 @@ impl<'a> Publisher<'a> {
                     let there = There { sha256: version.sha256, yanked: version.yanked };
                     known.versions.insert(plain(&version.version), there);
                 }
+                let numbers = self.registry.numbers(package).await?;
+                known.last = numbers.iter().map(|version| version.patch).max().unwrap_or(0);
             }
             self.known.insert(package.clone(), known);
         }
@@ -132,7 +136,7 @@ impl<'a> Publisher<'a> {
             }
             None => {
                 let last = known.versions.keys().map(|version| version.patch).max();
-                Version::new(0, 0, last.unwrap_or(0).saturating_add(1))
+                Version::new(0, 0, last.unwrap_or(0).max(known.last).saturating_add(1))
             }
         };
         ready.version.get_or_insert_with(|| version.clone());

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use savoir_engine::approval::shell_word;
 use savoir_package::{
     lock::{Growth, Lock, LockedSource, Wish},
     scan::{Finding, Severity},
@@ -11,7 +12,7 @@ use savoir_package::{
 };
 use serde_json::{Value, json};
 
-use crate::{ask, error::CommandError, output, widening::shell_word};
+use crate::{ask, error::CommandError, output};
 
 /// Skills that are shown one by one; of more, only those with something to say.
 const SHOWN: usize = 8;

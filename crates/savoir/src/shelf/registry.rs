@@ -164,6 +164,12 @@ fn told(note: &Note) -> String {
         Note::Withdrawn { name, version, reason } => {
             withdrawn(&format!("`{name}` {version}"), reason.as_deref())
         }
+        Note::TakenDown { name, version, reason } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!(
+                "`{name}` {version} was taken down by its registry{reason}; remove it, or update it"
+            )
+        }
     }
 }
 

@@ -176,6 +176,9 @@ fn who_installs_follows_to_the_bucket() {
     assert_eq!(sent.status, 307, "{}", sent.head);
     assert!(sent.head.contains("cache-control: private, no-store"), "{}", sent.head);
     assert!(sent.head.contains("x-amz-signature="), "{}", sent.head);
+    let asked = house.ask("HEAD", &path, "", None);
+    assert_eq!(asked.status, 200, "{}", asked.head);
+    assert!(asked.head.contains(&format!("content-length: {}", bytes.len())), "{}", asked.head);
     // Nobody is sent anywhere for what is small.
     let (status, body) =
         send(&house.address, "POST", SKILLS, &token, &skill("small", "1.0.0")).expect("an answer");

@@ -73,6 +73,10 @@ impl FromStr for Grant {
         let rest = |right: Right| Some((right, text.strip_prefix(right.as_str())?));
         match Right::ALL.into_iter().find_map(rest) {
             Some((right, "")) => Ok(Self { right, place: None }),
+            Some((Right::Read, _)) => Err(RegistryError::Invalid {
+                what: "the scope",
+                message: "who may read a registry reads all of it: write registry:read".to_owned(),
+            }),
             Some((right, rest)) if rest.starts_with(':') => {
                 Ok(Self { right, place: Some(rest[1..].parse()?) })
             }
@@ -149,8 +153,15 @@ mod tests {
         for text in ["registry:read", "registry:publish:acme", "registry:owner:_/tool"] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }
-        for text in ["", "admin", "registry:", "registry:publisher", "registry:publish:", "x:acme"]
-        {
+        for text in [
+            "",
+            "admin",
+            "registry:",
+            "registry:publisher",
+            "registry:publish:",
+            "registry:read:acme",
+            "x:acme",
+        ] {
             assert!(text.parse::<Grant>().is_err(), "{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! What becomes of a scan that somebody does not agree with.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use semver::Version;
 use serde_json::json;
@@ -10,6 +10,7 @@ use super::{
     Actor, PackageName, Registry, RegistryError, Right,
     blobs::is_digest,
     change::check,
+    facts::read_name,
     log::{Act, Deed, note},
     people::must_publish,
     publish::is_taken,
@@ -22,9 +23,30 @@ const DAY: Duration = Duration::from_hours(24);
 /// Appeals of one account in a day.
 const MOST_APPEALS: u64 = 20;
 
-/// What the settings are called that say which bytes were cleared.
-pub(super) fn setting(sha256: &str) -> String {
-    format!("registry.cleared.{sha256}")
+/// How the settings begin that say which bytes were cleared.
+const CLEARED: &str = "registry.cleared.";
+
+/// What the setting is called that says that bytes were cleared for a package. Older programs cleared
+/// them for no package in particular.
+pub(super) fn setting(sha256: &str, package: Option<&PackageName>) -> String {
+    match package {
+        Some(package) => format!("{CLEARED}{sha256}/{}", package.id()),
+        None => format!("{CLEARED}{sha256}"),
+    }
+}
+
+/// What a setting of that kind says: the digest, and the package.
+pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), StoreError> {
+    let rest = name.strip_prefix(CLEARED).unwrap_or_default();
+    match rest.split_once('/') {
+        Some((sha256, id)) => Ok((sha256.to_owned(), Some(read_name(id)?))),
+        None => Ok((rest.to_owned(), None)),
+    }
+}
+
+/// Finds the entries of the log that speak of some bytes.
+fn speaks_of(sha256: &str) -> String {
+    format!("%\"sha256\":\"{sha256}\"%")
 }
 
 impl Registry<'_> {
@@ -67,45 +89,143 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Lets bytes be published although a scan says that they should not be. For administrators, who
-    /// have looked at them.
-    pub async fn clear(&self, actor: &Actor, sha256: &str, why: &str) -> Result<(), RegistryError> {
+    /// Lets bytes be published as versions of a package although a scan says that they should not be:
+    /// of this one, or of the one for which somebody appealed. For administrators, who have looked at
+    /// them. Tells the package.
+    pub async fn clear(
+        &self,
+        actor: &Actor,
+        sha256: &str,
+        package: Option<&PackageName>,
+        why: &str,
+    ) -> Result<PackageName, RegistryError> {
         actor.must_be_admin()?;
         check(Some(why))?;
         must_be_digest(sha256)?;
         let mut work = self.begin().await?;
+        let package = match package {
+            Some(package) => package.clone(),
+            None => only_one(appealed_for(work.connection(), sha256).await?)?,
+        };
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-        .text(&setting(sha256))
+        .text(&setting(sha256, Some(&package)))
         .text(why)
         .run(work.connection())
         .await?;
-        let deed = Deed::new(Act::Cleared).details(json!({"sha256": sha256, "why": why}));
+        let details = json!({"sha256": sha256, "why": why});
+        let deed = Deed::new(Act::Cleared).package(&package).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
-        Ok(work.commit().await?)
+        work.commit().await?;
+        Ok(package)
     }
 
-    /// Takes that back; false if it was not so.
+    /// Takes that back for all packages; false if it was not so.
     pub async fn unclear(&self, actor: &Actor, sha256: &str) -> Result<bool, RegistryError> {
         actor.must_be_admin()?;
+        must_be_digest(sha256)?;
         let mut work = self.begin().await?;
-        let removed = sql("DELETE FROM settings WHERE name = $1")
-            .text(&setting(sha256))
-            .run(work.connection())
+        let rows = sql("DELETE FROM settings WHERE name = $1 OR name LIKE $2 RETURNING name")
+            .text(&setting(sha256, None))
+            .text(&format!("{}/%", setting(sha256, None)))
+            .all(work.connection())
             .await?;
-        if removed == 0 {
+        if rows.is_empty() {
             return Ok(false);
         }
-        let deed = Deed::new(Act::Uncleared).details(json!({"sha256": sha256}));
-        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        let mut deeds = Vec::new();
+        for row in rows {
+            let deed = Deed::new(Act::Uncleared).details(json!({"sha256": sha256}));
+            deeds.push(match read_setting(&row.text(0)?)? {
+                (_, Some(package)) => deed.package(&package),
+                (_, None) => deed,
+            });
+        }
+        note(work.connection(), actor, Time::now(), deeds).await?;
         work.commit().await?;
         Ok(true)
     }
 
-    /// Why bytes were cleared, if they were.
-    pub async fn cleared(&self, sha256: &str) -> Result<Option<String>, StoreError> {
-        self.database.settings().get(&setting(sha256)).await
+    /// Why bytes were cleared for a package, if they were.
+    pub async fn cleared(
+        &self,
+        sha256: &str,
+        package: &PackageName,
+    ) -> Result<Option<String>, RegistryError> {
+        why_cleared(&mut *self.reader().acquire().await?, sha256, package).await
     }
+}
+
+/// Why bytes were cleared for a package, if they were.
+pub(super) async fn why_cleared(
+    connection: &mut AnyConnection,
+    sha256: &str,
+    package: &PackageName,
+) -> Result<Option<String>, RegistryError> {
+    let mut why = None;
+    for name in [setting(sha256, Some(package)), setting(sha256, None)] {
+        let row = sql("SELECT value FROM settings WHERE name = $1")
+            .text(&name)
+            .optional(&mut *connection)
+            .await?;
+        if let Some(row) = row {
+            why = Some((row.text(0)?, name));
+            break;
+        }
+    }
+    let Some((why, name)) = why else { return Ok(None) };
+    // An older program did not note for whom it was; its log tells who had asked.
+    let for_all = name == setting(sha256, None);
+    let counts = !for_all || was_meant(connection, sha256, package).await?;
+    Ok(Some(why).filter(|_| counts))
+}
+
+/// Whether a package is among those that had appealed when bytes were cleared for nobody in particular.
+/// If none had, it was for all.
+async fn was_meant(
+    connection: &mut AnyConnection,
+    sha256: &str,
+    package: &PackageName,
+) -> Result<bool, RegistryError> {
+    let rows = sql("SELECT package FROM registry_log
+         WHERE act = $1 AND details LIKE $3 AND seq < COALESCE(
+            (SELECT MAX(seq) FROM registry_log WHERE act = $2 AND details LIKE $3), 0)")
+    .text(Act::Appealed.as_str())
+    .text(Act::Cleared.as_str())
+    .text(&speaks_of(sha256))
+    .all(connection)
+    .await?;
+    let asked = rows.iter().map(|row| row.maybe_text(0)).collect::<Result<Vec<_>, _>>()?;
+    let own = [package.id(), package.to_string()];
+    Ok(asked.is_empty() || asked.into_iter().flatten().any(|asked| own.contains(&asked)))
+}
+
+/// The packages for which somebody appealed about some bytes.
+async fn appealed_for(
+    connection: &mut AnyConnection,
+    sha256: &str,
+) -> Result<BTreeSet<String>, RegistryError> {
+    let rows = sql("SELECT DISTINCT package FROM registry_log WHERE act = $1 AND details LIKE $2")
+        .text(Act::Appealed.as_str())
+        .text(&speaks_of(sha256))
+        .all(connection)
+        .await?;
+    let found = rows.iter().map(|row| row.maybe_text(0)).collect::<Result<Vec<_>, _>>()?;
+    let names = found.into_iter().flatten().map(|id| Ok(read_name(&id)?.to_string()));
+    names.collect()
+}
+
+fn only_one(packages: BTreeSet<String>) -> Result<PackageName, RegistryError> {
+    let all: Vec<String> = packages.into_iter().collect();
+    let message = match all.as_slice() {
+        [one] => return Ok(read_name(one)?),
+        [] => "nobody appealed about these bytes: name the skill that they are for".to_owned(),
+        several => format!(
+            "these bytes are in appeals for {}: name the skill that they are for",
+            several.join(", ")
+        ),
+    };
+    Err(RegistryError::Invalid { what: "the clearance", message })
 }
 
 /// Whoever has a package may speak for it; if nobody has it, everybody may.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Actor, PackageName, Registry, RegistryError, Right, ScanResult, ScanVerdict, Work,
-    appeal::setting,
+    appeal::why_cleared,
     facts::read_version,
     index::renew,
     keys::earn,
@@ -14,7 +14,7 @@ use super::{
     order::sort_key,
     people::must_publish,
 };
-use crate::{StoreError, Time, sql::sql};
+use crate::{Time, sql::sql};
 
 const LONGEST_MESSAGE: usize = 4096;
 /// Where a report tells what an administrator decided about a version, and about its bytes.
@@ -33,12 +33,12 @@ impl Work {
     /// Makes of what a scan found what administrators made of it.
     async fn let_stand(
         &mut self,
-        id: &str,
+        package: &PackageName,
         key: &[u8],
         scan: &mut ScanResult,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RegistryError> {
         let row = sql("SELECT scan, sha256 FROM versions WHERE package = $1 AND sort_key = $2")
-            .text(id)
+            .text(&package.id())
             .bytes(key)
             .optional(self.connection())
             .await?;
@@ -56,7 +56,9 @@ impl Work {
         let why = match before {
             // What was published stays, also if nobody may publish the same bytes any more.
             Some(why) => Some(why.to_owned()),
-            None if scan.verdict == ScanVerdict::Block => self.why_cleared(&row.text(1)?).await?,
+            None if scan.verdict == ScanVerdict::Block => {
+                why_cleared(self.connection(), &row.text(1)?, package).await?
+            }
             None => None,
         };
         if let Some(why) = why {
@@ -66,14 +68,6 @@ impl Work {
             }
         }
         Ok(())
-    }
-
-    async fn why_cleared(&mut self, sha256: &str) -> Result<Option<String>, StoreError> {
-        let row = sql("SELECT value FROM settings WHERE name = $1")
-            .text(&setting(sha256))
-            .optional(self.connection())
-            .await?;
-        row.map(|row| row.text(0)).transpose()
     }
 
     /// Refuses a version that is not there, or was withdrawn.
@@ -259,7 +253,7 @@ impl Registry<'_> {
         let (id, key) = (package.id(), sort_key(version));
         let mut scan = scan.clone();
         if scan.report.get(JUDGED).is_none() || !actor.is_admin() {
-            work.let_stand(&id, &key, &mut scan).await?;
+            work.let_stand(package, &key, &mut scan).await?;
         }
         sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5
              WHERE package = $1 AND sort_key = $2")

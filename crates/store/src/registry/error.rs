@@ -119,6 +119,15 @@ pub enum RegistryError {
     /// Somebody else sweeps or imports.
     #[error("another process sweeps or imports now; try again when it is done")]
     Busy,
+    /// A restore would give something to accounts that anybody may have made.
+    #[error(
+        "there are accounts here already of addresses that own something in the backup: {}",
+        emails.join(", ")
+    )]
+    AccountsExist {
+        /// Their addresses.
+        emails: Vec<String>,
+    },
     /// Others keep their blobs in the same storage.
     #[error("other databases keep their blobs in this storage, too: {}", others.join(", "))]
     SharedStorage {
@@ -151,6 +160,7 @@ impl RegistryError {
             Self::TooSlow => "too_slow",
             Self::TooOften { .. } => "too_often",
             Self::Busy => "busy",
+            Self::AccountsExist { .. } => "accounts_exist",
             Self::SharedStorage { .. } => "shared_storage",
             Self::Store(_) => "store_failed",
         }

@@ -8,7 +8,7 @@ use sqlx::{Any, AnyConnection, Transaction};
 use super::{
     Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
     ScanVerdict, SignatureRecord, VersionRecord,
-    appeal::setting,
+    appeal::{read_setting, setting},
     facts::{read_name, read_tier},
     record::LogRecord,
 };
@@ -198,7 +198,7 @@ impl Export {
     async fn clearances(&mut self) -> Result<Vec<Record>, StoreError> {
         let rows = sql("SELECT name, value FROM settings
              WHERE name LIKE $1 AND name > $2 ORDER BY name LIMIT $3")
-        .text(&setting("%"))
+        .text(&setting("%", None))
         .text(&self.text)
         .count(PAGE)
         .all(&mut *self.transaction)
@@ -208,8 +208,8 @@ impl Export {
         }
         let clearance = |row: &Row| {
             let (name, why) = (row.text(0)?, row.text(1)?);
-            let sha256 = name.strip_prefix(&setting("")).unwrap_or_default().to_owned();
-            Ok(Record::Clearance { sha256, why })
+            let (sha256, package) = read_setting(&name)?;
+            Ok(Record::Clearance { sha256, package, why })
         };
         rows.iter().map(clearance).collect()
     }

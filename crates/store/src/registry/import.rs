@@ -4,7 +4,7 @@ mod clearances;
 mod packages;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -42,10 +42,32 @@ pub struct Import<'a> {
     accounts: Option<HashMap<i64, i64>>,
     /// With what accounts are made that are not here; none are without it.
     password_hash: Option<String>,
+    /// Accounts that were here before, and whether they may get what the records say.
+    before: Before,
     /// Holdings that were there before, which an import does not change.
     old: HashSet<String>,
     waiting: Vec<Record>,
     done: Imported,
+}
+
+/// Accounts of a restore that were here before it.
+#[derive(Debug, Default)]
+struct Before {
+    /// Whether somebody said that they are the same people.
+    trusted: bool,
+    /// Their numbers, and their addresses.
+    emails: HashMap<i64, String>,
+    /// The addresses of those that would get something.
+    heirs: BTreeSet<String>,
+}
+
+impl Before {
+    /// Notes that an account gets something.
+    fn inherits(&mut self, account: Option<i64>) {
+        if let Some(email) = account.and_then(|account| self.emails.get(&account)) {
+            self.heirs.insert(email.clone());
+        }
+    }
 }
 
 /// What an import did.
@@ -97,6 +119,7 @@ impl<'a> Registry<'a> {
             fresh: found.is_none(),
             accounts: None,
             password_hash: None,
+            before: Before::default(),
             old: HashSet::new(),
             waiting: Vec::new(),
             done: Imported::default(),
@@ -116,10 +139,18 @@ impl<'a> Registry<'a> {
 impl Import<'_> {
     /// Makes accounts for addresses that have none here, so that what people own stays theirs. Each
     /// gets this hash, of a password that nobody knows, until it is given another one. Those of
-    /// administrators are administrators again.
+    /// administrators are administrators again. It is refused if an account that is here would get
+    /// what the records say its address owns: anybody may have made it.
     #[must_use]
     pub fn with_accounts(mut self, password_hash: String) -> Self {
         self.password_hash = Some(password_hash);
+        self
+    }
+
+    /// Accounts that are here keep their passwords, and get what the records say that they own.
+    #[must_use]
+    pub fn keeping_accounts(mut self) -> Self {
+        self.before.trusted = true;
         self
     }
 
@@ -149,6 +180,16 @@ impl Import<'_> {
         self.renew().await
     }
 
+    /// Takes what was pushed so far, and refuses it if accounts that were here would get something of it.
+    pub async fn settle(&mut self) -> Result<(), RegistryError> {
+        self.flush().await?;
+        if self.before.trusted || self.before.heirs.is_empty() {
+            return Ok(());
+        }
+        let emails = self.before.heirs.iter().cloned().collect();
+        Err(RegistryError::AccountsExist { emails })
+    }
+
     /// Makes everything visible at once, or nothing if something is wrong with it.
     pub async fn finish(mut self) -> Result<Imported, RegistryError> {
         let complete = self.complete().await;
@@ -167,7 +208,7 @@ impl Import<'_> {
     }
 
     async fn complete(&mut self) -> Result<(), RegistryError> {
-        self.flush().await?;
+        self.settle().await?;
         self.renew().await?;
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
         let deed = Deed::new(Act::Imported).details(details);
@@ -218,7 +259,13 @@ impl Import<'_> {
                 .optional(self.work.connection())
                 .await?;
             let found = match row {
-                Some(row) => Some(row.number(0)?),
+                Some(row) => {
+                    let found = row.number(0)?;
+                    if self.password_hash.is_some() {
+                        self.before.emails.insert(found, email);
+                    }
+                    Some(found)
+                }
                 None => self.make_account(&email, role, !disabled).await?,
             };
             self.accounts.get_or_insert_default().extend(found.map(|found| (id, found)));
@@ -323,6 +370,8 @@ impl Import<'_> {
                 Record::Prefix(prefix) => prefixes.extend(self.prefix(prefix)),
                 Record::Key(key) if !self.old.contains(&key.holding) => {
                     check_holding(&key.holding)?;
+                    let account = self.account(key.account);
+                    self.before.inherits(account);
                     keys.push(self.key(key));
                 }
                 _ => {}
@@ -342,8 +391,9 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn member(&self, member: super::MemberRecord) -> Result<Option<Vec<Value>>, RegistryError> {
+    fn member(&mut self, member: super::MemberRecord) -> Result<Option<Vec<Value>>, RegistryError> {
         let Some(user) = self.account(Some(member.user_id)) else { return Ok(None) };
+        self.before.inherits(Some(user));
         super::TeamRole::read(&member.role)?;
         check_holding(&member.holding)?;
         Ok(Some(vec![
@@ -355,8 +405,9 @@ impl Import<'_> {
         ]))
     }
 
-    fn prefix(&self, prefix: super::PrefixRecord) -> Option<Vec<Value>> {
+    fn prefix(&mut self, prefix: super::PrefixRecord) -> Option<Vec<Value>> {
         let user = self.account(Some(prefix.user_id))?;
+        self.before.inherits(Some(user));
         Some(vec![
             Value::Number(user),
             Value::Text(prefix.prefix),

@@ -90,6 +90,39 @@ pub struct IndexLine {
     pub deprecated: Option<String>,
 }
 
+/// What the index tells of a version that was taken down: those who have it must hear of it. It has no
+/// digests, so that whoever does not know such lines passes it over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneLine {
+    /// Of which package.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// Always so.
+    pub withdrawn: bool,
+    /// Why, as the one who did it put it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_reason: Option<String>,
+}
+
+/// A version that was withdrawn.
+#[derive(Clone, Debug)]
+pub(super) struct Gone {
+    pub(super) version: Version,
+    pub(super) why: Option<String>,
+}
+
+impl Gone {
+    fn line(&self, package: &PackageName) -> GoneLine {
+        GoneLine {
+            name: package.to_string(),
+            version: self.version.to_string(),
+            withdrawn: true,
+            withdrawn_reason: self.why.clone().filter(|why| !why.is_empty()),
+        }
+    }
+}
+
 /// A version that was not withdrawn, as far as the row of its package depends on it.
 #[derive(Clone, Debug)]
 pub(super) struct Live {
@@ -103,10 +136,13 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict, yanked_why`. What a
-    /// scan blocks is chosen by nobody anew, as if it were yanked.
+    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict, yanked_why`, and the
+    /// report of a scan that blocks. What a scan blocks is chosen by nobody anew, as if it were yanked.
     fn read(row: &Row) -> Result<Self, StoreError> {
         let entry = row.text(1)?;
+        let blocked = row.maybe_text(6)?.as_deref() == Some(ScanVerdict::Block.as_str());
+        let report = row.maybe_text(8)?.and_then(|text| serde_json::from_str(&text).ok());
+        let said = row.maybe_text(7)?.filter(|why| !why.is_empty());
         Ok(Self {
             version: read_version(&row.text(0)?)?,
             entry: serde_json::from_str(&entry).map_err(|error| StoreError::Damaged {
@@ -115,9 +151,8 @@ impl Live {
             })?,
             claimed: row.maybe_number(2)?.map(read_tier).transpose()?,
             attested: read_tier(row.number(3)?)?,
-            yanked: row.maybe_number(4)?.is_some()
-                || row.maybe_text(6)?.as_deref() == Some(ScanVerdict::Block.as_str()),
-            yanked_why: row.maybe_text(7)?.filter(|why| !why.is_empty()),
+            yanked: row.maybe_number(4)?.is_some() || blocked,
+            yanked_why: said.or_else(|| why_blocked(report.as_ref().filter(|_| blocked)?)),
             deprecated: row.maybe_text(5)?,
         })
     }
@@ -149,6 +184,12 @@ impl Live {
     }
 }
 
+/// Why nobody is given a version any more: as an administrator put it, or what a scan came to.
+pub(super) fn why_blocked(report: &serde_json::Value) -> Option<String> {
+    let said = [&report["judged"]["reason"], &report["summary"]];
+    said.into_iter().find_map(|said| said.as_str()).map(ToOwned::to_owned)
+}
+
 /// The version that is meant when none is named: the highest release that was not yanked, or the
 /// highest pre-release if there is no release. `versions` has the highest first.
 pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
@@ -160,11 +201,20 @@ pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
 pub(super) fn index_text(
     package: &PackageName,
     versions: &[Live],
+    gone: &[Gone],
     deprecated: Option<&str>,
 ) -> (String, String) {
+    let live = versions.iter().map(|live| {
+        let line = serde_json::to_string(&live.line(package, deprecated));
+        (&live.version, line.unwrap_or_default())
+    });
+    let gone = gone.iter().map(|gone| {
+        (&gone.version, serde_json::to_string(&gone.line(package)).unwrap_or_default())
+    });
+    let mut lines: Vec<(&Version, String)> = live.chain(gone).collect();
+    lines.sort_by(|(a, _), (b, _)| b.cmp_precedence(a));
     let mut text = String::new();
-    for version in versions {
-        let line = serde_json::to_string(&version.line(package, deprecated)).unwrap_or_default();
+    for (_, line) in lines {
         text.push_str(&line);
         text.push('\n');
     }
@@ -182,13 +232,24 @@ pub(super) fn tags(facts: &Facts) -> Vec<String> {
 
 async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Live>, StoreError> {
     let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict,
-            yanked_why
+            yanked_why, CASE WHEN verdict = 'block' THEN scan END
          FROM versions
          WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
     .text(id)
     .all(connection)
     .await?;
     rows.iter().map(Live::read).collect()
+}
+
+async fn gone_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Gone>, StoreError> {
+    let rows = sql("SELECT version, withdrawn_why FROM versions
+         WHERE package = $1 AND withdrawn_at IS NOT NULL ORDER BY sort_key DESC")
+    .text(id)
+    .all(connection)
+    .await?;
+    let gone =
+        |row: &Row| Ok(Gone { version: read_version(&row.text(0)?)?, why: row.maybe_text(1)? });
+    rows.iter().map(gone).collect()
 }
 
 /// Renews the row of a package from its versions. The caller has locked the row.
@@ -199,12 +260,13 @@ pub(super) async fn renew(
 ) -> Result<(), StoreError> {
     let id = package.id();
     let versions = live_versions(&mut *connection, &id).await?;
+    let gone = gone_versions(&mut *connection, &id).await?;
     let row = sql("SELECT deprecated, tags FROM packages WHERE id = $1")
         .text(&id)
         .one(&mut *connection)
         .await?;
     let (deprecated, old_tags) = (row.maybe_text(0)?, row.text(1)?);
-    let (text, tag) = index_text(package, &versions, deprecated.as_deref());
+    let (text, tag) = index_text(package, &versions, &gone, deprecated.as_deref());
     let latest = latest(&versions);
     let facts = match latest {
         Some(latest) => facts_of(&mut *connection, &id, &latest.version).await?,
@@ -313,7 +375,7 @@ mod tests {
     fn a_line_for_each_version() {
         let versions = [live("2.0.0", true), live("1.0.0", false)];
         let package: PackageName = "acme/tool".parse().unwrap();
-        let (text, tag) = index_text(&package, &versions, None);
+        let (text, tag) = index_text(&package, &versions, &[], None);
         let lines: Vec<IndexLine> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((lines[0].version.as_str(), lines[0].yanked), ("2.0.0", true));
@@ -326,7 +388,7 @@ mod tests {
             ("acme/tool", Some("acme"))
         );
         assert!(!text.contains("\"yanked\":false") && !text.contains("permissions"), "{text}");
-        let (text, other) = index_text(&package, &versions, Some("use b"));
+        let (text, other) = index_text(&package, &versions, &[], Some("use b"));
         assert!(text.contains("use b") && tag != other);
     }
 }

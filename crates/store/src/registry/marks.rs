@@ -4,6 +4,10 @@
 //! mark in the storage, and blobs are removed only where there is no mark but one's own. A copy of a
 //! database is another one, although it has the same rows: it finds out that it lies elsewhere, and
 //! takes a name of its own.
+//!
+//! A copy of a whole disk, or of a whole server of databases, does not lie elsewhere as far as it can
+//! see. So a mark has a generation, which the database knows, too, and which changes whenever the mark
+//! is left again. Whoever finds another one than its own is not alone: a copy was here since.
 
 use std::time::UNIX_EPOCH;
 
@@ -19,10 +23,68 @@ use crate::{
 const MARKS: &str = "registry/databases";
 /// What the setting is called that has the name of this database.
 const NAME: &str = "registry.database";
+/// What the setting is called that has the generation of its mark.
+const GENERATION: &str = "registry.generation";
+/// How often a mark is left again if others of the same database do so meanwhile.
+const TRIES: usize = 50;
+
+/// What a database knows of its mark.
+struct Generation {
+    /// As the setting has it.
+    kept: Option<String>,
+    /// What the mark was. Those that older programs left were empty.
+    now: String,
+    /// What it becomes. It is kept before the mark changes, so that who dies in between is known.
+    next: Option<String>,
+}
+
+impl Generation {
+    fn read(kept: Option<String>, name: &str) -> Self {
+        let mut words = kept.as_deref().unwrap_or_default().split(' ');
+        let (now, next) = if words.next() == Some(name) {
+            (words.next().unwrap_or_default().to_owned(), words.next().map(ToOwned::to_owned))
+        } else {
+            (String::new(), None)
+        };
+        Self { kept, now, next }
+    }
+}
+
+/// How leaving a mark ended.
+#[derive(PartialEq, Eq)]
+enum Left {
+    /// It is there, and nobody else's.
+    Done,
+    /// Another process was faster, or finished what a dead one began.
+    Again,
+    /// Another database has a mark of this name.
+    ByAnother,
+}
 
 impl Registry<'_> {
-    /// Leaves the mark of this database; tells its name.
+    /// Leaves the mark of this database anew; tells its name. Whoever serves a registry does so now and
+    /// then: a copy finds out by it that it is one.
     pub async fn mark(&self) -> Result<String, StoreError> {
+        for _ in 0..TRIES {
+            let (name, kept) = self.own_name().await?;
+            match self.leave_mark(&name).await? {
+                Left::Done => return Ok(name),
+                Left::Again => {}
+                Left::ByAnother => {
+                    tracing::warn!(
+                        "a copy of this database uses its storage, too, or this one is older than it \
+                         was: it has a new mark there, and nothing is swept"
+                    );
+                    self.database.settings().take(NAME, &kept).await?;
+                }
+            }
+        }
+        let message = "other processes change the mark of this database all the time; try again";
+        Err(StoreError::Setting(message.to_owned()))
+    }
+
+    /// The name of this database, and the setting that has it.
+    async fn own_name(&self) -> Result<(String, String), StoreError> {
         let (settings, place) = (self.database.settings(), self.place().await?);
         let new = || format!("{} {place}", new_id());
         let mut kept = settings.put_if_absent(NAME, &new()).await?;
@@ -34,8 +96,33 @@ impl Registry<'_> {
             kept = settings.put_if_absent(NAME, &new()).await?;
         }
         let name = kept.split(' ').next().unwrap_or_default().to_owned();
-        self.storage.put_if_absent(&format!("{MARKS}/{name}"), Bytes::new()).await?;
-        Ok(name)
+        Ok((name, kept))
+    }
+
+    /// Makes another mark of the one that this database left, if it is still the same.
+    async fn leave_mark(&self, name: &str) -> Result<Left, StoreError> {
+        let settings = self.database.settings();
+        let known = Generation::read(settings.get(GENERATION).await?, name);
+        let next = known.next.unwrap_or_else(new_id);
+        let planned = format!("{name} {} {next}", known.now);
+        if !settings.swap(GENERATION, known.kept.as_deref(), &planned).await? {
+            return Ok(Left::Again);
+        }
+        let (key, bytes) = (format!("{MARKS}/{name}"), Bytes::from(next.clone()));
+        let left = match self.storage.get(&key).await? {
+            None => done_if(self.storage.put_if_absent(&key, bytes).await?),
+            Some(found) if found == known.now => {
+                done_if(self.storage.swap(&key, found, bytes).await?)
+            }
+            // Somebody died here, or copied the database just then: only another change tells.
+            Some(found) if found == next => Left::Again,
+            Some(_) if settings.get(GENERATION).await?.as_ref() == Some(&planned) => {
+                return Ok(Left::ByAnother);
+            }
+            Some(_) => return Ok(Left::Again),
+        };
+        settings.swap(GENERATION, Some(&planned), &format!("{name} {next}")).await?;
+        Ok(left)
     }
 
     /// What no copy of this database has in common with it.
@@ -89,6 +176,10 @@ impl Registry<'_> {
         let last = |key: String| key.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(keys.into_iter().map(last).collect())
     }
+}
+
+fn done_if(left: bool) -> Left {
+    if left { Left::Done } else { Left::Again }
 }
 
 /// The number of a file and when it was made, which a copy does not have.

@@ -16,7 +16,7 @@ use super::{
     order::{self, sort_key},
     people::{must_have_prefix, must_publish, put_member, take_namespace},
 };
-use crate::{Time, sql::sql};
+use crate::{StoreError, Time, sql::sql};
 
 /// A version that is to be published. Whoever hands it over has checked that its parts belong
 /// together, and that its signatures are good.
@@ -94,6 +94,15 @@ impl Registry<'_> {
         Ok(Published { sha256, attested: tier, latest, seq })
     }
 
+    /// All versions that a package has or had: none of these numbers is free.
+    pub async fn numbers(&self, package: &PackageName) -> Result<Vec<Version>, StoreError> {
+        let rows = sql("SELECT version FROM versions WHERE package = $1 ORDER BY sort_key DESC")
+            .text(&package.id())
+            .all(self.reader())
+            .await?;
+        rows.iter().map(|row| read_version(&row.text(0)?)).collect()
+    }
+
     /// Refuses early what [`Self::publish`] would refuse, before its bytes are read. What counts is
     /// decided again in the transaction.
     pub async fn may_publish(
@@ -116,16 +125,20 @@ impl Registry<'_> {
     }
 }
 
-/// Whether anybody has a package, or its namespace.
+/// Whether somebody has a package, or its namespace, or had: what nobody is left to own is not free.
 pub(super) async fn is_taken(
     connection: &mut sqlx::AnyConnection,
     package: &PackageName,
 ) -> Result<bool, RegistryError> {
-    let member = sql("SELECT 1 FROM members WHERE holding = $1 LIMIT 1")
-        .text(package.holding().as_str())
-        .optional(connection)
-        .await?;
-    Ok(member.is_some())
+    let found = sql("SELECT 1 WHERE EXISTS (SELECT 1 FROM members WHERE holding = $1)
+            OR EXISTS (SELECT 1 FROM namespaces WHERE name = $2)
+            OR EXISTS (SELECT 1 FROM packages WHERE id = $3)")
+    .text(package.holding().as_str())
+    .text(package.namespace().as_str())
+    .text(&package.id())
+    .optional(connection)
+    .await?;
+    Ok(found.is_some())
 }
 
 /// Whether somebody may publish what belongs to others, or to nobody yet.
@@ -198,9 +211,14 @@ impl Work {
         .run(self.connection())
         .await?;
         if made == 0 {
-            return self.lock_package(package).await;
+            self.lock_package(package).await?;
+            // While nobody could have it, others may have taken its short name.
+            if self.has_live_versions(package).await? {
+                return Ok(());
+            }
+            return self.must_be_unlike(actor, package).await;
         }
-        self.must_be_unlike(package).await?;
+        self.must_be_unlike(actor, package).await?;
         match actor.account.filter(|_| package.namespace().is_shared()) {
             Some(account) => {
                 let owner = (account, TeamRole::Owner);
@@ -209,6 +227,12 @@ impl Work {
             }
             None => Ok(()),
         }
+    }
+
+    async fn has_live_versions(&mut self, package: &PackageName) -> Result<bool, RegistryError> {
+        let text = "SELECT 1 FROM versions WHERE package = $1 AND withdrawn_at IS NULL LIMIT 1";
+        let row = sql(text).text(&package.id()).optional(self.connection()).await?;
+        Ok(row.is_some())
     }
 
     /// Makes sure that nobody else changes a package or its versions meanwhile.

@@ -44,6 +44,9 @@ pub enum Record {
     Clearance {
         /// SHA-256 of the archive, in hexadecimal digits.
         sha256: String,
+        /// The package that may have them; backups of older programs do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        package: Option<PackageName>,
         /// Why.
         why: String,
     },

@@ -3,7 +3,7 @@
 //! `acme/racer` is `acme-racer` there, and so would `acme-racer` be, or `racer` of somebody else's
 //! `acme`. Whoever is first has it: nobody publishes under a name by which another package is known.
 
-use super::{PackageName, RegistryError, Work};
+use super::{Actor, PackageName, RegistryError, Work};
 use crate::{Kind, sql};
 
 impl PackageName {
@@ -22,12 +22,20 @@ impl PackageName {
             .filter(|id| *id != self.id())
             .collect()
     }
+
+    /// The namespaces that could have a package of the same short name.
+    fn rooms(&self) -> Vec<String> {
+        let short = self.short();
+        short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
+    }
 }
 
 impl Work {
-    /// Refuses a new package if another one is known by its short name.
+    /// Refuses a new package if another one is known by its short name, or if the namespace of others
+    /// would have such names.
     pub(super) async fn must_be_unlike(
         &mut self,
+        actor: &Actor,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
         let short = package.short();
@@ -38,12 +46,25 @@ impl Work {
                 .run(self.connection())
                 .await?;
         }
+        self.must_have_no_namesake(package, &short).await?;
+        self.must_be_in_no_room_of_others(actor, package).await
+    }
+
+    async fn must_have_no_namesake(
+        &mut self,
+        package: &PackageName,
+        short: &str,
+    ) -> Result<(), RegistryError> {
         let namesakes = package.namesakes();
         if namesakes.is_empty() {
             return Ok(());
         }
-        let places: Vec<String> = (1..=namesakes.len()).map(|n| format!("${n}")).collect();
-        let text = format!("SELECT id FROM packages WHERE id IN ({})", places.join(", "));
+        // What was withdrawn is known to nobody any more.
+        let text = format!(
+            "SELECT id FROM packages WHERE id IN ({}) AND EXISTS
+                (SELECT 1 FROM versions WHERE package = packages.id AND withdrawn_at IS NULL)",
+            places(1, namesakes.len())
+        );
         let query = namesakes.iter().fold(sql::built(text), |query, id| query.text(id));
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
         let other = super::facts::read_name(&row.text(0)?)?;
@@ -52,6 +73,47 @@ impl Work {
             message: format!("other tools know `{other}` as `{short}`; choose another name"),
         })
     }
+
+    /// Whoever has a namespace can name what they publish there as they like: nobody else is there
+    /// first. Namespaces that are older than it are not bound by it.
+    async fn must_be_in_no_room_of_others(
+        &mut self,
+        actor: &Actor,
+        package: &PackageName,
+    ) -> Result<(), RegistryError> {
+        let rooms = package.rooms();
+        if rooms.is_empty() || actor.is_admin() {
+            return Ok(());
+        }
+        let own = package.namespace().to_string();
+        let text = format!(
+            "SELECT name FROM namespaces
+             WHERE name <> $1 AND name IN ({})
+                AND NOT EXISTS (SELECT 1 FROM members
+                    WHERE holding = namespaces.name AND user_id = $2)
+                AND NOT EXISTS (SELECT 1 FROM namespaces own
+                    WHERE own.name = $1 AND own.created_at < namespaces.created_at)
+             ORDER BY LENGTH(name) LIMIT 1",
+            places(3, rooms.len())
+        );
+        let query = sql::built(text).text(&own).number(actor.account.unwrap_or_default());
+        let query = rooms.iter().fold(query, |query, room| query.text(room));
+        let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
+        let room = row.text(0)?;
+        Err(RegistryError::Name {
+            name: package.to_string(),
+            message: format!(
+                "other tools know the skills of the namespace `{room}` by names that begin with \
+                 `{room}-`, and it belongs to others; choose another name, or ask one of its owners \
+                 to add you"
+            ),
+        })
+    }
+}
+
+/// `$3, $4, …`.
+fn places(first: usize, count: usize) -> String {
+    (first..first + count).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -65,5 +127,7 @@ mod tests {
         assert_eq!(name("acme/my-skill").namesakes(), ["_/acme-my-skill", "acme-my/skill"]);
         assert_eq!(name("acme-racer").namesakes(), ["acme/racer"]);
         assert!(name("racer").namesakes().is_empty());
+        assert_eq!(name("acme/my-big-skill").rooms(), ["acme", "acme-my", "acme-my-big"]);
+        assert!(name("racer").rooms().is_empty());
     }
 }

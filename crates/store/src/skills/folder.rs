@@ -80,6 +80,11 @@ impl FolderSkills {
         self.root.join(name).join("SKILL.md")
     }
 
+    /// The true place of the folder of a skill.
+    pub(super) fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
+        if is_name(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
+    }
+
     /// The true place of a path, unless links lead out of the folder of all skills.
     fn inside(&self, path: &Path) -> Result<Option<PathBuf>, StoreError> {
         let Some(place) = if_there(path.canonicalize(), path)? else { return Ok(None) };

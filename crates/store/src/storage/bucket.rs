@@ -7,6 +7,7 @@ use futures::TryStreamExt as _;
 use http::Method;
 use object_store::{
     ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, RetryConfig,
+    UpdateVersion,
     aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut},
     path::Path,
     signer::Signer as _,
@@ -115,6 +116,33 @@ impl Bucket {
         match self.store.put_opts(&self.path(key)?, bytes.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(self.failed(key, &error)),
+        }
+    }
+
+    pub(crate) async fn swap(
+        &self,
+        key: &str,
+        old: &Bytes,
+        new: Bytes,
+    ) -> Result<bool, StoreError> {
+        let path = self.path(key)?;
+        let found = match self.store.get(&path).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(self.failed(key, &error)),
+        };
+        let seen =
+            UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+        if found.bytes().await.map_err(|error| self.failed(key, &error))? != old {
+            return Ok(false);
+        }
+        let mode = PutMode::Update(seen);
+        match self.store.put_opts(&path, new.clone().into(), mode.into()).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. } | Error::Precondition { .. }) => Ok(false),
+            // Not every bucket can compare.
+            Err(Error::NotImplemented { .. }) => self.put(key, new).await.map(|()| true),
             Err(error) => Err(self.failed(key, &error)),
         }
     }

@@ -61,6 +61,12 @@ impl Folder {
         .await
     }
 
+    pub(crate) async fn swap(&self, key: &str, old: Bytes, new: Bytes) -> Result<bool, StoreError> {
+        let path = self.0.join(key);
+        on_a_thread(move || swap(&path, &old, &new).map_err(|error| file_error(&path, &error)))
+            .await
+    }
+
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let path = self.0.join(key);
         on_a_thread(move || match fs::read(&path) {
@@ -146,6 +152,22 @@ impl Folder {
             keys.iter().filter_map(|key| time(key).transpose()).collect()
         })
         .await
+    }
+}
+
+/// Compares under a lock, which the others who compare wait for.
+fn swap(path: &Path, old: &[u8], new: &[u8]) -> io::Result<bool> {
+    let Some(folder) = path.parent() else { return Ok(false) };
+    let lock = match fs::File::create(folder.join(".lock")) {
+        Err(error) if is_absent(&error) => return Ok(false),
+        lock => lock?,
+    };
+    lock.lock()?;
+    match fs::read(path) {
+        Ok(found) if found == old => put(path, new, Presence::Any).map(|()| true),
+        Ok(_) => Ok(false),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -3,6 +3,8 @@
 mod backup;
 mod dead;
 mod log;
+mod marks;
+mod names;
 mod people;
 mod publish;
 mod races;

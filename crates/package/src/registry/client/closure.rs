@@ -10,7 +10,7 @@ use crate::{
         cache::Cached,
         http::{Answer, Ask},
         side_by_side::{blocking, side_by_side},
-        wire::{IndexLine, Lines, Reading},
+        wire::{GoneLine, IndexLine, Lines, Reading},
     },
     source::http::shown,
 };
@@ -28,7 +28,7 @@ pub struct Closure {
 pub(in crate::registry) type Admits<'a> = dyn Fn(&Name) -> bool + Send + Sync + 'a;
 
 /// Skills in the making, with the text that is kept of them.
-type Read<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<&'a str>)>;
+type Read<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<GoneLine>, Vec<&'a str>)>;
 
 impl Client {
     /// Skills, and all that any version of them needs: in one answer, or level by level where files
@@ -109,10 +109,10 @@ impl Client {
         let text = text(&address, given.bytes)?;
         let mut packages = BTreeMap::new();
         let mut texts_by_name = Vec::new();
-        for (name, (lines, texts)) in self.read_closure(&address, &text, admits)? {
-            check_versions(&format!("{address} ({name})"), &lines)?;
+        for (name, (lines, gone, texts)) in self.read_closure(&address, &text, admits)? {
+            check_versions(&format!("{address} ({name})"), &lines, &gone)?;
             texts_by_name.push((name.clone(), texts.join("\n")));
-            packages.insert(name, lines.into());
+            packages.insert(name, Package::new(lines, gone));
         }
         self.keep(texts_by_name).await;
         Ok(packages)
@@ -139,12 +139,17 @@ impl Client {
         for (at, reading) in Lines::of(text) {
             match reading {
                 Reading::Version(line, text) if admits(&line.name) => {
-                    let (lines, texts) = read.entry(line.name.clone()).or_default();
+                    let (lines, _, texts) = read.entry(line.name.clone()).or_default();
                     lines.push(*line);
                     texts.push(text);
                 }
+                Reading::Gone(line, text) if admits(&line.name) => {
+                    let (_, gone, texts) = read.entry(line.name.clone()).or_default();
+                    gone.push(line);
+                    texts.push(text);
+                }
                 // Another registry is asked about it.
-                Reading::Version(..) => {}
+                Reading::Version(..) | Reading::Gone(..) => {}
                 Reading::Unusable(why) => self.skipped(&format!("line {at}"), why),
                 Reading::Broken(why) => {
                     return Err(malformed(address, format!("line {at}: {why}")));

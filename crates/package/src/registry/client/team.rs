@@ -175,7 +175,11 @@ impl Client {
         self.url(&format!("api/v1/skills/{name}/{version}/{what}"))
     }
 
+    /// A skill that stands alone is written as `_/name`.
     fn of_namespace(&self, namespace: &str, what: &str) -> Result<Url, RegistryError> {
+        if let Some(name) = namespace.strip_prefix("_/").filter(|name| is_namespace(name)) {
+            return self.url(&format!("api/v1/skills/{name}/{what}"));
+        }
         if !is_namespace(namespace) {
             // It is no name of its own either, and the error of that says what one looks like.
             Name::parse(namespace)?;

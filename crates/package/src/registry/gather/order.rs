@@ -138,10 +138,13 @@ impl Order {
             return Ok(());
         }
         let from_registry = self.wanted.contains_key(name);
-        let bound = Name::parse(name).ok().and_then(|name| self.bound.get(&name));
-        let bound = bound.map(|place| registries.at(*place).address());
+        let parsed = Name::parse(name).ok();
+        let bound = parsed.as_ref().and_then(|name| self.bound.get(name));
+        let bound = bound.map(|place| registries.at(*place));
+        // Who owns the name has the last word, also about what is there.
+        let home = bound.or_else(|| registries.owner_of(parsed.as_ref()?));
         let moved = match &registry {
-            Some(registry) => bound.is_some_and(|bound| bound != *registry),
+            Some(registry) => home.is_some_and(|home| home.address() != *registry),
             None => from_registry,
         };
         if moved {

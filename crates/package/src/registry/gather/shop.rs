@@ -5,7 +5,7 @@ use semver::Version;
 
 use super::{Known, order::Order};
 use crate::{
-    registry::wire::IndexLine,
+    registry::wire::{GoneLine, IndexLine},
     resolve::{Candidate, Index, IndexError, Needs},
 };
 
@@ -15,6 +15,11 @@ pub(super) struct Shop<'a> {
 }
 
 impl Shop<'_> {
+    /// What a registry says of a version that it took down.
+    pub(super) fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
+        self.known.gone(name, version).filter(|_| !self.order.local.contains(name))
+    }
+
     /// A version as its registry describes it, and the place of that registry.
     pub(super) fn published(&self, name: &str, version: &Version) -> Option<(&IndexLine, usize)> {
         if self.order.local.contains(name) {

@@ -105,6 +105,31 @@ impl IndexLine {
     }
 }
 
+/// A version that was taken down: who has it must hear of it, and nobody gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryGoneLine))]
+pub struct GoneLine {
+    /// The whole name of the skill.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub name: Name,
+    /// The version.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub version: Version,
+    /// Always so.
+    pub withdrawn: bool,
+    /// Why, if who did it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_reason: Option<String>,
+}
+
+impl GoneLine {
+    /// Reads a line, also if it says more; nothing if it is another one. Only few lines have the word.
+    pub fn read(text: &str) -> Option<Self> {
+        let read = || serde_json::from_str::<Self>(text).ok();
+        text.contains("\"withdrawn\"").then(read).flatten().filter(|line| line.withdrawn)
+    }
+}
+
 /// Letters, digits and a few signs, none of them at the beginning.
 fn is_file_name(name: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
@@ -117,6 +142,8 @@ fn is_file_name(name: &str) -> bool {
 pub(in crate::registry) enum Reading<'a> {
     /// A version, and its text.
     Version(Box<IndexLine>, &'a str),
+    /// A version that was taken down, and its text.
+    Gone(GoneLine, &'a str),
     /// A version that cannot be used, and why.
     Unusable(String),
     /// No JSON: what came was cut off, or is something else.
@@ -137,11 +164,14 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (at, text) = self.0.find(|(_, text)| !text.trim().is_empty())?;
+        // Values without keys could be taken for those of a line.
+        if !text.trim_start().starts_with('{') {
+            return Some((at + 1, Reading::Broken("it is no object".to_owned())));
+        }
+        if let Some(line) = GoneLine::read(text) {
+            return Some((at + 1, Reading::Gone(line, text)));
+        }
         let reading = match serde_json::from_str::<IndexLine>(text) {
-            // Values without keys could be taken for those of a line.
-            _ if !text.trim_start().starts_with('{') => {
-                Reading::Broken("it is no object".to_owned())
-            }
             Ok(line) => match line.check() {
                 Ok(()) => Reading::Version(Box::new(line), text),
                 Err(why) => Reading::Unusable(format!("{} {}: {why}", line.name, line.version)),
@@ -180,6 +210,7 @@ mod tests {
     fn read(text: &str) -> Vec<(usize, String)> {
         let shown = |(at, reading)| match reading {
             Reading::Version(line, _) => (at, format!("{} {}", line.name, line.version)),
+            Reading::Gone(line, _) => (at, format!("gone: {} {}", line.name, line.version)),
             Reading::Unusable(why) => (at, format!("unusable: {why}")),
             Reading::Broken(why) => (at, format!("broken: {why}")),
         };
@@ -214,6 +245,21 @@ mod tests {
             let found = read(broken);
             assert!(found[0].1.starts_with("broken: "), "{found:?}");
         }
+    }
+
+    #[test]
+    fn what_was_taken_down_is_told_apart() {
+        let short = r#"{"name":"acme/pdf","version":"1.1.0","withdrawn":true,"later":1}"#;
+        let whole = line(&[("withdrawn", true.into()), ("withdrawn_reason", "it steals".into())]);
+        for text in [short, &whole] {
+            assert!(read(text)[0].1.starts_with("gone: acme/pdf 1."), "{text}");
+        }
+        assert_eq!(read(&line(&[("withdrawn", false.into())]))[0].1, "acme/pdf 1.2.0");
+        assert!(
+            read(r#"{"name":"../x","version":"1.0.0","withdrawn":true}"#)[0].1.starts_with("un")
+        );
+        // Who does not know such lines passes them over.
+        assert!(serde_json::from_str::<IndexLine>(short).unwrap_err().is_data());
     }
 
     #[test]

@@ -262,6 +262,9 @@ pub struct Appeal {
 pub struct Clearance {
     /// What who reads the log is told.
     pub reason: String,
+    /// The skill that may have it; else the one for which somebody appealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
 }
 
 /// What an administrator makes of a version, whatever a scan found.

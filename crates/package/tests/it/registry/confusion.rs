@@ -77,11 +77,13 @@ async fn what_a_skill_needs_is_not_taken_elsewhere_if_its_own_registry_has_it() 
     assert_eq!(installed(&bench, &unsaid, &["inner"]).await, ["inner 9.9.9"]);
     let error = gathered(&bench, &unsaid, &["acme/top"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "two_registries", "{error}");
-    let theirs = gathered(&bench, &set(&["acme"], &["inner"]), &["acme/top"], Update::Nothing);
-    let chosen = theirs.await.unwrap().resolution.chosen;
+    let theirs = set(&["acme"], &["inner"]);
+    let found = gathered(&bench, &theirs, &["acme/top"], Update::Nothing).await.unwrap();
+    let chosen = found.resolution.chosen;
     assert_eq!(chosen["inner"].version.to_string(), "9.9.9");
-    let ours = gathered(&bench, &set(&["acme", "inner"], &[]), &["acme/top"], Update::All);
-    let chosen = ours.await.unwrap().resolution.chosen;
+    let ours = set(&["acme", "inner"], &[]);
+    let found = gathered(&bench, &ours, &["acme/top"], Update::All).await.unwrap();
+    let chosen = found.resolution.chosen;
     assert_eq!(chosen["inner"].version.to_string(), "1.0.0");
 }
 

@@ -63,6 +63,32 @@ async fn what_is_newer_within_what_is_asked_for_and_beyond() {
 }
 
 #[tokio::test]
+async fn what_was_taken_down_or_is_missing_is_told() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let publish = |version: &str| {
+        site.publish("calm", &bench.signed("calm", version, &gaia("calm", version, &[], &[])));
+    };
+    publish("1.0.0");
+    let all = registries(&bench, vec![site.entry()]);
+    installed(&bench, &all, &["calm"]).await;
+    std::fs::remove_file(site.path("index/v1/ca/calm")).unwrap();
+    publish("1.1.0");
+    let state = bench.shelf().state().unwrap();
+    let missing = Published { missing: true, ..published(Some("1.1.0"), None) };
+    assert_eq!(look(&all, &state).await["calm"], Availability::Published(missing));
+    let gone = "{\"name\":\"calm\",\"version\":\"1.0.0\",\"withdrawn\":true,\
+        \"withdrawn_reason\":\"it steals\"}\n";
+    let index = std::fs::read_to_string(site.path("index/v1/ca/calm")).unwrap();
+    site.write("index/v1/ca/calm", format!("{index}{gone}").as_bytes());
+    let taken_down = Published {
+        taken_down: true,
+        taken_down_reason: Some("it steals".to_owned()),
+        ..published(Some("1.1.0"), None)
+    };
+    assert_eq!(look(&all, &state).await["calm"], Availability::Published(taken_down));
+}
+
+#[tokio::test]
 async fn one_question_is_enough_and_a_silent_registry_says_nothing_of_others() {
     let (bench, site, server) = (Bench::new(), Site::start().await, registry(true).await);
     site.publish("here", &bench.signed("here", "1.0.0", &gaia("here", "1.0.0", &[], &[])));

@@ -147,6 +147,44 @@ async fn a_version_that_was_copied_never_changes() {
 }
 
 #[tokio::test]
+async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let index = folder.path().join("index/v1/al/alone");
+    let codes = async || {
+        let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+        again.failed.iter().map(|one| one.error.code().to_owned()).collect::<Vec<_>>()
+    };
+    // It goes away, then it comes back with other bytes.
+    fs::remove_file(site.path("index/v1/al/alone")).unwrap();
+    site.publish("alone", &skill("alone", "1.1.0", "Text."));
+    assert_eq!(codes().await, ["version_dropped"]);
+    let kept = fs::read_to_string(&index).unwrap();
+    assert!(kept.contains("\"1.0.0\"") && kept.contains("\"yanked\":true"), "{kept}");
+    assert!(codes().await.is_empty(), "it is told once, and then by the copy");
+    site.publish("alone", &skill("alone", "1.0.0", "Evil."));
+    assert_eq!(codes().await, ["version_changed"]);
+    assert!(!fs::read_to_string(&index).unwrap().contains("Evil"));
+    // The same is so if it was taken down in between.
+    let before = fs::read_to_string(site.path("index/v1/al/alone")).unwrap();
+    let gone = "{\"name\":\"alone\",\"version\":\"1.0.0\",\"withdrawn\":true}";
+    let newer = before.lines().find(|line| line.contains("\"1.1.0\"")).unwrap();
+    site.write("index/v1/al/alone", format!("{newer}\n{gone}\n").as_bytes());
+    assert!(codes().await.is_empty(), "its registry says so");
+    let kept = fs::read_to_string(&index).unwrap();
+    assert!(kept.ends_with(&format!("{gone}\n")), "{kept}");
+    site.write("index/v1/al/alone", before.as_bytes());
+    assert_eq!(codes().await, ["version_changed"]);
+    assert!(!fs::read_to_string(&index).unwrap().contains("\"1.0.0\""));
+    // A whole skill that is gone is told, too.
+    fs::remove_file(site.path("index/v1/to/top")).unwrap();
+    site.list(&["acme/base", "alone"]);
+    assert!(codes().await.iter().any(|code| code == "version_dropped"));
+}
+
+#[tokio::test]
 async fn a_name_and_a_namespace_may_clash() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, str::FromStr};
 
-use savoir_package::registry::{Client, Name};
+use savoir_package::registry::{Client, Name, RegistryError};
 use semver::Version;
 use serde_json::Value;
 
@@ -71,12 +71,39 @@ impl Common {
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
         self.tell(|| {
-            let name = Name::parse(namespace).map_err(|error| {
+            let name = namespace.strip_prefix(ALONE).unwrap_or(namespace);
+            let name = Name::parse(name).map_err(|error| {
                 CommandError::input(format!("`{namespace}` is no namespace")).named(error.code())
             })?;
             runtime::block_on(work(&self.remote.client_of(&name)?))
         })
     }
+}
+
+/// How those are written that belong to no namespace.
+pub(super) const ALONE: &str = "_/";
+
+/// Asks about the team of a namespace, or of a skill that stands alone: who writes no `_/` before its name
+/// means it if there is no such namespace of theirs. Tells whose team it was.
+pub(super) async fn of_team<T>(
+    namespace: &str,
+    ask: impl AsyncFn(&str) -> Result<T, RegistryError>,
+) -> Result<(String, T), RegistryError> {
+    match ask(namespace).await {
+        Ok(answer) => Ok((namespace.to_owned(), answer)),
+        Err(first) if !namespace.starts_with(ALONE) && is_elsewhere(&first) => {
+            let alone = format!("{ALONE}{namespace}");
+            ask(&alone).await.map(|answer| (alone, answer)).map_err(|_| first)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_elsewhere(error: &RegistryError) -> bool {
+    matches!(
+        error,
+        RegistryError::NoNamespace { .. } | RegistryError::Refused { status: 403 | 404, .. }
+    )
 }
 
 /// One version of a published skill: `NAME@VERSION`.

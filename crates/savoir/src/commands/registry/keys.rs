@@ -5,7 +5,10 @@ use std::{borrow::Cow, process::ExitCode};
 use savoir_package::registry::wire::{KeyInfo, NewKey, RevokedKey};
 use serde_json::json;
 
-use super::{super::keys::public_key, common::Common};
+use super::{
+    super::keys::public_key,
+    common::{ALONE, Common, of_team},
+};
 use crate::{error::CommandError, output};
 
 /// Say which keys sign for a namespace
@@ -83,7 +86,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             common.with_namespace(namespace, async |client| {
                 let (key, text) = public_key(key)?;
                 let new = NewKey { public_key: text, label: label.clone(), email: None };
-                client.add_key(namespace, &new).await?;
+                let add = async |team: &str| client.add_key(team, &new).await;
+                let (namespace, ()) = of_team(namespace, add).await?;
                 let key_id = key.key_id();
                 let value = json!({ "namespace": namespace, "key_id": key_id, "label": label });
                 Ok((value, format!("{key_id} signs for {namespace} now\n")))
@@ -92,7 +96,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Revoke { namespace, key_id, reason, common } => {
             common.with_namespace(namespace, async |client| {
                 let key = RevokedKey { key_id: key_id.clone(), reason: reason.clone() };
-                client.revoke_key(namespace, &key).await?;
+                let revoke = async |team: &str| client.revoke_key(team, &key).await;
+                let (namespace, ()) = of_team(namespace, revoke).await?;
                 let value = json!({ "namespace": namespace, "key_id": key_id, "revoked": true });
                 Ok((value, format!("{key_id} signs for {namespace} no more\n")))
             })
@@ -102,7 +107,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
-        let keys = client.keys(namespace).await?;
+        let ask = async |team: &str| client.keys(team).await;
+        let (mut namespace, mut keys) = of_team(namespace, ask).await?;
+        // A namespace that is not there has no keys, either.
+        let alone = format!("{ALONE}{namespace}");
+        if keys.is_empty()
+            && !namespace.starts_with(ALONE)
+            && let Ok(found) = ask(&alone).await
+            && !found.is_empty()
+        {
+            (namespace, keys) = (alone, found);
+        }
         let text = table(&keys, &format!("no key signs for {namespace}\n"));
         Ok((json!({ "namespace": namespace, "keys": keys }), text))
     })

@@ -8,14 +8,11 @@ use savoir_package::registry::{
 };
 use serde_json::{Value, json};
 
-use super::common::Common;
+use super::common::{ALONE, Common};
 use crate::{error::CommandError, output};
 
 /// How many entries are asked for at once.
 const PER_PAGE: u32 = 100;
-/// What stands before the name of a skill without a namespace, where a team is named.
-const ALONE: &str = "_/";
-
 /// Show what was done in a registry, and by whom
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -53,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Ok((json!({ "entries": entries }), text))
     };
     match &args.what {
-        Some(what) => args.common.with_namespace(what.strip_prefix(ALONE).unwrap_or(what), work),
+        Some(what) => args.common.with_namespace(what, work),
         None => args.common.with_registry(work),
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, process::ExitCode};
 use savoir_package::registry::wire::{Member, NewMember, TeamRole};
 use serde_json::json;
 
-use super::common::Common;
+use super::common::{Common, of_team};
 use crate::{error::CommandError, output};
 
 /// Say who may publish in a namespace
@@ -15,6 +15,7 @@ Examples:
   savoir registry members list acme
   savoir registry members add acme grace@example.com --role owner
   savoir registry members remove acme grace@example.com
+  savoir registry members list _/greeter         a skill that belongs to no namespace
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Args {
@@ -94,14 +95,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             let role = TeamRole::from(*role);
             common.with_namespace(namespace, async |client| {
                 let member = NewMember { email: email.clone(), role };
-                client.add_member(namespace, &member).await?;
+                let add = async |team: &str| client.add_member(team, &member).await;
+                let (namespace, ()) = of_team(namespace, add).await?;
                 let value = json!({ "namespace": namespace, "email": email, "role": role });
                 Ok((value, format!("{email} is a member of {namespace} now: {}\n", role.as_str())))
             })
         }
         Command::Remove { namespace, email, common } => {
             common.with_namespace(namespace, async |client| {
-                client.remove_member(namespace, email).await?;
+                let remove = async |team: &str| client.remove_member(team, email).await;
+                let (namespace, ()) = of_team(namespace, remove).await?;
                 let value = json!({ "namespace": namespace, "email": email, "removed": true });
                 Ok((value, format!("{email} is no member of {namespace} any more\n")))
             })
@@ -111,7 +114,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
-        let members = client.members(namespace).await?;
+        let ask = async |team: &str| client.members(team).await;
+        let (namespace, members) = of_team(namespace, ask).await?;
         let rows: Vec<[Cow<'_, str>; 3]> = members.iter().map(row).collect();
         let text = match rows.as_slice() {
             [] => format!("{namespace} has no members\n"),

@@ -9,7 +9,7 @@ use crate::{
     output::{self, plural},
     place::PlaceArgs,
     progress::Progress,
-    registry_backup::{self, Restored},
+    registry_backup::{self, Accounts, Restored},
     runtime,
     shelf::told,
 };
@@ -23,7 +23,9 @@ kind than those that the backup was made of.
 
 All accounts come back by their address, with what they own, and administrators are administrators
 again. Who has no account here gets one without a password that anybody knows; `savoir admin reset-password EMAIL` gives
-it one. Who has one keeps it as it is.
+it one. If an account is here already whose address owns something in the backup, nothing is restored:
+anybody may have made it. With --keep-accounts these accounts keep their passwords, and get what the
+backup says they own.
 
 Examples:
   savoir registry restore registry.tar
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// Only see whether the backup is whole
     #[arg(long)]
     check: bool,
+    /// Accounts that are here already keep their passwords, and get what the backup says they own
+    #[arg(long)]
+    keep_accounts: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -71,12 +76,13 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         return print(args, &value, &text);
     }
     let place = args.place.place()?;
+    let accounts = if args.keep_accounts { Accounts::Keep } else { Accounts::Refuse };
     let restored = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let total = end.blobs;
         let tell = |done| progress.tell(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
-        let restored = registry_backup::restore(registry, file, tell).await;
+        let restored = registry_backup::restore(registry, file, accounts, tell).await;
         database.close().await;
         Ok(restored?)
     })?;

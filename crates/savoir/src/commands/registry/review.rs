@@ -75,11 +75,13 @@ pub(super) struct Appeals {
 /// Let an archive be published although a scan blocks it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. What is cleared is these bytes and no others; it is published with the verdict
-REVIEW, which everybody sees who installs it.
+For administrators. What is cleared is these bytes and no others, for one skill and no other: the one
+for which somebody appealed. It is published with the verdict REVIEW, which everybody sees who installs
+it.
 
 Examples:
   savoir registry clear 5fb8c1… --reason \"it is their own host\" --email root@example.com
+  savoir registry clear 5fb8c1… --for acme/pdf --reason \"it is theirs\" --email root@example.com
   savoir registry unclear 5fb8c1… --email root@example.com
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
@@ -90,6 +92,9 @@ pub(super) struct Clear {
     /// Why, for who reads the log
     #[arg(long, value_name = "WHY")]
     reason: String,
+    /// The skill that may have it [default: the one for which somebody appealed]
+    #[arg(long = "for", value_name = "NAME", value_parser = Name::parse)]
+    skill: Option<Name>,
     #[command(flatten)]
     admin: Admin,
 }
@@ -192,17 +197,20 @@ impl Appeals {
     }
 }
 
-/// The appeals of a log that has the newest first, with what the last word about their bytes is.
+/// The appeals of a log that has the newest first, with what the last word about their bytes is: for
+/// their skill, or, as older programs noted it, for all.
 fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
-    let mut cleared: HashMap<&str, bool> = HashMap::new();
-    for entry in entries.iter().filter(|entry| entry.act != "appealed") {
-        cleared.entry(said(entry, "sha256")).or_insert(entry.act == "cleared");
+    let mut decided: HashMap<(&str, Option<&str>), (usize, bool)> = HashMap::new();
+    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.act != "appealed") {
+        let key = (said(entry, "sha256"), entry.name.as_deref());
+        decided.entry(key).or_insert((at, entry.act == "cleared"));
     }
     let appeals = entries.iter().filter(|entry| entry.act == "appealed");
     appeals
         .map(|entry| {
-            let cleared = cleared.get(said(entry, "sha256")).copied().unwrap_or(false);
-            Appealed { entry, cleared }
+            let words = [entry.name.as_deref(), None].map(|name| (said(entry, "sha256"), name));
+            let last = words.iter().filter_map(|key| decided.get(key)).min_by_key(|(at, _)| *at);
+            Appealed { entry, cleared: last.is_some_and(|(_, cleared)| *cleared) }
         })
         .collect()
 }
@@ -248,8 +256,9 @@ impl Appealed<'_> {
 
 impl Clear {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        self.admin.at(None, async |client| {
-            let clearance = Clearance { reason: self.reason.clone() };
+        self.admin.at(self.skill.as_ref(), async |client| {
+            let package = self.skill.as_ref().map(ToString::to_string);
+            let clearance = Clearance { reason: self.reason.clone(), package };
             client.clear(&self.sha256, &clearance).await?;
             let value = json!({ "sha256": self.sha256, "cleared": true });
             Ok((value, format!("{} may be published now\n", self.sha256)))
@@ -302,6 +311,17 @@ mod tests {
         ];
         let found: Vec<bool> = appeals(&newest_first).iter().map(|appeal| appeal.cleared).collect();
         assert_eq!(found, [true, false, false]);
+        let of = |act: &str, name: Option<&str>| -> LogEntry {
+            let details = json!({"sha256": "a"});
+            serde_json::from_value(json!({"act": act, "name": name, "details": details})).unwrap()
+        };
+        let newest_first = [
+            of("cleared", Some("acme/x")),
+            of("appealed", Some("evil/x")),
+            of("appealed", Some("acme/x")),
+        ];
+        let found: Vec<bool> = appeals(&newest_first).iter().map(|appeal| appeal.cleared).collect();
+        assert_eq!(found, [false, true], "it is for one skill");
     }
 
     #[test]

@@ -127,7 +127,18 @@ fn what_a_scan_blocks_is_appealed_cleared_and_published() {
     town.rules_well(&["registry", "unclear", &digest]);
     assert_eq!(town.rules(&["registry", "unclear", &digest]).code, 1, "it is not cleared");
 
-    // A skill that stands alone has a log, by its name or by that of its team.
+    // A skill that stands alone has a team, by its name or by that of its team.
+    for what in ["greeter", "_/greeter"] {
+        let members = town.well("bob", &["registry", "members", "list", what, "--json"]).json();
+        assert_eq!(members["namespace"], "_/greeter", "{members}");
+        assert_eq!(members["members"][0]["email"], "bob@example.com", "{members}");
+        town.well("bob", &["registry", "members", "add", what, "root@example.com"]);
+        town.well("bob", &["registry", "members", "remove", what, "root@example.com"]);
+        let keys = town.well("bob", &["registry", "keys", "list", what]).stdout;
+        assert_eq!(keys, format!("no key signs for {what}\n"));
+    }
+    assert_eq!(town.run("bob", &["registry", "members", "list", "nobody"]).code, 1);
+    // And it has a log.
     for what in ["greeter", "_/greeter"] {
         let log = town.well("bob", &["registry", "log", what]).stdout;
         assert!(log.contains("published") && log.contains("appealed"), "{what}: {log}");
@@ -253,6 +264,49 @@ fn what_was_withdrawn_says_why_and_stays_for_who_has_it() {
     }
     town.well("root", &["sync", "--frozen", "--allow-experimental"]);
     assert!(town.sandbox.path("root/project/.claude/skills/greeter/SKILL.md").is_file());
+}
+
+#[test]
+fn what_was_taken_down_is_told_to_who_has_it() {
+    let town = Town::new();
+    for version in ["1.0.0", "1.1.0"] {
+        town.skill("greeter", version, "Greet.");
+        town.well("bob", &["publish", "greeter", "--yes"]);
+    }
+    let asked =
+        ["install", "registry:greeter@1.0.0", "--registry", &town.url, "--allow-experimental"];
+    town.well("root", &asked);
+    let login = json!({"email": "root@example.com", "password": "secret-word"});
+    let login = town.house.ask("POST", "/api/v1/auth/login", "", Some(&login)).json();
+    let token = login["token"].as_str().expect("a token");
+    let path = "/registry/api/v1/skills/greeter/1.0.0/withdraw";
+    let done = town.house.ask("POST", path, token, Some(&json!({"why": "it sends files away"})));
+    assert_eq!(done.status, 200, "{}", done.body);
+    let looked = town.well("root", &["update"]).stdout;
+    let told = "`greeter` 1.0.0 was taken down by its registry; update it, or: savoir remove greeter: \
+                it sends files away";
+    assert!(looked.contains(told), "{looked}");
+    let status = town.well("root", &["status"]).stdout;
+    assert!(status.contains("taken down by its registry: it sends files away"), "{status}");
+    let looked = town.well("root", &["update", "--json"]).json();
+    assert_eq!(looked["skills"][0]["taken_down"], true, "{looked}");
+    town.skill("other", "1.0.0", "Greet others.");
+    town.well("bob", &["publish", "other", "--yes"]);
+    let other = ["install", "registry:other", "--registry", &town.url, "--allow-experimental"];
+    let beside = town.well("root", &other).stderr;
+    let told = "`greeter` 1.0.0 was taken down by its registry: it sends files away; remove it";
+    assert!(beside.contains(told), "{beside}");
+    // A copy tells it, too, and nobody gets it anew.
+    let copy = town.sandbox.path("copy");
+    town.well("root", &["registry", "mirror", &town.url, &copy.display().to_string()]);
+    let index = fs::read_to_string(copy.join("index/v1/gr/greeter")).expect("an index");
+    assert!(
+        index.contains("\"withdrawn\":true") && index.contains("it sends files away"),
+        "{index}"
+    );
+    assert_ne!(town.run("bob", &asked).code, 0, "nobody gets it");
+    let newest = ["install", "registry:greeter", "--registry", &town.url, "--allow-experimental"];
+    town.well("bob", &newest);
 }
 
 #[test]

@@ -175,6 +175,29 @@ fn a_backup_gives_everything_back() {
 }
 
 #[test]
+fn a_restore_hands_nothing_to_who_made_an_account_before() {
+    let (sandbox, before) = with_backup();
+    runtime().block_on(async {
+        let shop = Shop::open(&sandbox.path("new")).await;
+        shop.account("ada@example.org").await;
+        shop.account("nobody@example.org").await;
+        shop.close().await;
+    });
+    let restore = ["registry", "restore", "b.tar", "--data", "new", "--json"];
+    let refused = sandbox.run(&restore);
+    assert_eq!(refused.code, 1, "{refused}");
+    let error = &refused.json()["error"];
+    assert_eq!(error["code"], "accounts_exist", "{refused}");
+    assert!(error["message"].as_str().expect("a text").ends_with(": ada@example.org"), "{refused}");
+    assert!(error.to_string().contains("--keep-accounts"), "{refused}");
+    assert!(is_empty(&sandbox.path("new")));
+    let kept = sandbox.run(&[&restore[..], &["--keep-accounts"]].concat());
+    assert_eq!(kept.code, 0, "{kept}");
+    assert_eq!(kept.json()["accounts_made"], json!(["bob@example.org"]));
+    assert_eq!(read_all(&sandbox.path("new"))["members"], before["members"]);
+}
+
+#[test]
 fn a_backup_goes_to_another_kind_of_database_and_back() {
     let Some(ground) = Ground::new() else { return };
     let (sandbox, before) = with_backup();

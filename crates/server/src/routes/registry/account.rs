@@ -41,6 +41,8 @@ fn grant(text: &str, place: Option<&Holding>) -> Option<Grant> {
         None => text.parse().ok()?,
     };
     match (grant.place, place) {
+        // Who may read a registry reads all of it.
+        (None, _) if grant.right == Right::Read => Some(Grant { right: grant.right, place: None }),
         (None, place) => Some(Grant { right: grant.right, place: place.cloned() }),
         (own, None) => Some(Grant { right: grant.right, place: own }),
         (Some(own), Some(place)) if own == *place => {
@@ -133,9 +135,10 @@ struct RegistryToken {
 impl From<ApiToken> for RegistryToken {
     fn from(token: ApiToken) -> Self {
         let grants: Vec<Grant> = grants(&token);
-        let place = grants.first().and_then(|grant| grant.place.clone());
-        let one =
-            grants.len() == token.scopes.len() && grants.iter().all(|grant| grant.place == place);
+        let place = grants.iter().find_map(|grant| grant.place.clone());
+        // The right to read has no place.
+        let fits = |grant: &Grant| grant.right == Right::Read || grant.place == place;
+        let one = grants.len() == token.scopes.len() && grants.iter().all(fits);
         let scopes = if one {
             grants.iter().map(|grant| short(grant.right).to_owned()).collect()
         } else {

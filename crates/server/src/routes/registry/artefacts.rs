@@ -145,7 +145,9 @@ impl Parcel<'_> {
         if has_already(asked, &tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
         }
+        // The address is signed for who gets it, and not for who asks about it.
         if app.config.registry.redirect
+            && *method != Method::HEAD
             && let Some(link) = registry(&app).blob_link(self.sha256, LINK_LASTS).await?
         {
             return redirect(&link);

@@ -184,7 +184,9 @@ async fn must_see(
     }
     let mut team = HashSet::new();
     for place in &places {
-        acting.actor.must_have(Right::Own, Some(place))?;
+        let may_read = acting.actor.must_have(Right::Read, Some(place));
+        may_read
+            .or_else(|error| acting.actor.must_have(Right::Own, Some(place)).map_err(|_| error))?;
         let members = must_be_member(app, acting, place).await?;
         team.extend(members.into_iter().map(|member| member.user_id));
     }

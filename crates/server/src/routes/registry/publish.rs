@@ -107,10 +107,9 @@ pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vett
 
 /// The number after the highest one of prose.
 async fn next(app: &App, package: &PackageName) -> Given<Version> {
-    let last = match registry(app).package(package).await? {
-        Some(known) => known.versions.iter().map(|version| version.version.patch).max(),
-        None => None,
-    };
+    // Also of what was withdrawn: its number is never free again.
+    let numbers = registry(app).numbers(package).await?;
+    let last = numbers.iter().map(|version| version.patch).max();
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
 }
 
@@ -169,7 +168,7 @@ impl Parcel {
         if scan.verdict != ScanVerdict::Block {
             return Ok(scan);
         }
-        if let Some(why) = registry(app).cleared(&self.sha256).await? {
+        if let Some(why) = registry(app).cleared(&self.sha256, &self.package).await? {
             // An administrator looked at it; so should everybody who installs it.
             scan.verdict = ScanVerdict::Review;
             scan.report["cleared"] = json!(why);

@@ -120,6 +120,7 @@ impl From<RegistryError> for Refused {
             | RegistryError::Exists { .. }
             | RegistryError::KeyRevoked { .. }
             | RegistryError::LastOwner { .. }
+            | RegistryError::AccountsExist { .. }
             | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
             RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
             RegistryError::TooSlow | RegistryError::Busy => StatusCode::SERVICE_UNAVAILABLE,

@@ -4,7 +4,7 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{archive, registry::wire};
 use savoir_store::{
     Time,
-    registry::{Actor, PackageVersion, RegistryError, ScanResult, ScanVerdict},
+    registry::{Actor, PackageName, PackageVersion, RegistryError, ScanResult, ScanVerdict},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -100,11 +100,16 @@ impl Shape for Judgement {
 struct Clearance {
     #[schema(min_length = 1, max_length = 4096)]
     reason: String,
+    /// The skill that may have it; else the one for which somebody appealed.
+    package: Option<String>,
 }
 
 impl Shape for Clearance {
     fn read(members: &mut Members) -> Self {
-        Self { reason: members.text("reason", Text::between(1, LONGEST)) }
+        Self {
+            reason: members.text("reason", Text::between(1, LONGEST)),
+            package: members.optional_text("package", Text::between(1, LONGEST)),
+        }
     }
 }
 
@@ -206,7 +211,8 @@ async fn judge(
     Ok(told(StatusCode::OK, &scanned))
 }
 
-/// Let an archive be published although a scan says that it should not be. For administrators.
+/// Let an archive be published as a version of one skill although a scan says that it should not be. For
+/// administrators.
 #[utoipa::path(
     put, path = "/api/v1/clearances/{sha256}", tag = "registry", security(("bearer" = [])),
     request_body = Clearance,
@@ -220,9 +226,10 @@ async fn clear(
     State(app): State<App>,
     acting: Acting,
     At(sha256): At<String>,
-    Body(Clearance { reason }): Body<Clearance>,
+    Body(Clearance { reason, package }): Body<Clearance>,
 ) -> Given<StatusCode> {
-    registry(&app).clear(&acting.actor, &sha256, &reason).await?;
+    let package = package.map(|name| name.parse::<PackageName>()).transpose()?;
+    registry(&app).clear(&acting.actor, &sha256, package.as_ref(), &reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -40,6 +40,8 @@ const MOST_FILES: usize = 100;
 /// Where other tools look.
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/index.json";
 const MANIFEST: &str = "SKILL.md";
+/// Letters of a name as the specification of skills has it.
+const LONGEST_NAME: usize = 64;
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -271,6 +273,10 @@ fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
 /// A skill for other tools.
 fn entry(base: &str, found: &Findable) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
+    // Other tools refuse the whole list for the sake of one.
+    if package.short().len() > LONGEST_NAME {
+        return None;
+    }
     let (kind, file, digest) = what(&found.facts)?;
     let mut entry = json!({
         "name": package.short(),

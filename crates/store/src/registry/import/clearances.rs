@@ -18,10 +18,10 @@ impl Import<'_> {
         }
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
-            let Record::Clearance { sha256, why } = record else { continue };
+            let Record::Clearance { sha256, package, why } = record else { continue };
             must_be_digest(&sha256)?;
             check(Some(&why))?;
-            rows.push(vec![Value::Text(setting(&sha256)), Value::Text(why)]);
+            rows.push(vec![Value::Text(setting(&sha256, package.as_ref())), Value::Text(why)]);
         }
         let head = "INSERT INTO settings (name, value)";
         insert_rows(self.work.connection(), head, rows, "ON CONFLICT DO NOTHING").await?;

@@ -9,7 +9,7 @@ use super::{
         VersionRecord,
         blobs::is_digest,
         facts::{attested, tier_number},
-        index::{Entry, INSERT_TAGS, Live, index_text, latest, tag_row, tags},
+        index::{Entry, Gone, INSERT_TAGS, Live, index_text, latest, tag_row, tags, why_blocked},
         order::{self, sort_key},
     },
     Import, check_holding,
@@ -77,9 +77,11 @@ impl Import<'_> {
     fn add(&self, rows: &mut Rows, record: PackageRecord) -> Result<(), RegistryError> {
         let (id, name) = (record.name.id(), record.name.clone());
         let mut live = Vec::with_capacity(record.versions.len());
+        let mut gone = Vec::new();
         for version in &record.versions {
             let read = ReadVersion::read(version)?;
             live.extend(read.live(version));
+            gone.extend(read.gone(version));
             rows.versions.push(self.version_row(&id, version, &read)?);
             let key = sort_key(&read.version);
             for signature in &version.signatures {
@@ -103,7 +105,7 @@ impl Import<'_> {
             }
         }
         live.sort_by(|a, b| b.version.cmp_precedence(&a.version));
-        self.add_package(rows, record, &name, &live);
+        self.add_package(rows, record, &name, &live, &gone);
         Ok(())
     }
 
@@ -113,9 +115,10 @@ impl Import<'_> {
         record: PackageRecord,
         name: &PackageName,
         live: &[Live],
+        gone: &[Gone],
     ) {
         let id = &name.id();
-        let (text, tag) = index_text(name, live, record.deprecated.as_deref());
+        let (text, tag) = index_text(name, live, gone, record.deprecated.as_deref());
         let latest = latest(live);
         let facts = latest
             .and_then(|latest| {
@@ -217,16 +220,23 @@ impl ReadVersion {
         if record.withdrawn_at.is_some() {
             return None;
         }
+        let scan = record.scan.as_ref();
+        let blocks = scan.filter(|scan| scan.verdict == ScanVerdict::Block);
+        let said = record.yanked_why.clone().filter(|why| !why.is_empty());
         Some(Live {
             version: self.version.clone(),
             entry: entry(record),
             claimed: self.claimed,
             attested: self.attested,
-            yanked: record.yanked_at.is_some()
-                || record.scan.as_ref().is_some_and(|scan| scan.verdict == ScanVerdict::Block),
-            yanked_why: record.yanked_why.clone().filter(|why| !why.is_empty()),
+            yanked: record.yanked_at.is_some() || blocks.is_some(),
+            yanked_why: said.or_else(|| why_blocked(&blocks?.report)),
             deprecated: record.deprecated.clone(),
         })
+    }
+
+    fn gone(&self, record: &VersionRecord) -> Option<Gone> {
+        record.withdrawn_at?;
+        Some(Gone { version: self.version.clone(), why: record.withdrawn_why.clone() })
     }
 }
 

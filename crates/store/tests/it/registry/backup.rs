@@ -186,8 +186,8 @@ async fn an_import_that_fails_leaves_nothing() {
         assert_eq!(registry.import(&shop.alice()).await.unwrap_err().code(), "not_admin");
         for bad in [
             record("bad", "1.0.0", "../../etc/passwd"),
-            Record::Clearance { sha256: "x".to_owned(), why: String::new() },
-            Record::Clearance { sha256: digest.clone(), why: "y".repeat(5000) },
+            Record::Clearance { sha256: "x".to_owned(), package: None, why: String::new() },
+            Record::Clearance { sha256: digest.clone(), package: None, why: "y".repeat(5000) },
             Record::Namespace { name: "api".to_owned(), created_by: None, created_at: 1 },
             Record::Member(savoir_store::registry::MemberRecord {
                 holding: "*".repeat(9),
@@ -268,9 +268,19 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             member(71),
             member(72),
         ];
+        // Anybody may have made the account of alice here.
+        let import = registry.import(&Actor::operator()).await.unwrap();
+        let mut import = import.with_accounts("h".to_owned());
+        for record in &records {
+            import.push(record.clone()).await.unwrap();
+        }
+        let refused = import.finish().await.unwrap_err();
+        assert_eq!(refused.code(), "accounts_exist");
+        assert!(refused.to_string().ends_with(": alice@example.org"), "{refused}");
+        assert!(registry.members(&"acme".parse().unwrap()).await.unwrap().is_empty());
         for is_kept in [false, true] {
             let import = registry.import(&Actor::operator()).await.unwrap();
-            let mut import = import.with_accounts("h".to_owned());
+            let mut import = import.with_accounts("h".to_owned()).keeping_accounts();
             for record in &records {
                 import.push(record.clone()).await.unwrap();
             }
@@ -327,7 +337,8 @@ async fn a_backup_has_what_was_cleared() {
         // More than a page has.
         let digest = |number: u32| format!("{number:064x}");
         for number in 0..501 {
-            registry.clear(&admin, &digest(number), &format!("reason {number}")).await.unwrap();
+            let (tool, why) = (name("acme/tool"), format!("reason {number}"));
+            registry.clear(&admin, &digest(number), Some(&tool), &why).await.unwrap();
         }
         assert!(registry.unclear(&admin, &digest(7)).await.unwrap());
         let records = export(registry).await;
@@ -341,13 +352,16 @@ async fn a_backup_has_what_was_cleared() {
         let done = import(restored, &records).await.unwrap();
         assert_eq!(done.left_out, 0);
         for (number, why) in [(0, Some("reason 0")), (7, None), (500, Some("reason 500"))] {
-            assert_eq!(restored.cleared(&digest(number)).await.unwrap().as_deref(), why);
+            let found = restored.cleared(&digest(number), &name("acme/tool")).await.unwrap();
+            assert_eq!(found.as_deref(), why);
+            let others = restored.cleared(&digest(number), &name("acme/other")).await.unwrap();
+            assert_eq!(others, None, "it is for one package");
         }
 
         // Where something is already, its administrators decide.
-        let old = [Record::Clearance { sha256: digest(7), why: "once".to_owned() }];
+        let old = [Record::Clearance { sha256: digest(7), package: None, why: "once".to_owned() }];
         assert_eq!(import(registry, &old).await.unwrap().left_out, 1);
-        assert_eq!(registry.cleared(&digest(7)).await.unwrap(), None);
+        assert_eq!(registry.cleared(&digest(7), &name("acme/tool")).await.unwrap(), None);
         database.close().await;
     })
     .await;

@@ -127,7 +127,10 @@ async fn a_withdrawn_version_is_never_used_again() {
         let summary = registry.package(&package).await.unwrap().unwrap();
         assert_eq!(summary.summary.latest, Some(version("1.0.0")));
         assert_eq!(summary.versions.len(), 1);
-        assert!(!registry.index(&package).await.unwrap().unwrap().text.contains("2.0.0"));
+        let index = registry.index(&package).await.unwrap().unwrap().text;
+        let told = index.lines().next().unwrap();
+        assert!(told.contains("\"withdrawn\":true") && told.contains("it steals"), "{told}");
+        assert!(!told.contains("sha256"), "nobody can have it: {told}");
         for text in ["2.0.0", "2.0.0+new"] {
             let error =
                 draft("acme/tool", text).publish(registry, &shop.alice()).await.unwrap_err();

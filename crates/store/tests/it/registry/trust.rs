@@ -246,7 +246,7 @@ async fn a_scan_does_not_undo_what_was_decided() {
         assert_eq!(stands.verdict, ScanVerdict::Allow, "an administrator thinks again");
 
         let published = draft("tool", "2.0.0").publish(registry, &alice).await.unwrap();
-        registry.clear(&admin, &published.sha256, "looked at it").await.unwrap();
+        registry.clear(&admin, &published.sha256, Some(&tool), "looked at it").await.unwrap();
         let found = ScanResult { verdict: ScanVerdict::Block, report: json!({}) };
         let (_, stands) = registry.set_scan(&alice, &tool, &two, &found).await.unwrap();
         assert_eq!(stands.verdict, ScanVerdict::Review, "what was cleared is not blocked");

@@ -1,0 +1,165 @@
+use super::{Shop, draft, for_each_registry, name, publish, version};
+
+async fn code(shop: &Shop<'_>, package: &str, number: &str) -> &'static str {
+    match draft(package, number).publish(shop.registry(), &shop.bob()).await {
+        Ok(_) => "",
+        Err(error) => error.code(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_squats_the_short_names_of_a_namespace() {
+    for_each_registry(async |shop| {
+        publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
+        publish(shop, &shop.alice(), "two-words/tool", "1.0.0").await;
+        let squats = ["acme-bills", "acme-big-bills", "acme-big/bills", "two-words-bills"];
+        for squat in squats {
+            let refused =
+                draft(squat, "1.0.0").publish(shop.registry(), &shop.bob()).await.unwrap_err();
+            assert_eq!(refused.code(), "invalid_name", "{squat}");
+            let space = if squat.starts_with("acme") { "`acme`" } else { "`two-words`" };
+            assert!(refused.to_string().contains(space), "{refused}");
+            assert!(shop.registry().package(&name(squat)).await.unwrap().is_none());
+        }
+        assert_eq!(code(shop, "acmebills", "1.0.0").await, "");
+        assert_eq!(code(shop, "two-bills", "1.0.0").await, "");
+        // What is their own they may name so, and administrators may name everything.
+        publish(shop, &shop.alice(), "acme-bills", "1.0.0").await;
+        publish(shop, &shop.admin(), "acme-letters", "1.0.0").await;
+        publish(shop, &shop.alice(), "acme/big-bills", "1.0.0").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_there_before_a_namespace_keeps_its_name() {
+    for_each_registry(async |shop| {
+        assert_eq!(code(shop, "acme-bills", "1.0.0").await, "");
+        publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
+        assert_eq!(code(shop, "acme-bills", "1.1.0").await, "", "it is theirs");
+        let taken = draft("acme/bills", "1.0.0").publish(shop.registry(), &shop.alice()).await;
+        assert_eq!(taken.unwrap_err().code(), "invalid_name");
+        // Nobody is kept from a name by what nobody can have any more.
+        for number in ["1.0.0", "1.1.0"] {
+            let at = (name("acme-bills"), version(number));
+            shop.registry().withdraw(&shop.admin(), &at.0, &at.1, "x").await.unwrap();
+        }
+        publish(shop, &shop.alice(), "acme/bills", "1.0.0").await;
+        assert_eq!(code(shop, "acme-bills", "1.2.0").await, "invalid_name", "the other has it now");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_without_members_is_nobodys_to_speak_for() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        publish(shop, &shop.admin(), "acme/tool", "1.0.0").await;
+        publish(shop, &shop.admin(), "alone", "1.0.0").await;
+        shop.place.raw("DELETE FROM members").await;
+        let digest = "0f".repeat(32);
+        for package in ["acme/tool", "acme/other", "alone"] {
+            let at = (name(package), version("9.0.0"));
+            let early = registry.may_publish(&shop.bob(), &at.0, &at.1).await;
+            assert_eq!(early.unwrap_err().code(), "not_member", "{package}");
+            let appeal = registry.appeal(&shop.bob(), &at.0, &at.1, &digest, "mine").await;
+            assert_eq!(appeal.unwrap_err().code(), "not_member", "{package}");
+            assert_eq!(code(shop, package, "9.0.0").await, "not_member", "{package}");
+        }
+        let free = (name("free/tool"), version("1.0.0"));
+        registry.may_publish(&shop.bob(), &free.0, &free.1).await.unwrap();
+        registry.appeal(&shop.bob(), &free.0, &free.1, &digest, "mine").await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_tells_what_was_taken_down_and_what_was_blocked() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        for number in ["1.0.0", "1.1.0", "1.2.0"] {
+            publish(shop, &shop.alice(), "acme/tool", number).await;
+        }
+        let package = name("acme/tool");
+        registry.withdraw(&shop.admin(), &package, &version("1.1.0"), "it steals").await.unwrap();
+        let mut scan = super::allow();
+        scan.verdict = savoir_store::registry::ScanVerdict::Block;
+        scan.report["judged"] = serde_json::json!({"verdict": "block", "reason": "it leaks"});
+        registry.set_scan(&shop.admin(), &package, &version("1.2.0"), &scan).await.unwrap();
+        let index = registry.index(&package).await.unwrap().unwrap();
+        let lines: Vec<serde_json::Value> =
+            index.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(
+            (&lines[0]["yanked"], &lines[0]["yanked_reason"]),
+            (&true.into(), &"it leaks".into())
+        );
+        assert_eq!(
+            lines[1],
+            serde_json::json!({
+                "name": "acme/tool", "version": "1.1.0", "withdrawn": true,
+                "withdrawn_reason": "it steals",
+            })
+        );
+        assert!(lines[2].get("withdrawn").is_none());
+        let known = registry.version(&package, &version("1.2.0")).await.unwrap();
+        assert!(known.yanked.is_none(), "nobody yanked it");
+        // A backup tells it, too.
+        let latest = registry.package(&package).await.unwrap().unwrap().summary.latest;
+        assert_eq!(latest, Some(version("1.0.0")));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_are_cleared_for_the_package_of_the_appeal() {
+    for_each_registry(async |shop| {
+        let (registry, admin) = (shop.registry(), shop.admin());
+        let [one, two] = ["0a".repeat(32), "0b".repeat(32)];
+        let [acme, evil] = ["acme/tool", "evil/tool"].map(name);
+        let nobody = registry.clear(&admin, &one, None, "x").await.unwrap_err();
+        assert_eq!(nobody.code(), "invalid_request");
+        registry.appeal(&shop.alice(), &acme, &version("1.0.0"), &one, "mine").await.unwrap();
+        assert_eq!(registry.clear(&admin, &one, None, "looked").await.unwrap(), acme);
+        assert_eq!(registry.cleared(&one, &acme).await.unwrap().as_deref(), Some("looked"));
+        registry.appeal(&shop.bob(), &evil, &version("1.0.0"), &one, "mine").await.unwrap();
+        assert_eq!(registry.cleared(&one, &evil).await.unwrap(), None);
+        let which = registry.clear(&admin, &one, None, "looked").await.unwrap_err();
+        assert!(which.to_string().contains("acme/tool, evil/tool"), "{which}");
+        // It is written down where those see it who asked.
+        let filter =
+            savoir_store::registry::AuditFilter { package: Some(acme.clone()), ..<_>::default() };
+        let log = registry.audit(&filter, None, 10).await.unwrap();
+        assert_eq!(log[0].change.act.as_str(), "cleared");
+        assert!(registry.unclear(&admin, &one).await.unwrap());
+        assert_eq!(registry.cleared(&one, &acme).await.unwrap(), None);
+
+        // What an older program cleared is for those who had asked before.
+        registry.appeal(&shop.alice(), &acme, &version("1.0.0"), &two, "mine").await.unwrap();
+        registry.clear(&admin, &two, None, "long ago").await.unwrap();
+        let rename = format!(
+            "UPDATE settings SET name = 'registry.cleared.{two}'
+             WHERE name = 'registry.cleared.{two}/acme/tool'"
+        );
+        shop.place.raw(&rename).await;
+        registry.appeal(&shop.bob(), &evil, &version("1.0.0"), &two, "mine").await.unwrap();
+        assert_eq!(registry.cleared(&two, &acme).await.unwrap().as_deref(), Some("long ago"));
+        assert_eq!(registry.cleared(&two, &evil).await.unwrap(), None);
+        assert!(registry.unclear(&admin, &two).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_numbers_of_a_package_are_known() {
+    for_each_registry(async |shop| {
+        for number in ["0.0.1", "0.0.2"] {
+            publish(shop, &shop.alice(), "prose", number).await;
+        }
+        let prose = name("prose");
+        shop.registry().withdraw(&shop.admin(), &prose, &version("0.0.2"), "x").await.unwrap();
+        let numbers = shop.registry().numbers(&prose).await.unwrap();
+        assert_eq!(numbers, ["0.0.2", "0.0.1"].map(version));
+    })
+    .await;
+}
