@@ -61,8 +61,10 @@ bench-registry-scale:
 	scripts/services.sh sh -c \
 		'SAVOIR_BENCH_POSTGRES="$$SAVOIR_TEST_POSTGRES" $(TARGET)/dist/bench-registry-scale $(ROWS)'
 
-# Long runs that do not belong into every test: a hundred thousand skills, and fuzzing.
+# Long runs that do not belong into every test: a hundred thousand skills, fuzzing, and agents that
+# are large.
 soak: fuzz
+	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it real_agents
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers
 

@@ -38,3 +38,5 @@ done
 [ -n "$url" ] || { echo "aimock did not start within half a minute" >&2; exit 1; }
 
 echo "SAVOIR_TEST_AIMOCK=$url"
+# For tests with a script of their own.
+echo "SAVOIR_TEST_AIMOCK_PROGRAM=$home/node_modules/.bin/llmock"

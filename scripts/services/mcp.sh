@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Clients of the Model Context Protocol that others wrote: the official one for Python, and the
-# Inspector from npm. Nothing runs: mcp.sh FOLDER
+# Clients of the Model Context Protocol that others wrote: the official one for Python, and from npm
+# the Inspector, in an old and a new release, and the official conformance tests. Nothing runs:
+# mcp.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"
@@ -20,7 +21,7 @@ install() {
 	mv "$new" "$inspector"
 }
 if ! command -v npm >/dev/null; then
-	echo "=== NOT THERE: npm, so the MCP Inspector is left out ===" >&2
+	echo "=== NOT THERE: npm, so the MCP Inspector and the conformance tests are left out ===" >&2
 	exit 0
 fi
 exec 9>"$cache/mcp-inspector.lock"
@@ -29,4 +30,13 @@ if [ -d "$inspector" ] || install >&2; then
 	echo "SAVOIR_TEST_MCP_INSPECTOR=$inspector/node_modules/.bin/mcp-inspector"
 else
 	echo "=== NOT INSTALLED: the MCP Inspector ===" >&2
+fi
+exec 9>&-
+
+if node="$("$here/../node.sh")" && newer="$("$here/../npm.sh" "$here/npm/mcp")"; then
+	echo "SAVOIR_TEST_NODE=$node"
+	echo "SAVOIR_TEST_MCP_CONFORMANCE=$newer/node_modules/.bin/conformance"
+	echo "SAVOIR_TEST_MCP_INSPECTOR_NEW=$newer/node_modules/.bin/mcp-inspector"
+else
+	echo "=== NOT INSTALLED: the MCP conformance tests and the new MCP Inspector ===" >&2
 fi

@@ -24,7 +24,7 @@ pub use decide::{Verdict, decide};
 pub use fingerprint::{Fingerprint, agrees};
 pub use interpreter::is_interpreter;
 pub use kept::{Approval, Approvals, user_name};
-pub use words::{Line, Role, plain, quoted, shown, why, words};
+pub use words::{Line, Role, plain, quoted, shell_word, shown, why, words};
 
 /// How a skill came here, in the words of gibb.eri.sh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

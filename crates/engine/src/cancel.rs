@@ -33,6 +33,11 @@ impl Cancel {
             State::Starting | State::Running(_) => *state = State::Running(killer),
         }
     }
+
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), State::Cancelled)
+    }
 }
 
 impl Drop for Guard {

@@ -6,6 +6,7 @@
 mod files;
 mod glob;
 mod hosts;
+mod obeyed;
 mod programs;
 mod variables;
 
@@ -19,7 +20,8 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{is_of_an_agent, is_protected, protect};
+pub(crate) use self::files::{is_protected, protect};
+pub(crate) use self::obeyed::{Obeyed, SIGNS_OF_GIT, is_repository};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
 pub(crate) use self::variables::visible_secrets;
 use crate::{approval::Widening, ground::Ground, subject::HISTORY};

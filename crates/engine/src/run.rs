@@ -28,6 +28,7 @@ pub use self::{
 use crate::{
     approval::{Program, Request, Widening},
     call,
+    cancel::{Cancel, Guard},
     envelope::{Envelope, Stream},
     error::RunError,
     grant::{self, Grants},
@@ -95,6 +96,8 @@ pub struct Plan {
     seconds: u32,
     /// Folders that may be written and do not exist yet.
     missing: Vec<PathBuf>,
+    /// Ends it when nobody waits for it any more.
+    cancel: Cancel,
 }
 
 /// What is heard of a run before it is over.
@@ -203,7 +206,8 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = action.shown();
     request.tools = Vec::new();
-    Ok(Plan { request, action, directory, policy, warnings: Vec::new(), seconds, missing })
+    let (warnings, cancel) = (Vec::new(), Cancel::default());
+    Ok(Plan { request, action, directory, policy, warnings, seconds, missing, cancel })
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
@@ -271,6 +275,11 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
 }
 
 impl Plan {
+    /// Ends what it starts, with all children, as soon as this is dropped.
+    pub(crate) fn guard(&self) -> Guard {
+        self.cancel.guard()
+    }
+
     /// Does it. `hear` hears what happens meanwhile.
     pub fn run(
         self,
@@ -313,15 +322,18 @@ impl Plan {
         home: &Home,
         hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<action::Done, RunError> {
+        still_wanted(&self.cancel)?;
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
                 subject.refuse_changed()?;
-                action::run_command(self.policy, &program, &arguments, input.as_bytes(), hear)
+                let command = (&program, arguments.as_slice(), input.as_bytes());
+                action::run_command(self.policy, command, &self.cancel, hear)
             }
             Action::Python(call) => {
                 let PythonCall { interpreter, functions, function, arguments } = call;
-                let mut tools = PythonTools::load(
+                let mut tools = PythonTools::load_until(
+                    &self.cancel,
                     self.policy,
                     subject,
                     &interpreter,
@@ -330,7 +342,12 @@ impl Plan {
                     &mut |line| hear(Heard::Progress(line)),
                 )?;
                 let most = Duration::from_secs(self.seconds.into());
-                let answer = tools.call(&function, &arguments, most);
+                let answer = match tools.call(&function, &arguments, most) {
+                    Answer::Error(_, _, took) if self.cancel.is_cancelled() => {
+                        Answer::Error("stopped", action::STOPPED.to_owned(), took)
+                    }
+                    answer => answer,
+                };
                 Ok(tools.finish(answer))
             }
         }
@@ -355,6 +372,14 @@ impl Plan {
             ..begin(subject)
         }
     }
+}
+
+/// Nothing is started for somebody who has gone.
+fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
+    if cancel.is_cancelled() {
+        return Err(RunError::failed("stopped", "nobody waits for it any more"));
+    }
+    Ok(())
 }
 
 /// A text in which no secret stands; what is too short to be one stays.

@@ -24,7 +24,7 @@ use savoir_package::{
     agents::{Scope, UnknownAgent},
     ledger::Entry,
 };
-use savoir_server::mcp::SkillFiles;
+use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use crate::{
     discover,
@@ -127,6 +127,16 @@ impl AgentSkills {
                 .way_out("find one with search_skills")
         })?;
         subject_at(folder, self.trust)
+    }
+}
+
+/// Reads skills as `savoir run` does, for a server.
+#[derive(Debug)]
+pub(crate) struct OnDisk;
+
+impl ReadFolder for OnDisk {
+    fn read(&self, folder: &Path) -> Result<Subject, RunError> {
+        subject_at(folder, Trust::User)
     }
 }
 

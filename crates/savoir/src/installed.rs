@@ -87,6 +87,12 @@ impl Heard {
             None => what.to_owned(),
         };
         let advice = match found {
+            Availability::Published(Published { taken_down: true, taken_down_reason, .. }) => {
+                Some(because("taken down by its registry", taken_down_reason.as_deref()))
+            }
+            Availability::Published(Published { missing: true, .. }) => {
+                Some("its registry does not have it any more".to_owned())
+            }
             Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
                 Some(because("withdrawn", yanked_reason.as_deref()))
             }

@@ -140,6 +140,16 @@ impl Place {
         }
     }
 
+    /// Whether skills lie in a folder of this machine.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.storage.is_none()
+    }
+
+    /// The folder for everything that is kept.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// How a skill of this place is named to commands that know only files.
     pub(crate) fn skill(&self, name: &str) -> Option<String> {
         match &self.storage {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use savoir_engine::approval::Widening;
+use savoir_engine::approval::{Widening, shell_word};
 
 use crate::error::CommandError;
 
@@ -81,13 +81,4 @@ fn absolute(path: &str) -> Result<String, CommandError> {
     absolute.into_os_string().into_string().map_err(|_| {
         CommandError::input(format!("{path} is not UTF-8")).hint("rename it, or name the folder")
     })
-}
-
-/// A word as a POSIX shell takes it.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -9,6 +9,8 @@ use crate::config::RateLimits;
 pub(crate) enum Scope {
     SkillsRead,
     SkillsWrite,
+    /// To keep drafts, which a person looks at, and nothing else.
+    SkillsDraft,
     SkillsRun,
     Chat,
     KnowledgeRead,
@@ -29,6 +31,7 @@ impl Scope {
     pub(crate) const GRANTABLE: &[Self] = &[
         Self::SkillsRead,
         Self::SkillsWrite,
+        Self::SkillsDraft,
         Self::SkillsRun,
         Self::Chat,
         Self::KnowledgeRead,
@@ -39,10 +42,17 @@ impl Scope {
         Self::Admin,
     ];
 
+    /// Whether a token has it for which nothing is said.
+    pub(crate) fn is_usual(self) -> bool {
+        // Who may write skills may keep drafts.
+        !matches!(self, Self::Admin | Self::SkillsDraft)
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::SkillsRead => "skills:read",
             Self::SkillsWrite => "skills:write",
+            Self::SkillsDraft => "skills:draft",
             Self::SkillsRun => "skills:run",
             Self::Chat => "chat",
             Self::KnowledgeRead => "knowledge:read",

@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use savoir_engine::{services::TimeLimits, workflow::HttpPolicy};
 
+use crate::workshop::Workshop;
+
 /// How a server is set up. The default suits one person on one machine.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -35,6 +37,8 @@ pub struct Config {
     pub integrations: Vec<PathBuf>,
     /// Whether the model of a conversation finds and follows skills by itself.
     pub chat_tools: bool,
+    /// Where tools of skills run for agents, if they may.
+    pub skill_tools: Option<Workshop>,
 }
 
 /// From where people may take skills.
@@ -123,6 +127,7 @@ impl Default for Config {
             catalog: CatalogConfig::default(),
             integrations: Vec::new(),
             chat_tools: false,
+            skill_tools: None,
         }
     }
 }

@@ -12,7 +12,7 @@
 //!   person sees them. `stream` turns events into an answer. `around` is what happens before and
 //!   after every request. `readiness` is whether any can be served.
 //! - [`personal`] is what is known of people's skills besides their files: how they come, go and grow
-//!   old. `library` is where their agents find them.
+//!   old. `library` is where their agents find them, [`Workshop`] where tools of skills run.
 //! - `registry` is where skills are published and found; `registry::search` finds them.
 //! - [`mcp`] is the door for agents of others.
 //! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
@@ -46,6 +46,7 @@ mod run;
 mod shelf;
 mod stream;
 mod throttle;
+mod workshop;
 
 pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
@@ -54,3 +55,4 @@ pub use keys::rotate as rotate_signing_key;
 pub use registry::facts_of;
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;
+pub use workshop::{ReadFolder, Workshop};

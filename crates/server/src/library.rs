@@ -15,7 +15,7 @@ use crate::{
     app::App,
     asked::Caller,
     mcp::SkillFiles,
-    personal::{New, SettleError},
+    personal::{New, SettleError, Stays},
     shelf::Kept,
 };
 
@@ -80,8 +80,9 @@ impl PersonalLibrary {
 
     async fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
         let refused = |reason: String| LibraryError::Draft { reason };
-        if self.caller.must_have(Scope::SkillsWrite).is_err() {
-            let reason = "this token may not write skills; give the text to the person";
+        let enough = [Scope::SkillsDraft, Scope::SkillsWrite];
+        if enough.iter().all(|scope| self.caller.must_have(*scope).is_err()) {
+            let reason = "this token may not keep drafts; give the text to the person";
             return Err(refused(reason.to_owned()));
         }
         let new = New {
@@ -92,8 +93,8 @@ impl PersonalLibrary {
         };
         let settled = self.app.skills.keeper().settle(new, |before| match before {
             // A model does not write over what is there.
-            Some(_) => None,
-            None => Some(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
+            Some(_) => Err(Stays::There),
+            None => Ok(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
         });
         match settled.await {
             Ok(settled) => Ok(settled.file.name),

@@ -1,7 +1,7 @@
 //! Skills for agents of others, over the Model Context Protocol.
 //!
-//! - [`Desk`] is what a client is given: a library, the files of its skills, and perhaps a bench on
-//!   which their tools run. `session` is one client that sits there.
+//! - [`Desk`] is what a client is given: a library, the files of its skills, and perhaps what runs
+//!   their tools. `session` is one client that sits there.
 //! - `tools` offers and calls, [`Elicitation`] asks the person behind the client.
 //! - `resources` and `prompts` hand skills on, whole or with inputs put in, from their [`SkillFiles`].
 //! - [`serve_stdio`] talks over standard input and output, `http` is `/mcp` on a server, with the
@@ -17,10 +17,11 @@ mod resources;
 mod session;
 mod stdio;
 mod tools;
+mod visits;
 
 use std::sync::Arc;
 
-use savoir_engine::agent::{library::Library, skill_tools::Bench};
+use savoir_engine::agent::{library::Library, skill_tools::SkillTools};
 
 pub(crate) use self::http::{PATH, router};
 pub use self::{
@@ -36,8 +37,8 @@ pub struct Desk {
     pub library: Arc<dyn Library>,
     /// Their files.
     pub files: Arc<dyn SkillFiles>,
-    /// Where tools of skills run, if they may.
-    pub bench: Option<Bench>,
+    /// What runs tools of skills, if they may run.
+    pub tools: Option<Arc<SkillTools>>,
     /// Skills whose tools are offered from the beginning.
     pub pinned: Vec<String>,
 }

@@ -227,6 +227,9 @@ async fn sweep(app: App, stopping: CancellationToken) {
         told("counters", database.rate_limits().sweep().await);
         told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
         savoir_sandbox::give_memory_back();
+        if let Err(error) = database.registry(&app.storage).mark().await {
+            tracing::warn!(%error, "the mark in the storage was not left again");
+        }
         told("executions", database.workflows().sweep_executions(now.minus(EXECUTION_KEPT)).await);
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     asked::Caller,
     error::{ApiError, ApiResult, OrFailed as _},
     limits::MAX_REMEMBERED_SKILLS,
-    personal::{self, Keeper, RESERVED},
+    personal::{self, Keeper, RESERVED, SettleError},
 };
 
 /// How often it is noted that a skill is used.
@@ -118,9 +118,7 @@ impl Kept {
 
     /// What is known of it, if it is among what was noted.
     pub(crate) fn facts(&self, noted: Option<&Facts>) -> Facts {
-        let own = noted.filter(|noted| noted.owner.as_deref() == self.owner());
-        let otherwise = || Facts::authored(self.stored.owner.clone(), self.file.created_at);
-        own.cloned().unwrap_or_else(otherwise)
+        Facts::holding(noted, self.stored.owner.clone(), self.file.created_at)
     }
 
     pub(crate) fn summary(&self) -> SkillSummary {
@@ -301,10 +299,8 @@ impl Skills {
         let stored = Stored::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
-        let made = self.files.create(name, &text).await;
+        let made = self.keeper.create(name, &text).await.map_err(in_its_turn)?;
         let made = made.map_err(|error| not_created(name, &error))?;
-        // What was noted of one that was removed by hand does not hold for this one.
-        self.keeper.forget(name).await;
         Ok(self.understand(made)?)
     }
 
@@ -345,11 +341,8 @@ impl Skills {
     /// Removes a skill with its folder.
     pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         let kept = self.changeable(caller, name, "Failed to delete skill").await?;
-        match self.files.delete(name, Some(&kept.version)).await {
-            Ok(()) => {
-                self.keeper.forget(name).await;
-                Ok(())
-            }
+        match self.keeper.remove(name, &kept.version).await.map_err(in_its_turn)? {
+            Ok(()) => Ok(()),
             // Another one of this name was made meanwhile: what was to go is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
             Err(error) => Err(ApiError::internal("Failed to delete skill", &error)),
@@ -435,6 +428,14 @@ fn refused(field: &str, message: impl Into<String>) -> ApiError {
 
 fn not_found(name: &str) -> ApiError {
     ApiError::field(StatusCode::NOT_FOUND, "name", format!("Skill '{name}' not found"))
+}
+
+/// Somebody else changes the skill at the same time.
+fn in_its_turn(error: SettleError) -> ApiError {
+    match error {
+        SettleError::Store(error) => ApiError::internal("Failed to keep skill", &error),
+        error => ApiError::field(StatusCode::CONFLICT, "name", error.to_string()),
+    }
 }
 
 fn not_created(name: &str, error: &WriteError) -> ApiError {

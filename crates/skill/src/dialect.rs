@@ -366,6 +366,10 @@ impl Clues<'_> {
             .is_some_and(|node| node.entries().is_some())
     }
 
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.document.fields()?.path(path)?.text()
+    }
+
     /// The words of `inputs[].type`.
     pub(crate) fn input_types(&self) -> Vec<&str> {
         let items = self.document.field("inputs").and_then(|inputs| inputs.items());

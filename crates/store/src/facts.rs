@@ -17,7 +17,7 @@ pub struct SkillFacts<'a>(pub(crate) &'a Database);
 /// What is known of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whose the skill was when this was noted. Facts of another's skill do not count.
+    /// Whose the skill was when this was noted. See [`Facts::holding`] for another's.
     pub owner: Option<String>,
     /// Whether somebody wants it to be offered.
     pub enabled: bool,
@@ -53,6 +53,17 @@ impl Facts {
             last_used: None,
             active_since: since,
             lifecycle: Lifecycle::Active,
+        }
+    }
+
+    /// What holds for a skill of an owner: what was noted of it, or that somebody wrote it here. What
+    /// was noted while it had another owner never lets it be more than it says: one that waits for
+    /// somebody to look at it goes on waiting.
+    pub fn holding(noted: Option<&Self>, owner: Option<String>, since: Time) -> Self {
+        match noted {
+            Some(noted) if noted.owner == owner => noted.clone(),
+            Some(noted) => Self { enabled: noted.enabled, ..Self::authored(owner, since) },
+            None => Self::authored(owner, since),
         }
     }
 
@@ -166,7 +177,7 @@ impl SkillFacts<'_> {
     }
 
     /// Notes that a skill is used now, which makes it active again. `otherwise` is noted if nothing
-    /// was, or only of a skill of another owner.
+    /// was. Whoever disables a skill meanwhile has the last word.
     pub async fn used(&self, name: &str, otherwise: &Facts) -> Result<(), StoreError> {
         let now = Time::now();
         let noted = sql("UPDATE skill_facts SET last_used = $2, lifecycle = 'active'
@@ -176,12 +187,49 @@ impl SkillFacts<'_> {
         .text(otherwise.owner.as_deref().unwrap_or_default())
         .run(self.0.writer())
         .await?;
-        if noted > 0 {
-            return Ok(());
-        }
         let facts =
             Facts { last_used: Some(now), lifecycle: Lifecycle::Active, ..otherwise.clone() };
-        self.put(name, &facts).await
+        if noted == 0 && !self.take_over(name, &facts).await? {
+            self.put_if_absent(name, &facts).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing changes,
+    /// and false is told, if there is no such note or the skill is disabled.
+    pub async fn take_over(&self, name: &str, facts: &Facts) -> Result<bool, StoreError> {
+        let taken = sql("UPDATE skill_facts SET owner = $2, pinned = $3, source = $4,
+                source_id = NULL, source_version = NULL, digest = NULL, last_used = $5,
+                active_since = $6, lifecycle = $7
+             WHERE name = $1 AND enabled = 1 AND COALESCE(owner, '') <> $8")
+        .text(name)
+        .maybe_text(facts.owner.as_deref())
+        .number(i64::from(facts.pinned))
+        .text(source_word(facts.source))
+        .maybe_time(facts.last_used)
+        .time(facts.active_since)
+        .text(lifecycle_word(facts.lifecycle))
+        .text(facts.owner.as_deref().unwrap_or_default())
+        .run(self.0.writer())
+        .await?;
+        Ok(taken == 1)
+    }
+
+    /// The names of a person's skills that came from one place, sorted.
+    pub async fn came_from(
+        &self,
+        owner: Option<&str>,
+        source: Provenance,
+        source_id: &str,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = sql("SELECT name FROM skill_facts
+             WHERE source = $1 AND source_id = $2 AND COALESCE(owner, '') = $3 ORDER BY name")
+        .text(source_word(source))
+        .text(source_id)
+        .text(owner.unwrap_or_default())
+        .all(self.0.reader())
+        .await?;
+        rows.iter().map(|row| row.text(0)).collect()
     }
 
     /// Changes how alive a skill is, unless it was used since somebody looked; false if so.
@@ -209,13 +257,14 @@ impl SkillFacts<'_> {
 
     async fn put_if_absent(&self, name: &str, facts: &Facts) -> Result<bool, StoreError> {
         let inserted = sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source,
-                active_since, lifecycle)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING")
+                last_used, active_since, lifecycle)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING")
         .text(name)
         .maybe_text(facts.owner.as_deref())
         .number(i64::from(facts.enabled))
         .number(i64::from(facts.pinned))
         .text(source_word(facts.source))
+        .maybe_time(facts.last_used)
         .time(facts.active_since)
         .text(lifecycle_word(facts.lifecycle))
         .run(self.0.writer())

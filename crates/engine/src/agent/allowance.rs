@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use savoir_skill::allow_list::{AllowList, NotAllowed, Offered};
 use serde_json::{Map, Value};
 
-use super::toolset::{ToolAnswer, ToolSpec};
+use super::toolset::ToolSpec;
 
 /// What the skills of a turn leave a model.
 #[derive(Debug, Default)]
@@ -20,6 +20,19 @@ pub struct Allowance {
 /// What holds at one moment. Calls that a model makes at once are all held to the moment before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment(Option<Active>);
+
+/// What one call is held to, from when it is made until it is carried out. A person may be asked in
+/// between, and another skill be loaded meanwhile: whoever asked looks here once more.
+#[derive(Clone, Copy, Debug)]
+pub struct Fence<'a>(Option<Held<'a>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Held<'a> {
+    allowance: &'a Allowance,
+    moments: &'a [Moment],
+    tool: &'a ToolSpec,
+    arguments: &'a Map<String, Value>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Active {
@@ -46,19 +59,32 @@ impl Allowance {
     pub fn now(&self) -> Moment {
         Moment(self.active.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
+}
 
-    /// Lets a call through that was made at a moment, or gives the answer for the model. What a call
-    /// at the same time has narrowed since then holds, too.
-    pub fn check(
-        &self,
-        moment: &Moment,
-        tool: &ToolSpec,
-        arguments: &Map<String, Value>,
-    ) -> Result<(), ToolAnswer> {
-        let held = |moment: &Moment| moment.check(tool, arguments);
-        held(moment).and_then(|()| held(&self.now())).map_err(|(skill, refused)| {
+impl<'a> Fence<'a> {
+    /// The fence around a call that was made when each of some moments held.
+    pub fn around(
+        allowance: &'a Allowance,
+        moments: &'a [Moment],
+        tool: &'a ToolSpec,
+        arguments: &'a Map<String, Value>,
+    ) -> Self {
+        Self(Some(Held { allowance, moments, tool, arguments }))
+    }
+
+    /// No fence: for what no list takes away.
+    pub fn open() -> Self {
+        Self(None)
+    }
+
+    /// Whether the call is let through now.
+    pub fn check(&self) -> Result<(), NotAllowed> {
+        let Some(Held { allowance, moments, tool, arguments }) = self.0 else { return Ok(()) };
+        let now = allowance.now();
+        let mut held = moments.iter().chain([&now]);
+        held.try_for_each(|moment| moment.check(tool, arguments)).map_err(|(skill, refused)| {
             tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
-            ToolAnswer::failed(refused.code(), &refused)
+            refused
         })
     }
 }
@@ -122,6 +148,11 @@ mod tests {
         ToolSpec { definition, origin, atomic: false }
     }
 
+    /// A call that was made at a moment, and is carried out now.
+    fn check(allowance: &Allowance, moment: &Moment, tool: &ToolSpec) -> Result<(), NotAllowed> {
+        Fence::around(allowance, std::slice::from_ref(moment), tool, &Map::new()).check()
+    }
+
     fn list(text: &str) -> Option<AllowList> {
         AllowList::new(Some(&split(text)))
     }
@@ -130,19 +161,19 @@ mod tests {
     fn the_machinery_always_works() {
         let allowance = Allowance::of("x", list("Read"));
         let machinery = tool("use_skill", Origin::Machinery);
-        assert!(allowance.check(&allowance.now(), &machinery, &Map::new()).is_ok());
+        assert!(check(&allowance, &allowance.now(), &machinery).is_ok());
         assert!(allowance.now().offers(&machinery));
         // A tool of a skill that calls itself like that is no machinery.
         let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
         let other = tool("use_skill", skill);
-        assert!(allowance.check(&allowance.now(), &other, &Map::new()).is_err());
+        assert!(check(&allowance, &allowance.now(), &other).is_err());
     }
 
     #[test]
     fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
         let allowance = Allowance::default();
         let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
-        let may = |tool| allowance.check(&allowance.now(), tool, &Map::new()).is_ok();
+        let may = |tool| check(&allowance, &allowance.now(), tool).is_ok();
         assert!(may(&read) && may(&write));
         allowance.follow("reader", list("Read"));
         assert!(may(&read) && !may(&write));
@@ -158,7 +189,7 @@ mod tests {
         let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
         let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
         let allowance = Allowance::of("git", list("status"));
-        let may = |tool: ToolSpec| allowance.check(&allowance.now(), &tool, &Map::new()).is_ok();
+        let may = |tool: ToolSpec| check(&allowance, &allowance.now(), &tool).is_ok();
         assert!(may(tool("git__status", own)));
         assert!(!may(tool("evil__status", other)));
     }
@@ -170,11 +201,11 @@ mod tests {
         let before = allowance.now();
         // A model loads a skill without a list and writes at the same time.
         allowance.follow("free", None);
-        let refused = allowance.check(&before, &write, &Map::new()).unwrap_err();
-        assert_eq!(refused.failure.as_deref(), Some("tool-not-allowed"));
+        let refused = check(&allowance, &before, &write).unwrap_err();
+        assert_eq!(refused.code(), "tool-not-allowed");
         // The other way round: what was free is not free any more.
         let before = allowance.now();
         allowance.follow("reader", list("Read"));
-        assert!(allowance.check(&before, &write, &Map::new()).is_err());
+        assert!(check(&allowance, &before, &write).is_err());
     }
 }

@@ -111,6 +111,8 @@ pub enum Consent {
     Always,
     /// No.
     Declined,
+    /// Neither yes nor no: the question was put away, as agents do that run without a person.
+    Unanswered,
     /// There is nobody to ask.
     Nobody,
 }

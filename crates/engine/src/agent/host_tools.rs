@@ -5,6 +5,7 @@
 
 mod command;
 mod files;
+mod obeyed;
 mod workspace;
 
 use std::{
@@ -16,18 +17,21 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_model::ToolDefinition;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
+use tokio::sync::RwLock;
 
 use self::workspace::Workspace;
 use super::{
+    allowance::Fence,
     consent::{Asker, Consent, Deed, HostQuestion},
     library::MOST_FILE_BYTES,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 use crate::{
+    grant::Obeyed,
     ground::Ground,
+    knowledge::extract::html::to_markdown_with_links,
     workflow::{HttpPolicy, read_page},
 };
 
@@ -48,13 +52,15 @@ pub enum Autonomy {
 /// Tools that work in one folder.
 #[derive(Debug)]
 pub struct HostTools {
-    workspace: Workspace,
+    workspace: Arc<Workspace>,
     ground: Ground,
     asker: Arc<dyn Asker>,
     autonomy: Autonomy,
     http: HttpPolicy,
     /// What a person agreed to for the whole conversation.
     agreed: Mutex<HashSet<String>>,
+    /// Held by each command until what it left is looked at.
+    commands: Arc<RwLock<()>>,
 }
 
 /// Why a folder cannot be worked in.
@@ -111,9 +117,9 @@ impl HostTools {
         let here = Ground::at(&root, &ground.home);
         let (directory, repository) = (here.directory, here.repository);
         let ground = Ground { directory, repository, ..ground.clone() };
-        let workspace = Workspace::open(root).map_err(unusable)?;
-        let (http, agreed) = (HttpPolicy::default(), Mutex::default());
-        Ok(Self { workspace, ground, asker, autonomy, http, agreed })
+        let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
+        let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
+        Ok(Self { workspace, ground, asker, autonomy, http, agreed, commands })
     }
 
     /// With folders that stay as they are, although they lie there.
@@ -129,32 +135,54 @@ impl HostTools {
         &self.ground
     }
 
+    /// Waits until every command has ended, also those for which nobody waits any more, and what they
+    /// left is looked at. Whoever ends the program waits for this.
+    pub async fn settled(&self) {
+        drop(self.commands.write().await);
+    }
+
+    fn obeyed(&self) -> Obeyed {
+        Obeyed::of(&self.ground)
+    }
+
     /// Asks servers by other rules than that they must be public.
     #[must_use]
     pub fn asking(self, http: HttpPolicy) -> Self {
         Self { http, ..self }
     }
 
-    async fn answer(&self, name: &str, given: &Map<String, Value>) -> Result<ToolAnswer, Wrong> {
+    async fn answer(
+        &self,
+        name: &str,
+        given: &Map<String, Value>,
+        fence: Fence<'_>,
+    ) -> Result<ToolAnswer, Wrong> {
         match name {
             "read_file" => self.read_file(text(given, "path")?),
             "list_dir" => self.list_dir(given.get("path").and_then(Value::as_str).unwrap_or(".")),
-            "write_file" => self.write_file(text(given, "path")?, text(given, "content")?).await,
+            "write_file" => {
+                self.write_file(text(given, "path")?, text(given, "content")?, fence).await
+            }
             "edit_file" => {
                 let (old, new) = (text(given, "old_text")?, text(given, "new_text")?);
-                self.edit_file(text(given, "path")?, old, new).await
+                self.edit_file(text(given, "path")?, old, new, fence).await
             }
             "run_command" => {
                 let seconds = given.get("seconds").and_then(Value::as_u64);
-                self.run_command(text(given, "command")?, seconds).await
+                self.run_command(text(given, "command")?, seconds, fence).await
             }
-            "web_fetch" => self.web_fetch(text(given, "url")?).await,
+            "web_fetch" => self.web_fetch(text(given, "url")?, fence).await,
             name => Err(("unknown-tool", format!("there is no tool `{name}`"))),
         }
     }
 
-    /// Asks a person if it must.
-    async fn agree(&self, deed: Deed) -> Result<(), Wrong> {
+    /// Asks a person if it must. What was allowed before may not be any more after the answer.
+    async fn agree(&self, deed: Deed, fence: Fence<'_>) -> Result<(), Wrong> {
+        self.ask(deed).await?;
+        fence.check().map_err(|refused| (refused.code(), refused.to_string()))
+    }
+
+    async fn ask(&self, deed: Deed) -> Result<(), Wrong> {
         let is_inside = !matches!(deed, Deed::Fetch { .. });
         let scope = deed.scope();
         let agreed = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,6 +200,11 @@ impl HostTools {
                 let message = "the person declined; ask what they want instead, or do without it";
                 Err(("declined", message.to_owned()))
             }
+            Consent::Unanswered => {
+                let message = "nobody answered whether this may be done; do without it, and tell \
+                    what you would have done";
+                Err(("declined", message.to_owned()))
+            }
             Consent::Nobody => {
                 let message = "a person must agree to this, and nobody can be asked here; do \
                     without it, and tell what you would have done";
@@ -180,7 +213,7 @@ impl HostTools {
         }
     }
 
-    async fn web_fetch(&self, address: &str) -> Result<ToolAnswer, Wrong> {
+    async fn web_fetch(&self, address: &str, fence: Fence<'_>) -> Result<ToolAnswer, Wrong> {
         let refused = |message: String| ("not-fetched", message);
         let url = url::Url::parse(address).map_err(|error| {
             refused(format!("`{address}` is no address: {error}; write https://HOST/PATH"))
@@ -188,16 +221,18 @@ impl HostTools {
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
             return Err(refused("only http:// and https:// without a user can be read".to_owned()));
         }
-        self.agree(Deed::Fetch { url: url.to_string() }).await?;
+        self.agree(Deed::Fetch { url: url.to_string() }, fence).await?;
         let page = read_page(&url, &self.http, FETCH_TIME).await.map_err(refused)?;
         if let Some(location) = page.location.filter(|_| (300..400).contains(&page.status)) {
             let location = url.join(&location).map_or(location, |url| url.to_string());
             let message = format!("it is at {location} now; fetch that if it is what you want");
             return Err(("redirected", message));
         }
-        let end = page.text.floor_char_boundary(MOST_FILE_BYTES as usize);
-        let more = if end < page.text.len() { "\n[cut here]" } else { "" };
-        let text = format!("HTTP {}\n\n{}{more}", page.status, &page.text[..end]);
+        // Nobody reads markup.
+        let said = if page.is_html { to_markdown_with_links(&page.text, &url) } else { page.text };
+        let end = said.floor_char_boundary(MOST_FILE_BYTES as usize);
+        let more = if end < said.len() { "\n[cut here]" } else { "" };
+        let text = format!("HTTP {}\n\n{}{more}", page.status, &said[..end]);
         let failure = (page.status >= 400).then(|| "http-status".to_owned());
         Ok(ToolAnswer { failure, ..ToolAnswer::text(text) })
     }
@@ -250,7 +285,7 @@ impl Toolset for HostTools {
             ),
         ]
         .map(|(name, description, properties, required)| {
-            spec(name, description, &properties, required)
+            ToolSpec::new(name, description, properties, required, Origin::Host)
         })
         .into()
     }
@@ -259,20 +294,11 @@ impl Toolset for HostTools {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        fence: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
-            let answer = self.answer(name, arguments).await;
+            let answer = self.answer(name, arguments, fence).await;
             answer.unwrap_or_else(|(code, message)| ToolAnswer::failed(code, message))
         })
     }
-}
-
-fn spec(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
-    let parameters = json!({
-        "type": "object", "properties": properties, "required": required,
-        "additionalProperties": false,
-    });
-    let (name, description) = (name.to_owned(), description.to_owned());
-    let definition = ToolDefinition { name, description, parameters };
-    ToolSpec { definition, origin: Origin::Host, atomic: false }
 }

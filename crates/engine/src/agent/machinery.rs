@@ -9,13 +9,12 @@ mod tests;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use savoir_model::ToolDefinition;
-use savoir_skill::{allow_list::AllowList, allowed_tools::ToolGrant};
+use savoir_skill::{Skill, allow_list::AllowList, allowed_tools::ToolGrant};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    allowance::Allowance,
+    allowance::{Allowance, Fence},
     library::{Library, LibraryError, Opened, resource_path},
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
@@ -91,13 +90,17 @@ impl Machinery {
     pub async fn use_skill(&self, name: &str) -> Result<SkillInstructions, LibraryError> {
         let opened = self.library.open(name).await?;
         self.library.used(&opened.skill.name).await;
-        if let Some(allowance) = &self.allowance {
-            let list = AllowList::of(&opened.skill.policy);
-            allowance.follow(&opened.skill.name, list);
-        }
-        let tools = self.tools.as_ref().map(|tools| tools.bring(&opened.skill));
-        let tools = tools.unwrap_or_default();
+        let tools = self.follow(&opened.skill);
         Ok(SkillInstructions { tools, ..SkillInstructions::of(&opened) })
+    }
+
+    /// A skill is followed from here on, whoever chose it: its list holds, and its tools are offered,
+    /// by the names that this gives.
+    pub fn follow(&self, skill: &Skill) -> Vec<String> {
+        if let Some(allowance) = &self.allowance {
+            allowance.follow(&skill.name, AllowList::of(&skill.policy));
+        }
+        self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default()
     }
 
     /// Reads a text file of a skill.
@@ -176,6 +179,9 @@ impl Toolset for Machinery {
         let text = |description: &str| json!({"type": "string", "description": description});
         let name = text("The name of the skill, as it is listed");
         let number = json!({"type": "integer", "minimum": 1, "maximum": MOST_FOUND});
+        let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
+            ToolSpec::new(name, description, properties, required, Origin::Machinery)
+        };
         vec![
             tool(
                 "use_skill",
@@ -214,6 +220,7 @@ impl Toolset for Machinery {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        _: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
             self.answer(name, arguments)
@@ -221,15 +228,4 @@ impl Toolset for Machinery {
                 .unwrap_or_else(|Refused { code, message }| ToolAnswer::failed(code, message))
         })
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is written where it is used")]
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
-    let parameters = json!({
-        "type": "object", "properties": properties, "required": required,
-        "additionalProperties": false,
-    });
-    let definition =
-        ToolDefinition { name: name.to_owned(), description: description.to_owned(), parameters };
-    ToolSpec { definition, origin: Origin::Machinery, atomic: false }
 }

@@ -10,15 +10,16 @@ use futures::future::BoxFuture;
 use savoir_model::ToolDefinition;
 use savoir_skill::Skill;
 use serde_json::{Map, Value, json};
-use tokio::sync::RwLock;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::{
+    allowance::Fence,
     consent::{Asker, Consent, Question},
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 use crate::{
     Home, RunError,
-    approval::{Approval, Approvals, Verdict, decide, user_name},
+    approval::{Approval, Approvals, Verdict, decide, shell_word, user_name},
     call::ToolNames,
     envelope::Envelope,
     ground::Ground,
@@ -57,19 +58,30 @@ pub struct SkillTools {
     in_use: Mutex<Vec<Skill>>,
     /// A tool that must run alone holds all of it.
     turns: Arc<RwLock<()>>,
+    /// Runs that may begin at once, if there is a limit.
+    places: Option<Arc<Semaphore>>,
 }
+
+/// A turn of a tool: alone, or together with others.
+type Turn = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>);
 
 impl SkillTools {
     /// No tools yet.
     pub fn new(bench: Bench) -> Self {
-        Self { bench, in_use: Mutex::default(), turns: Arc::default() }
+        Self { bench, in_use: Mutex::default(), turns: Arc::default(), places: None }
+    }
+
+    /// With so many runs at once as there are places, which others may share.
+    #[must_use]
+    pub fn sharing(self, places: Arc<Semaphore>) -> Self {
+        Self { places: Some(places), ..self }
     }
 
     /// No tools yet, on the same bench: what must run alone runs alone here and there.
     #[must_use]
     pub fn apart(&self) -> Self {
         let (bench, turns) = (self.bench.clone(), Arc::clone(&self.turns));
-        Self { bench, in_use: Mutex::default(), turns }
+        Self { bench, in_use: Mutex::default(), turns, places: self.places.clone() }
     }
 
     /// Offers the tools of a skill from here on; tells the names under which they can be called.
@@ -99,9 +111,15 @@ impl SkillTools {
     }
 
     /// Calls a tool of a skill by both of their names. Whether the list of another skill allows it
-    /// was decided before.
-    pub async fn call_of(&self, skill: &str, tool: &str, given: &Map<String, Value>) -> ToolAnswer {
-        match self.run(skill, tool, given).await {
+    /// was decided before, and is looked at again once somebody agreed.
+    pub async fn call_of(
+        &self,
+        skill: &str,
+        tool: &str,
+        given: &Map<String, Value>,
+        fence: Fence<'_>,
+    ) -> ToolAnswer {
+        match self.run(skill, tool, given, fence).await {
             Ok(finished) => answer(&finished.envelope),
             Err(error) => refused(&error),
         }
@@ -112,14 +130,42 @@ impl SkillTools {
         skill: &str,
         tool: &str,
         given: &Map<String, Value>,
+        fence: Fence<'_>,
     ) -> Result<Finished, RunError> {
         let subject = self.subject(skill).await?;
         let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
-        let alone = if atomic { Some(self.turns.write().await) } else { None };
-        let together = if atomic { None } else { Some(self.turns.read().await) };
-        let finished = self.run_subject(subject, tool, given).await;
-        drop((alone, together));
-        finished
+        let turn = self.turn(atomic).await;
+        let place = match &self.places {
+            // Nobody closes it.
+            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            None => None,
+        };
+        let (bench, planned) = (self.bench.clone(), Arc::clone(&subject));
+        let (name, given) = (tool.to_owned(), Given::Json(given.clone()));
+        let plan = blocking(move || bench.plan(&planned, &name, given)).await?;
+        let decision = self.bench.settle(&plan, &subject).await?;
+        fence.check().map_err(|refused| {
+            let error = RunError::refused(refused.code(), &refused);
+            self.bench.turned_down(&plan, &subject, "refused", error)
+        })?;
+        // Whoever stops waiting for it ends it; others wait until it has ended.
+        let _guard = plan.guard();
+        let bench = self.bench.clone();
+        let work = move || {
+            let finished = bench.carry_out(plan, &subject, decision);
+            drop((turn, place));
+            finished
+        };
+        blocking(work).await
+    }
+
+    async fn turn(&self, atomic: bool) -> Turn {
+        let turns = Arc::clone(&self.turns);
+        if atomic {
+            (Some(turns.write_owned().await), None)
+        } else {
+            (None, Some(turns.read_owned().await))
+        }
     }
 
     async fn subject(&self, skill: &str) -> Result<Arc<Subject>, RunError> {
@@ -131,20 +177,6 @@ impl SkillTools {
         let mode = &self.bench.mode;
         Err(RunError::refused("not-in-mode", format!("`{skill}` is not offered in mode {mode}"))
             .way_out("use another skill, or ask the person to change the mode"))
-    }
-
-    async fn run_subject(
-        &self,
-        subject: Arc<Subject>,
-        tool: &str,
-        given: &Map<String, Value>,
-    ) -> Result<Finished, RunError> {
-        let (bench, planned) = (self.bench.clone(), Arc::clone(&subject));
-        let (name, given) = (tool.to_owned(), Given::Json(given.clone()));
-        let plan = blocking(move || bench.plan(&planned, &name, given)).await?;
-        let decision = self.bench.settle(&plan, &subject).await?;
-        let bench = self.bench.clone();
-        blocking(move || bench.carry_out(plan, &subject, decision)).await
     }
 }
 
@@ -182,7 +214,7 @@ impl Bench {
                 approvals.keep(Approval::new(&question.request, user_name())).map_err(unkept)?;
                 "always"
             }
-            Consent::Declined | Consent::Nobody => {
+            Consent::Declined | Consent::Unanswered | Consent::Nobody => {
                 let error = no(&question, consent);
                 return Err(self.turned_down(plan, subject, "declined", error));
             }
@@ -247,10 +279,13 @@ fn no(question: &Question, consent: Consent) -> RunError {
             .way_out("do without it, or ask the person what they want instead");
     }
     let reasons = question.reasons.join("; ");
-    let message =
-        format!("`{skill}` needs a person's approval, and nobody can be asked: {reasons}");
-    let path = question.request.path.display();
-    RunError::refused("approval-needed", message)
+    let (code, why) = match consent {
+        Consent::Unanswered => ("declined", "nobody answered"),
+        _ => ("approval-needed", "nobody can be asked"),
+    };
+    let message = format!("`{skill}` needs a person's approval, and {why}: {reasons}");
+    let path = shell_word(&question.request.path.display().to_string());
+    RunError::refused(code, message)
         .way_out(format!("ask the person to run this in a terminal: savoir approve {path}"))
 }
 
@@ -263,6 +298,7 @@ impl Toolset for SkillTools {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        fence: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         let found = {
             let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +306,7 @@ impl Toolset for SkillTools {
         };
         Box::pin(async move {
             match found {
-                Ok(name) => self.call_of(&name.skill, &name.tool, arguments).await,
+                Ok(name) => self.call_of(&name.skill, &name.tool, arguments, fence).await,
                 Err(error) => refused(&error.into()),
             }
         })

@@ -7,16 +7,19 @@ use savoir_model::ToolDefinition;
 use savoir_skill::allow_list::Offered;
 use serde_json::{Map, Value, json};
 
+use super::allowance::Fence;
+
 /// Tools that belong together.
 pub trait Toolset: fmt::Debug + Send + Sync {
     /// The tools, as they are now.
     fn tools(&self) -> Vec<ToolSpec>;
 
-    /// Calls one of them.
+    /// Calls one of them. Whoever asks a person first asks the fence once more after that.
     fn call<'a>(
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        fence: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer>;
 }
 
@@ -48,6 +51,24 @@ pub enum Origin {
 }
 
 impl ToolSpec {
+    /// A tool that takes these properties and no others.
+    #[expect(clippy::needless_pass_by_value, reason = "they are written where they are used")]
+    pub fn new(
+        name: &str,
+        description: &str,
+        properties: Value,
+        required: &[&str],
+        origin: Origin,
+    ) -> Self {
+        let parameters = json!({
+            "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false,
+        });
+        let (name, description) = (name.to_owned(), description.to_owned());
+        let definition = ToolDefinition { name, description, parameters };
+        Self { definition, origin, atomic: false }
+    }
+
     /// The tool as allow-lists name it; `None` if no list takes it away.
     pub fn offered(&self) -> Option<Offered<'_>> {
         let called = self.definition.name.as_str();

@@ -249,6 +249,15 @@ pub fn quoted(argument: &str) -> String {
     format!("\"{}\"", cut_middle(&visible(&escaped), MOST_ARGUMENT))
 }
 
+/// A word as a POSIX shell takes it, for commands that somebody is told to run.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Prose of several lines on one, with single blanks and cut if it is long; what is not a line end
 /// stays visible.
 fn prose(text: &str) -> String {

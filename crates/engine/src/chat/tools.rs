@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use savoir_model::ToolDefinition;
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use serde_json::{Map, Value, json};
 
 use super::{MOST_MESSAGES, Room, TEMPERATURE, Turn, spoken};
 use crate::{
     agent::{
+        allowance::Fence,
         library::Library,
+        skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
         turn::{Agent, Conversation, Forks, TurnLimits},
     },
@@ -21,12 +22,19 @@ use crate::{
 };
 
 impl Room {
-    /// As [`answer`](Self::answer), by an agent with the skills of a library.
-    pub async fn answer_with_tools(&self, turn: &Turn, library: Arc<dyn Library>, out: &Emitter) {
+    /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs their
+    /// tools if that is there.
+    pub async fn answer_with_tools(
+        &self,
+        turn: &Turn,
+        library: Arc<dyn Library>,
+        skill_tools: Option<SkillTools>,
+        out: &Emitter,
+    ) {
         let (out, transcript) = out.with_transcript();
         let ended = match parse_at_skill(&turn.message) {
             (Some(name), text) => self.call_skill(turn, name, text, &out).await,
-            (None, _) => self.work(turn, library, &out).await,
+            (None, _) => self.work(turn, self.agent(turn, library, skill_tools), &out).await,
         };
         // Whoever reads the conversation after the last event finds the answer.
         self.keep(turn, &transcript.text()).await;
@@ -36,12 +44,7 @@ impl Room {
         }
     }
 
-    async fn work(
-        &self,
-        turn: &Turn,
-        library: Arc<dyn Library>,
-        out: &Emitter,
-    ) -> Result<Done, Gone> {
+    async fn work(&self, turn: &Turn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
         let said = self.database.sessions().messages(&turn.session, Some(MOST_MESSAGES)).await;
         let mut said = match said {
             Ok(said) => said,
@@ -57,11 +60,15 @@ impl Room {
             said.pop();
         }
         let mut conversation = Conversation::new(said.iter().map(spoken).collect());
-        let agent = self.agent(turn, library);
         Ok(agent.turn(&mut conversation, &turn.message, out).await?.done())
     }
 
-    fn agent(&self, turn: &Turn, library: Arc<dyn Library>) -> Agent {
+    fn agent(
+        &self,
+        turn: &Turn,
+        library: Arc<dyn Library>,
+        skill_tools: Option<SkillTools>,
+    ) -> Agent {
         let search = turn.kb_id.as_ref().map(|base| -> Arc<dyn Toolset> {
             let (services, base) = (self.services.clone(), base.clone());
             Arc::new(KnowledgeSearch { services, base, user: turn.user })
@@ -72,7 +79,7 @@ impl Room {
             temperature: Some(TEMPERATURE),
             user: Some(turn.user),
             library,
-            skill_tools: None,
+            skill_tools: skill_tools.map(Arc::new),
             tools: search.into_iter().collect(),
             limits: TurnLimits { time: self.services.limits.answer, ..TurnLimits::default() },
             forks: Forks::Apart,
@@ -115,23 +122,16 @@ impl KnowledgeSearch {
 
 impl Toolset for KnowledgeSearch {
     fn tools(&self) -> Vec<ToolSpec> {
-        let definition = ToolDefinition {
-            name: "search_knowledge".to_owned(),
-            description: "Find passages in the documents of this conversation.".to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {"query": {"type": "string", "description": "What to look for"}},
-                "required": ["query"],
-                "additionalProperties": false,
-            }),
-        };
-        vec![ToolSpec { definition, origin: Origin::Host, atomic: false }]
+        let description = "Find passages in the documents of this conversation.";
+        let query = json!({"query": {"type": "string", "description": "What to look for"}});
+        vec![ToolSpec::new("search_knowledge", description, query, &["query"], Origin::Host)]
     }
 
     fn call<'a>(
         &'a self,
         _: &'a str,
         arguments: &'a Map<String, Value>,
+        _: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(self.search(arguments))
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use savoir_package::Agent;
 use savoir_sandbox::{Access, PathGrant};
 use savoir_skill::permission::{Domain, Level, Permission};
 
@@ -14,7 +13,7 @@ use super::{
 use crate::{ground::Ground, limits};
 
 /// What stays as it is even in a folder that a run may change, because others execute or obey it.
-const PROTECTED_IN_PROJECT: [&str; 10] = [
+pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
     // All of it: whoever writes `.git/commondir` makes git read another configuration, and run it.
     ".git",
     ".vscode",
@@ -225,7 +224,7 @@ fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
     grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.ground)).collect()
 }
 
-fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
@@ -276,20 +275,4 @@ pub(crate) fn protect(
 /// Whether a folder is, or lies in, something that no skill writes to.
 pub(crate) fn is_protected(path: &Path, ground: &Ground) -> bool {
     protected_above(path, ground, &[]).is_some()
-}
-
-/// Whether a file lies where some agent looks for skills, or keeps its settings: it would be obeyed.
-pub(crate) fn is_of_an_agent(path: &Path, ground: &Ground) -> bool {
-    let roots = [Some(&ground.directory), ground.repository.as_ref()];
-    let folders = Agent::ALL.iter().flat_map(|agent| agent.project);
-    roots.into_iter().flatten().filter_map(|root| path.strip_prefix(root).ok()).any(|inside| {
-        folders.clone().any(|folder| {
-            let own = match folder.split_once('/') {
-                // `.github` has more than skills in it.
-                Some((first, _)) if first.starts_with('.') && first != ".github" => first,
-                _ => folder,
-            };
-            inside.starts_with(own)
-        })
-    })
 }

@@ -3,7 +3,7 @@
 pub mod pdf;
 
 mod docx;
-mod html;
+pub(crate) mod html;
 mod isolated;
 
 use std::str;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::{Finished, Heard};
 use crate::{
     approval::Program,
+    cancel::Cancel,
     envelope::{Capture, Ended, Envelope, Stream as Captured, output_limit_message},
     error::RunError,
     grant,
@@ -158,19 +159,21 @@ pub(super) struct Done {
     pub(super) value: Option<Value>,
 }
 
-/// Runs a program until it ends or a limit is reached.
+/// Runs a program, with its arguments and input, until it ends, a limit is reached or nobody waits
+/// for it any more.
 pub(super) fn run_command(
     policy: Policy,
-    program: &Program,
-    arguments: &[String],
-    input: &[u8],
+    (program, arguments, input): (&Program, &[String], &[u8]),
+    cancel: &Cancel,
     hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Done, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
     let process = Sandbox::new(policy)?.start(&program.path, arguments)?;
+    let killer = process.killer().map_err(|error| RunError::failed("sandbox-failed", error))?;
+    cancel.hold(killer);
     let mut capture = Capture::default();
-    let outcome = process.drive(input, |stream, bytes| {
+    let mut outcome = process.drive(input, |stream, bytes| {
         let stream = match stream {
             Stream::Output => Captured::Stdout,
             Stream::Error => Captured::Stderr,
@@ -178,6 +181,9 @@ pub(super) fn run_command(
         hear(Heard::Printed(stream, bytes));
         capture.push(stream, bytes);
     });
+    if cancel.is_cancelled() {
+        outcome.end = End::Stopped;
+    }
     Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome, value: None })
 }
 
@@ -194,7 +200,7 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
         End::TooMuchOutput => named("output-limit", output_limit_message(limit)),
         End::TooMuchMemory => named("memory-limit", TOO_MUCH_MEMORY.to_owned()),
         End::TooManyProcesses => named("process-limit", TOO_MANY_PROCESSES.to_owned()),
-        End::Stopped => named("stopped", "Command was stopped".to_owned()),
+        End::Stopped => named("stopped", STOPPED.to_owned()),
         End::Signalled(SIGNAL_CPU) => {
             named("cpu-limit", "Command used more processor time than allowed".to_owned())
         }
@@ -207,6 +213,7 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
 
 pub(super) const TOO_MUCH_MEMORY: &str = "Command took more memory than allowed";
 pub(super) const TOO_MANY_PROCESSES: &str = "Command started more processes than allowed";
+pub(super) const STOPPED: &str = "Command was stopped";
 const SIGNAL_CPU: i32 = 24;
 const SIGNAL_FILE_SIZE: i32 = 25;
 

@@ -12,9 +12,13 @@ use savoir_sandbox::{End, Killer, PathGrant, Policy, Process, Sandbox};
 use savoir_skill::python::TOOLS_FILE;
 use serde_json::{Map, Value};
 
-use super::action::{Done, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY};
+use super::{
+    action::{Done, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY},
+    still_wanted,
+};
 use crate::{
     approval::Program,
+    cancel::Cancel,
     envelope::{Capture, Envelope, Stream, output_limit_message, timeout_message},
     error::RunError,
     home::Home,
@@ -54,6 +58,20 @@ pub enum Answer {
 impl PythonTools {
     /// Makes the environment if the skill wants packages, and loads the module in the sandbox.
     pub fn load(
+        policy: Policy,
+        subject: &Subject,
+        interpreter: &Program,
+        functions: &Functions,
+        home: &Home,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, RunError> {
+        let cancel = Cancel::default();
+        Self::load_until(&cancel, policy, subject, interpreter, functions, home, progress)
+    }
+
+    /// As [`load`](Self::load), for somebody who may stop waiting for it.
+    pub(super) fn load_until(
+        cancel: &Cancel,
         mut policy: Policy,
         subject: &Subject,
         interpreter: &Program,
@@ -84,7 +102,9 @@ impl PythonTools {
         let arguments = arguments(subject, &program, functions);
         // Packages may have taken minutes to install.
         subject.refuse_changed()?;
+        still_wanted(cancel)?;
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
+        cancel.hold(process.killer().map_err(|error| failed(&error))?);
         let killer = process.killer().map_err(|error| failed(&error))?;
         let guard = process.killer().map_err(|error| failed(&error))?;
         let on_interruption = process.killer().map_err(|error| failed(&error))?;

@@ -8,7 +8,8 @@ use std::{
 use savoir_engine::{
     Home,
     approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, shown, user_name,
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, shell_word, shown,
+        user_name,
     },
     inspect,
 };
@@ -20,7 +21,7 @@ use crate::{
     load, output,
     target::{self, Target},
     trust,
-    widening::{WideningArgs, shell_word},
+    widening::WideningArgs,
 };
 
 /// Show what a skill may do, and agree to it until it changes

@@ -119,6 +119,7 @@ impl Args {
 /// An agent and what is needed around it.
 struct Talk {
     agent: Agent,
+    host: Arc<HostTools>,
     conversation: Conversation,
     failure: Failure,
     form: Form,
@@ -138,7 +139,7 @@ impl Talk {
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // A model that could change a skill would change what the skill allows it.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
-        let host = host.keeping(found.places().map(|(_, place)| place));
+        let host = Arc::new(host.keeping(found.places().map(|(_, place)| place)));
         let library = Arc::clone(&skills);
         let bench = Bench {
             subjects: skills,
@@ -160,12 +161,12 @@ impl Talk {
             user: None,
             library,
             skill_tools: Some(Arc::new(SkillTools::new(bench))),
-            tools: vec![Arc::new(host)],
+            tools: vec![Arc::clone(&host) as _],
             limits: args.limits(),
             forks: if args.untrusted { Forks::Told } else { Forks::Apart },
         };
         let form = Form::new(args.json, false);
-        Ok(Self { agent, conversation: Conversation::default(), failure, form })
+        Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
     }
 
     /// One answer, until it is over or somebody interrupts it.
@@ -188,7 +189,9 @@ impl Talk {
 
 async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     let mut talk = Talk::new(args, Arc::new(Person::of_terminal())).await?;
-    let (ended, printer) = talk.turn(question).await?;
+    let turn = talk.turn(question).await;
+    talk.host.settled().await;
+    let (ended, printer) = turn?;
     let error = match ended {
         Ended::Well => match printer.unapproved() {
             None => return Ok(ExitCode::SUCCESS),
@@ -211,6 +214,12 @@ async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
     let lines = Arc::new(Lines::of_terminal());
     let mut talk = Talk::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
     output::note("Ask something. /skills lists the skills, /quit ends, Ctrl-C ends an answer.");
+    let ended = talk_on(&mut talk, &lines).await;
+    talk.host.settled().await;
+    ended
+}
+
+async fn talk_on(talk: &mut Talk, lines: &Lines) -> Result<ExitCode, CommandError> {
     loop {
         let Some(line) = lines.ask("> ").await else { return Ok(ExitCode::SUCCESS) };
         match line.trim() {

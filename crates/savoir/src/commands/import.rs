@@ -8,7 +8,7 @@ use std::{
 };
 
 use savoir_package::{Tree, limits::MAX_ARCHIVE_BYTES};
-use savoir_server::personal::{Item, Keep, Keeper, Package, from_bytes, from_tree};
+use savoir_server::personal::{By, Item, Keep, Keeper, Package, from_bytes, from_tree};
 use savoir_store::Database;
 
 use crate::{error::CommandError, output, place::PlaceArgs, runtime};
@@ -17,7 +17,8 @@ use crate::{error::CommandError, output, place::PlaceArgs, runtime};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The skill of the same name and owner is replaced with all its files. Without an owner it is
-everybody's. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all. Files
+everybody's. If the name is that of another's skill, yours gets the next one that is free, such as
+weekly-report-2. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all. Files
 that are no text, or have more than 256 KiB, are left out.
 
 Examples:
@@ -71,7 +72,8 @@ fn read(path: &Path) -> Result<Package, CommandError> {
 
 async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode, CommandError> {
     let owner = owner(keeper.database(), args.owner.as_deref()).await?;
-    let settled = keeper.import(package, owner).await.map_err(CommandError::input)?;
+    let wanted = package.name.clone();
+    let settled = keeper.import(package, owner, By::Person).await.map_err(CommandError::input)?;
     let name = &settled.file.name;
     let paths = keeper.paths(name).await?;
     if args.json {
@@ -83,7 +85,12 @@ async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
         let off = if settled.facts.enabled { "" } else { "; it is still disabled" };
-        output::text(&output::harmless(&format!("{name} {what}{files}{off}\n")))?;
+        let why = if *name == wanted {
+            String::new()
+        } else {
+            format!("; the name {wanted} belongs to another skill")
+        };
+        output::text(&output::harmless(&format!("{name} {what}{files}{off}{why}\n")))?;
     }
     Ok(ExitCode::SUCCESS)
 }

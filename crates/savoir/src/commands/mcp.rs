@@ -3,12 +3,16 @@
 mod clients;
 mod install;
 mod jsonc;
+mod lines;
 
 use std::{io, process::ExitCode, sync::Arc};
 
 use savoir_engine::{
     Home,
-    agent::{library::Library, skill_tools::Bench},
+    agent::{
+        library::Library,
+        skill_tools::{Bench, SkillTools},
+    },
 };
 use savoir_server::mcp::{self, Desk};
 use tracing_subscriber::EnvFilter;
@@ -73,8 +77,11 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
         mode: args.mode.as_str().to_owned(),
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
-    let desk = Desk { library, files: skills, bench: Some(bench), pinned: args.pin.clone() };
-    runtime::block_on(async { mcp::serve_stdio(desk).await.map_err(|error| failed(&error)) })?;
+    let tools = Some(Arc::new(SkillTools::new(bench)));
+    let desk = Desk { library, files: skills, tools, pinned: args.pin.clone() };
+    runtime::block_on(async {
+        Box::pin(mcp::serve_stdio(desk)).await.map_err(|error| failed(&error))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,8 +5,8 @@ use std::{process::ExitCode, time::Duration};
 use savoir_engine::{
     Fault, Home, RunError,
     approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, agrees, decide, shown,
-        user_name,
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, agrees, decide,
+        shell_word, shown, user_name,
     },
     call,
     envelope::{Envelope, Stream},
@@ -446,7 +446,7 @@ impl Door<'_> {
         fingerprint: &Fingerprint,
         reasons: &[String],
     ) -> CommandError {
-        let path = request.path.display();
+        let path = shell_word(&request.path.display().to_string());
         let refused = CommandError::refused(format!(
             "{} needs approval, and there is no terminal to ask on: {}",
             request.skill,

@@ -10,6 +10,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,18 +21,19 @@ use savoir_engine::{
     workflow::HttpPolicy,
 };
 use savoir_model::Models;
-use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig};
+use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, Workshop};
 use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
 use crate::{
+    agent_skills::OnDisk,
     config::{
         ADDRESS, Config, GRACE, LogFormat, LogLevel, RateLimit, Readers, Registration, ServeLayer,
     },
     error::CommandError,
     extractor,
     place::{Place, PlaceArgs},
-    runtime, voice,
+    runtime, trust, voice,
 };
 
 /// Serve skills, chat, knowledge, workflows and a registry over HTTP
@@ -107,6 +109,9 @@ struct PersonalArgs {
     /// Let the model of a conversation find and follow skills by itself
     #[arg(long)]
     chat_tools: bool,
+    /// Let agents call tools of skills that you approved: they run on this machine, in the sandbox
+    #[arg(long)]
+    skill_tools: bool,
 }
 
 /// How the registry is served.
@@ -144,6 +149,7 @@ impl Args {
             workflow_private: self.workflow_private.then_some(true),
             catalog_allow: Some(self.personal.catalog_allow.clone()).filter(|all| !all.is_empty()),
             chat_tools: self.personal.chat_tools.then_some(true),
+            skill_tools: self.personal.skill_tools.then_some(true),
             integrations: Some(self.personal.integrations.clone()).filter(|all| !all.is_empty()),
             registry_readers: self.registry.registry_readers,
             registry_redirect: self.registry.registry_redirect.then_some(true),
@@ -159,6 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let settings = args.layer().over(config.serve.clone());
     require_urls(&settings)?;
     let place = Place::new(&settings, &Home::from_environment()?)?;
+    require_folder(&settings, &place)?;
     let models = voice::models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
     runtime::block_on(serve(settings, place, models))
@@ -176,6 +183,26 @@ fn require_urls(settings: &ServeLayer) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// What runs must be there as files, whose digests an approval is kept for.
+fn require_folder(settings: &ServeLayer, place: &Place) -> Result<(), CommandError> {
+    if settings.skill_tools == Some(true) && !place.has_folder() {
+        let message =
+            "--skill-tools: tools run where skills lie in a folder, and these are in a bucket";
+        return Err(CommandError::input(message).hint("leave out --skill-tools, or --storage"));
+    }
+    Ok(())
+}
+
+/// Where tools of skills run, if they may.
+fn workshop(settings: &ServeLayer, place: &Place) -> Result<Option<Workshop>, CommandError> {
+    if settings.skill_tools != Some(true) {
+        return Ok(None);
+    }
+    let home = Home::from_environment()?;
+    let ground = trust::ground(&home)?.keeping_folder(place.data());
+    Ok(Some(Workshop::new(home, ground, Arc::new(OnDisk))))
 }
 
 async fn serve(
@@ -299,6 +326,7 @@ fn server_config(
         },
         integrations: settings.integrations.clone().unwrap_or_default(),
         chat_tools: settings.chat_tools.unwrap_or(default.chat_tools),
+        skill_tools: workshop(settings, place)?,
         ..default
     })
 }

@@ -167,7 +167,7 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
 /// What a registry says of a skill that is installed from it.
 fn published_lines(name: &str, state: &State, published: &Published) -> Vec<String> {
     let locked = state.lock.skills.get(name).map(|locked| &locked.version);
-    let Published { newer: within, beyond, yanked, yanked_reason, deprecated } = published;
+    let Published { newer: within, beyond, yanked, yanked_reason, deprecated, .. } = published;
     let mut lines = Vec::new();
     if within.is_some() {
         lines.push(newer(name, locked, within.as_ref()));
@@ -179,10 +179,29 @@ fn published_lines(name: &str, state: &State, published: &Published) -> Vec<Stri
     if *yanked {
         lines.push(withdrawn(&format!("`{name}`{installed}"), yanked_reason.as_deref()));
     }
+    lines.extend(gone(name, &installed, published));
     if let Some(message) = deprecated {
         lines.push(format!("`{name}`{installed} is deprecated: {message}"));
     }
     lines
+}
+
+/// That nobody can have a version any more, and why.
+fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
+    let why = published.taken_down_reason.as_ref().map(|why| format!(": {why}"));
+    if published.taken_down {
+        let why = why.unwrap_or_default();
+        return Some(format!(
+            "`{name}`{installed} was taken down by its registry; update it, or: savoir remove \
+             {name}{why}"
+        ));
+    }
+    published.missing.then(|| {
+        format!(
+            "`{name}`{installed} is not in its registry any more, which does not say why; ask who \
+             runs it, and update it, or: savoir remove {name}"
+        )
+    })
 }
 
 /// Who keeps a version away, and what to do to get it.
@@ -231,6 +250,9 @@ fn told_as(name: &str, found: &Availability) -> Value {
             "beyond": published.beyond.as_ref().map(ToString::to_string),
             "yanked": published.yanked,
             "yanked_reason": published.yanked_reason,
+            "taken_down": published.taken_down,
+            "taken_down_reason": published.taken_down_reason,
+            "missing": published.missing,
             "deprecated": published.deprecated,
         }),
         Availability::Unknown(why) => json!({ "name": name, "state": "unknown", "why": why }),

@@ -64,6 +64,8 @@ pub(crate) struct ServeLayer {
     pub(crate) chat_tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) integrations: Option<Vec<PathBuf>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) skill_tools: Option<bool>,
 }
 
 /// Who may read what was published.
@@ -198,7 +200,7 @@ impl fmt::Display for RateLimit {
 
 impl ServeLayer {
     /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
-    pub(crate) fn defaults() -> [(&'static str, Value); 22] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 23] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
@@ -219,6 +221,7 @@ impl ServeLayer {
             ("registry-detonation", json!(true)),
             ("registry-readers", json!(Readers::default())),
             ("registry-redirect", json!(false)),
+            ("skill-tools", json!(false)),
             ("storage", Value::Null),
             ("workflow-hosts", Value::Null),
             ("workflow-private", json!(false)),
@@ -277,6 +280,7 @@ impl ServeLayer {
                 layer.registry_readers = Some(Readers::from_str(&value, false).map_err(wrong)?);
             }
             "registry-redirect" => layer.registry_redirect = Some(boolean(name, &value)?),
+            "skill-tools" => layer.skill_tools = Some(boolean(name, &value)?),
             "workflow-hosts" => layer.workflow_hosts = Some(words(&value)),
             "workflow-private" => layer.workflow_private = Some(boolean(name, &value)?),
             _ => layer.storage = Some(value),
@@ -310,6 +314,7 @@ impl ServeLayer {
             catalog_allow: self.catalog_allow.or(below.catalog_allow),
             chat_tools: self.chat_tools.or(below.chat_tools),
             integrations: self.integrations.or(below.integrations),
+            skill_tools: self.skill_tools.or(below.skill_tools),
         }
     }
 }

@@ -58,6 +58,8 @@ mod run;
 mod scan;
 mod serve;
 mod shelf;
+#[cfg(target_os = "linux")]
+mod skill_tools;
 #[cfg(unix)]
 mod stop;
 mod support;

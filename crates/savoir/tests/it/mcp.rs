@@ -2,11 +2,15 @@
 //!
 //! - [`Client`] is one client; each module below is one theme.
 
+mod conformance;
 mod handing_on;
 mod install;
 mod manners;
+mod real_agents;
 mod real_clients;
+mod relay;
 mod running;
+mod script;
 
 use std::{
     fs,

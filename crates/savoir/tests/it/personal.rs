@@ -46,9 +46,13 @@ fn a_skill_has_one_owner() {
     let run = sandbox.run(&["import", "tea.md", "--owner", "ann@example.org"]);
     assert_eq!(run.code, 0, "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
-    assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("belongs to another skill"), "{run}");
-    assert_eq!(sandbox.run(&["import", "tea.md"]).code, 2, "nor does it become everybody's");
+    let told = "tea-2 is kept; the name tea belongs to another skill\n";
+    assert_eq!((run.code, run.stdout.as_str()), (0, told), "{run}");
+    let run = sandbox.run(&["import", "tea.md", "--json"]);
+    assert_eq!(run.json()["name"], "tea-3", "nor does it become everybody's: {run}");
+    sandbox.write("tea.md", TEXT.replace("Boil", "Heat"));
+    let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
+    assert!(run.stdout.starts_with("tea-2 took the place of the old one"), "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "nobody@example.org"]);
     assert!(run.code == 2 && run.stderr.contains("savoir admin list"), "{run}");
     assert_eq!(sandbox.run(&["export", "tea", "--owner", "bob@example.org"]).code, 2);

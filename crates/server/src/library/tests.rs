@@ -54,7 +54,7 @@ impl Stage {
         ];
         let owner = owner.map(Caller::owner_id);
         let new = New { name: name.to_owned(), text, resources, owner };
-        let keep = |_: Option<&crate::personal::Before>| Some(Facts::authored(None, Time::now()));
+        let keep = |_: Option<&crate::personal::Before>| Ok(Facts::authored(None, Time::now()));
         self.app.skills.keeper().settle(new, keep).await.unwrap();
     }
 
@@ -107,9 +107,12 @@ async fn what_is_disabled_or_archived_is_not_there() {
     for name in ["a", "b"] {
         assert_eq!(library.open(name).await.unwrap_err().code(), "unknown-skill");
     }
-    // Facts that were noted of another's skill do not hold.
+    // What was noted while it had another owner lets nothing be offered that was not.
     stage.change("a", |facts| facts.owner = Some("999".to_owned())).await;
-    assert_eq!(names(&library).await, ["a", "c"]);
+    assert_eq!(names(&library).await, ["c"]);
+    assert_eq!(library.open("a").await.unwrap_err().code(), "unknown-skill");
+    stage.change("c", |facts| facts.owner = Some("999".to_owned())).await;
+    assert_eq!(names(&library).await, ["c"], "one that was offered still is");
 }
 
 #[tokio::test]

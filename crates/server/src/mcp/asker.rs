@@ -144,6 +144,7 @@ fn said(result: &ElicitResult) -> Consent {
     match (&result.action, word) {
         (ElicitationAction::Accept, Some("once")) => Consent::Once,
         (ElicitationAction::Accept, Some("always")) => Consent::Always,
+        (ElicitationAction::Cancel, _) => Consent::Unanswered,
         _ => Consent::Declined,
     }
 }
@@ -176,6 +177,13 @@ struct Running {
     arguments: JsonObject,
     task: JoinHandle<Answered>,
     questions: mpsc::Receiver<Asked>,
+}
+
+impl Drop for Running {
+    /// A call for which nobody waits any more ends, with what it started.
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl Rounds {
@@ -257,7 +265,8 @@ mod tests {
             (json!({"action": "accept", "content": {}}), Consent::Declined),
             (json!({"action": "accept"}), Consent::Declined),
             (json!({"action": "decline", "content": {"answer": "once"}}), Consent::Declined),
-            (json!({"action": "cancel"}), Consent::Declined),
+            (json!({"action": "cancel"}), Consent::Unanswered),
+            (json!({"action": "cancel", "content": {"answer": "once"}}), Consent::Unanswered),
         ] {
             let read: ElicitResult = serde_json::from_value(result.clone()).unwrap();
             assert_eq!(said(&read), expected, "{result}");

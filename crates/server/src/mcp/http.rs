@@ -1,42 +1,57 @@
 //! `/mcp`: the protocol over HTTP, for those who have an account.
 //!
 //! Whoever asks is known before a message is read. Everyone has sessions of their own: that of another
-//! is as if it were not there.
+//! is as if it were not there. Who comes without sessions, as the newest revision has it, is not held
+//! up by those that others began with the same token.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
     Router,
     body::Body,
-    extract::State,
-    http::{StatusCode, header},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, header},
     response::Response,
     routing::any,
 };
+use http_body_util::BodyExt as _;
 use rmcp::transport::{
     StreamableHttpServerConfig, StreamableHttpService,
-    streamable_http_server::session::local::LocalSessionManager,
+    streamable_http_server::{SessionId, SessionManager as _, session::local::LocalSessionManager},
 };
 use savoir_store::Role;
+use serde::Deserialize;
+use tokio::sync::{Mutex as Turn, Semaphore};
 
-use super::{Desk, asker::Rounds, session::Session};
+use super::{
+    Desk,
+    asker::Rounds,
+    session::Session,
+    visits::{Visit, Visits},
+};
 use crate::{
     app::App,
     asked::{Asked, Caller, Raw},
+    body,
     error::{ApiError, ApiResult},
     library::PersonalLibrary,
+    workshop,
 };
 
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";
 /// Bytes of a message.
 const MOST_BODY: usize = 1024 * 1024;
+/// Where a request tells its session.
+const SESSION: &str = "mcp-session-id";
 /// Sessions that one token may have at once.
 const MOST_SESSIONS: usize = 16;
+/// Requests of one token that may be under way at once, with a session or without.
+const MOST_AT_ONCE: usize = 64;
 /// How long a session stays without a message.
 const IDLE: Duration = Duration::from_mins(10);
 /// Callers that are remembered; those without sessions are forgotten first.
@@ -55,6 +70,11 @@ struct Key {
 struct Door {
     service: StreamableHttpService<Session, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
+    visits: Visits,
+    /// Requests that may still begin.
+    places: Arc<Semaphore>,
+    /// Sessions begin one after the other.
+    beginning: Arc<Turn<()>>,
 }
 
 #[derive(Default)]
@@ -74,12 +94,29 @@ impl Doors {
     async fn answer(&self, app: App, asked: Asked<Raw>) -> ApiResult<Response> {
         let Asked { caller, body: Raw(request) } = asked;
         let door = self.of(&app, caller);
-        let begins = !request.headers().contains_key("mcp-session-id");
-        if begins && door.sessions.sessions.read().await.len() >= MOST_SESSIONS {
-            let message = format!("There are {MOST_SESSIONS} sessions already: end one, or wait");
+        let Ok(place) = Arc::clone(&door.places).try_acquire_owned() else {
+            let message = format!("{MOST_AT_ONCE} requests are under way: wait for an answer");
             return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
-        }
-        let mut response = door.service.handle(request).await.map(Body::new);
+        };
+        let (request, begins) = look(request).await?;
+        let visit = door.visit(request.headers()).await;
+        let response = if begins {
+            let _turn = door.beginning.lock().await;
+            door.make_room().await?;
+            let response = door.service.handle(request).await;
+            // From now on it is silent.
+            drop(door.visit(response.headers()).await);
+            response
+        } else {
+            door.service.handle(request).await
+        };
+        let held = (place, visit);
+        let mut response = response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _ = &held;
+                frame
+            }))
+        });
         // Answers are for the one who asked.
         let private = header::HeaderValue::from_static("no-store");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
@@ -109,16 +146,64 @@ impl Door {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
+        let tools = workshop::tools(app, &caller).map(Arc::new);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let rounds = Arc::new(Rounds::default());
         let new = move || {
             let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
-            let desk = Desk { library, files, bench: None, pinned: Vec::new() };
+            let desk = Desk { library, files, tools: tools.clone(), pinned: Vec::new() };
             Ok(Session::new(desk, Arc::clone(&rounds)))
         };
         let service = StreamableHttpService::new(new, Arc::clone(&sessions), settings(app));
-        Self { service, sessions }
+        Self {
+            service,
+            sessions,
+            visits: Visits::default(),
+            places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+            beginning: Arc::default(),
+        }
     }
+
+    /// A request in the session that it names, if there is one.
+    async fn visit(&self, headers: &HeaderMap) -> Option<Visit> {
+        let session: SessionId = headers.get(SESSION)?.to_str().ok()?.into();
+        let there = self.sessions.sessions.read().await.contains_key(&session);
+        there.then(|| self.visits.begin(session))
+    }
+
+    /// Ends the session that is silent for the longest time if there are too many.
+    async fn make_room(&self) -> ApiResult<()> {
+        let there: Vec<SessionId> = self.sessions.sessions.read().await.keys().cloned().collect();
+        let silent = self.visits.silent(&there, Instant::now());
+        if there.len() < MOST_SESSIONS {
+            return Ok(());
+        }
+        let Some(silent) = silent else {
+            let message = format!("There are {MOST_SESSIONS} sessions already: end one, or wait");
+            return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
+        };
+        let ended = self.sessions.close_session(&silent).await;
+        ended.map_err(|error| ApiError::internal("Failed to end a session", &error))
+    }
+}
+
+/// What decides whether a message begins a session.
+#[derive(Deserialize)]
+struct Message {
+    method: Option<String>,
+}
+
+/// Whether a request begins a session. Only `initialize` does, whatever revision it names; what cannot
+/// be read might.
+async fn look(request: Request) -> ApiResult<(Request, bool)> {
+    if request.method() != Method::POST || request.headers().contains_key(SESSION) {
+        return Ok((request, false));
+    }
+    let (head, body) = request.into_parts();
+    let bytes = body::bytes(Request::from_parts(head.clone(), body), MOST_BODY).await?;
+    let message = serde_json::from_slice::<Message>(&bytes).ok();
+    let other = message.is_some_and(|message| message.method.as_deref() != Some("initialize"));
+    Ok((Request::from_parts(head, Body::from(bytes)), !other))
 }
 
 /// Only pages that may use the API may come, and only to a name that is ours: a page of somebody else

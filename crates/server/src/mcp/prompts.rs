@@ -1,6 +1,6 @@
 //! Skills that take inputs, as prompts that a person chooses.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use rmcp::{
     ErrorData,
@@ -9,6 +9,7 @@ use rmcp::{
         PromptArgument, PromptMessage, Role,
     },
 };
+use savoir_engine::agent::library::Opened;
 use savoir_skill::{
     Skill,
     render::{ARGUMENTS, input_names, render},
@@ -50,11 +51,11 @@ impl Stacks {
         Ok(page)
     }
 
-    /// A prompt with its inputs put in.
+    /// A prompt with its inputs put in, and the skill that a person chose by it.
     pub(super) async fn prompt(
         &self,
         request: GetPromptRequestParams,
-    ) -> Result<GetPromptResult, ErrorData> {
+    ) -> Result<(GetPromptResult, Arc<Opened>), ErrorData> {
         let GetPromptRequestParams { name, arguments, .. } = request;
         let opened = self.library.open(&name).await.map_err(invalid)?;
         let skill = &opened.skill;
@@ -69,7 +70,8 @@ impl Stacks {
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
-        Ok(GetPromptResult::new(vec![message]).with_description(skill.description.clone()))
+        let told = GetPromptResult::new(vec![message]).with_description(skill.description.clone());
+        Ok((told, opened))
     }
 }
 

@@ -147,9 +147,14 @@ impl ServerHandler for Session {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Ok(self.stacks.prompt(request).await?.into())
+        let (told, opened) = self.stacks.prompt(request).await?;
+        // A person chose it, so it is followed like one that a model loads.
+        if self.counter.follow(&opened.skill) {
+            self.tell_of_tools(&context).await;
+        }
+        Ok(told.into())
     }
 
     async fn list_resources(

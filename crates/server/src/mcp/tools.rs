@@ -7,7 +7,7 @@ use rmcp::model::{
 };
 use savoir_engine::{
     agent::{
-        allowance::{Allowance, Moment},
+        allowance::{Allowance, Fence, Moment},
         library::Library,
         machinery::Machinery,
         skill_tools::SkillTools,
@@ -15,6 +15,7 @@ use savoir_engine::{
     },
     manifest::{Entry, Manifest},
 };
+use savoir_skill::Skill;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -71,9 +72,9 @@ impl Answered {
 
 impl Counter {
     pub(super) fn new(desk: Desk) -> Self {
-        let Desk { library, bench, pinned, .. } = desk;
+        let Desk { library, tools, pinned, .. } = desk;
         let allowance = Arc::new(Allowance::default());
-        let tools = bench.map(|bench| Arc::new(SkillTools::new(bench)));
+        let tools = tools.map(|tools| Arc::new(tools.apart()));
         let machinery = Machinery::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
         let machinery = match &tools {
             Some(tools) => machinery.bringing(Arc::clone(tools)),
@@ -85,6 +86,12 @@ impl Counter {
     /// What holds now.
     pub(super) fn now(&self) -> Moment {
         self.allowance.now()
+    }
+
+    /// Follows a skill that a person chose; tells whether there are other tools now.
+    pub(super) fn follow(&self, skill: &Skill) -> bool {
+        self.machinery.follow(skill);
+        self.tools.is_some()
     }
 
     /// Offers the tools of the skills that somebody pinned, once.
@@ -140,7 +147,7 @@ impl Counter {
     }
 
     async fn ask_for_skills(&self, name: &str, arguments: &JsonObject) -> Answered {
-        let answer = self.machinery.call(name, arguments).await;
+        let answer = self.machinery.call(name, arguments, Fence::open()).await;
         if answer.failure.is_some() || name == "save_skill" {
             return Answered::ours(answer);
         }
@@ -210,13 +217,15 @@ impl Counter {
         arguments: &JsonObject,
         moment: &Moment,
     ) -> Answered {
-        if let Err(refused) = self.allowance.check(moment, spec, arguments) {
-            return Answered::ours(refused);
+        let moments = std::slice::from_ref(moment);
+        let fence = Fence::around(&self.allowance, moments, spec, arguments);
+        if let Err(refused) = fence.check() {
+            return Answered::ours(ToolAnswer::failed(refused.code(), &refused));
         }
         let Origin::Skill { skill, tool } = &spec.origin else {
             return Answered::ours(ToolAnswer::failed("unknown-tool", "it is no tool of a skill"));
         };
-        let answer = tools.call_of(skill, tool, arguments).await;
+        let answer = tools.call_of(skill, tool, arguments, fence).await;
         match answer.failure.as_deref() {
             // It has run: these are its words, also if it failed.
             None | Some("tool-failed") => Answered::of(skill, answer),
@@ -242,21 +251,13 @@ fn missing(skill: &str, tool: &str, specs: &[ToolSpec]) -> String {
 
 fn run_tool() -> ToolSpec {
     let text = |description: &str| json!({"type": "string", "description": description});
-    let definition = savoir_model::ToolDefinition {
-        name: RUN.to_owned(),
-        description: "Call a tool of a skill that is not in the list of tools.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "skill": text("The name of the skill"),
-                "tool": text("The name of its tool, as use_skill tells it"),
-                "arguments": {"type": "object", "description": "What the tool takes"},
-            },
-            "required": ["skill", "tool"],
-            "additionalProperties": false,
-        }),
-    };
-    ToolSpec { definition, origin: Origin::Machinery, atomic: false }
+    let description = "Call a tool of a skill that is not in the list of tools.";
+    let properties = json!({
+        "skill": text("The name of the skill"),
+        "tool": text("The name of its tool, as use_skill tells it"),
+        "arguments": {"type": "object", "description": "What the tool takes"},
+    });
+    ToolSpec::new(RUN, description, properties, &["skill", "tool"], Origin::Machinery)
 }
 
 fn tool(spec: &ToolSpec, annotations: ToolAnnotations) -> Tool {

@@ -35,9 +35,8 @@ impl Keeper {
         for file in self.files().list().await? {
             let Ok(stored) = Stored::read(&file.name, &file.text, Purpose::Load) else { continue };
             let seen = noted.get(&file.name);
-            let own = seen.filter(|seen| seen.owner == stored.owner).cloned();
             // Nobody noted what was used before that was noted at all.
-            let facts = own.unwrap_or_else(|| Facts::authored(stored.owner, begun));
+            let facts = Facts::holding(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
             let days = u32::try_from(idle / DAY).unwrap_or(0);
             let standing = Standing { provenance: facts.source, pinned: facts.pinned };
@@ -48,9 +47,8 @@ impl Keeper {
             let aged = Facts { lifecycle, ..facts.clone() };
             let known = seen.filter(|seen| seen.owner == facts.owner);
             if seen.is_some() && known.is_none() {
-                // What was noted is of a skill that is gone.
-                facts_of.put(&file.name, &aged).await?;
-                changed += 1;
+                // What was noted is of a skill that is gone, or of its old owner.
+                changed += u64::from(facts_of.take_over(&file.name, &aged).await?);
             } else if facts_of.age(&file.name, known, &aged).await? {
                 changed += 1;
             }

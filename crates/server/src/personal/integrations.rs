@@ -16,7 +16,7 @@ use savoir_skill::{
 use savoir_store::{Facts, StoreError, Time, WriteError};
 use serde_json::Value;
 
-use super::{Before, Keep, Keeper, New, Package, SettleError, digest, from_tree};
+use super::{Before, Keep, Keeper, New, Package, SettleError, Stays, digest, from_tree};
 
 /// How long one round may take before another process begins one.
 const LEASE: Duration = Duration::from_mins(10);
@@ -181,7 +181,6 @@ impl Integration {
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
         let Package { name, text, resources } = package;
-        let own = current(keeper, &name).await?;
         let fresh = Facts {
             source: Provenance::Integration,
             source_id: Some(id),
@@ -190,10 +189,10 @@ impl Integration {
             ..Facts::authored(None, Time::now())
         };
         let new = New { name: name.clone(), text, resources, owner: self.owner.clone() };
-        let settled = keeper.settle(new, move |before| replaces(before, own.as_deref(), fresh));
+        let settled = keeper.settle(new, move |before| replaces(before, fresh));
         match settled.await {
             Ok(_) => projected.kept.push(name),
-            Err(SettleError::Stays(_)) => projected.left.push(name),
+            Err(SettleError::Stays(_) | SettleError::Edited(_)) => projected.left.push(name),
             Err(SettleError::Store(error)) => return Err(error),
             Err(error) => broken(projected, place, &error),
         }
@@ -202,15 +201,18 @@ impl Integration {
 }
 
 /// What will be known of a skill of an integration, if it takes the place of what is there.
-fn replaces(before: Option<&Before>, current: Option<&str>, fresh: Facts) -> Option<Facts> {
-    let Some(Before { facts: was, .. }) = before else { return Some(fresh) };
+fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, Stays> {
+    let Some(before) = before else { return Ok(fresh) };
+    let was = &before.facts;
     let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
-    // One that did not arrive whole has no digest yet.
-    let is_untouched = was.digest.is_none() || was.digest.as_deref() == current;
     let is_new = was.digest != fresh.digest || was.source_version != fresh.source_version;
-    let kept =
-        Facts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh };
-    (is_own && is_untouched && is_new).then_some(kept)
+    if !is_own || !is_new {
+        return Err(Stays::There);
+    }
+    if !before.is_untouched(&fresh) {
+        return Err(Stays::Changed);
+    }
+    Ok(Facts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
 /// What all files of a skill are now.
@@ -251,14 +253,13 @@ async fn remove_others(
         if facts.digest != current(keeper, &name).await? {
             continue;
         }
-        match keeper.files().delete(&name, Some(&file.version)).await {
-            Ok(()) => {
-                keeper.forget(&name).await;
-                projected.removed.push(name);
+        match keeper.remove(&name, &file.version).await {
+            Ok(Ok(())) => projected.removed.push(name),
+            Ok(Err(WriteError::Store(error))) | Err(SettleError::Store(error)) => {
+                return Err(error);
             }
-            // Somebody changed it now.
-            Err(WriteError::Missing | WriteError::Changed | WriteError::Exists { .. }) => {}
-            Err(WriteError::Store(error)) => return Err(error),
+            // Somebody changed it now, or is about to.
+            Ok(Err(_)) | Err(_) => {}
         }
     }
     Ok(())

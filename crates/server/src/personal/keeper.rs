@@ -11,7 +11,7 @@ use savoir_skill::dialect::agent_flow::{self, Purpose, Stored};
 use savoir_store::{Database, Facts, Resource, SkillFile, SkillFiles, StoreError, WriteError};
 use thiserror::Error;
 
-use super::RESERVED;
+use super::{RESERVED, digest};
 
 /// How long one change of a skill may take before another process goes on.
 const LEASE: Duration = Duration::from_secs(30);
@@ -57,6 +57,26 @@ pub struct Before {
     pub file: SkillFile,
     /// What is known of it.
     pub facts: Facts,
+    /// What all its files are now, if it is known what they were when they came.
+    now: Option<String>,
+}
+
+impl Before {
+    /// Whether nobody changed it since it came from elsewhere, or it is what comes now. One that did
+    /// not arrive whole has no digest yet.
+    pub fn is_untouched(&self, coming: &Facts) -> bool {
+        let was = &self.facts.digest;
+        was.is_none() || *was == self.now || coming.digest == self.now
+    }
+}
+
+/// Why the skill that is there wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// It has nothing to do with the new one.
+    There,
+    /// It came from the same place, and somebody changed it since.
+    Changed,
 }
 
 /// Why a skill was not kept.
@@ -77,6 +97,11 @@ pub enum SettleError {
     /// What is there wins.
     #[error("Skill '{0}' is there already")]
     Stays(String),
+    /// What somebody made of it wins.
+    #[error(
+        "Skill '{0}' was changed here since it came, and stays as it is; send overwrite: true to replace it"
+    )]
+    Edited(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -91,6 +116,7 @@ impl SettleError {
             Self::Busy(_) => "skill-busy",
             Self::Unfit(_) => "skill-unfit",
             Self::Stays(_) => "skill-stays",
+            Self::Edited(_) => "skill-edited",
             Self::Store(_) => "store-failed",
         }
     }
@@ -118,17 +144,16 @@ impl Keeper {
     pub async fn settle(
         &self,
         new: New,
-        decide: impl FnOnce(Option<&Before>) -> Option<Facts> + Send + 'static,
+        decide: impl FnOnce(Option<&Before>) -> Result<Facts, Stays> + Send + 'static,
     ) -> Result<Settled, SettleError> {
         let keeper = self.clone();
-        let settled = tokio::spawn(async move { keeper.settle_in_turn(new, decide).await }).await;
-        settled.map_err(|error| SettleError::Store(StoreError::Setting(error.to_string())))?
+        to_the_end(async move { keeper.settle_in_turn(new, decide).await }).await
     }
 
     async fn settle_in_turn(
         &self,
         new: New,
-        decide: impl FnOnce(Option<&Before>) -> Option<Facts>,
+        decide: impl FnOnce(Option<&Before>) -> Result<Facts, Stays>,
     ) -> Result<Settled, SettleError> {
         let (text, name) = (with_owner(&new)?, new.name.clone());
         self.in_turn(&name, self.exchange(new, &text, decide)).await
@@ -158,13 +183,16 @@ impl Keeper {
         &self,
         new: New,
         text: &str,
-        decide: impl FnOnce(Option<&Before>) -> Option<Facts>,
+        decide: impl FnOnce(Option<&Before>) -> Result<Facts, Stays>,
     ) -> Result<Settled, SettleError> {
         let New { name, resources, owner, .. } = new;
         let facts_of = self.database.skill_facts();
         let noted = facts_of.get(&name).await?;
         let before = self.before(&name, owner.as_deref(), noted.as_ref()).await?;
-        let facts = decide(before.as_ref()).ok_or_else(|| SettleError::Stays(name.clone()))?;
+        let facts = decide(before.as_ref()).map_err(|why| match why {
+            Stays::There => SettleError::Stays(name.clone()),
+            Stays::Changed => SettleError::Edited(name.clone()),
+        })?;
         let facts = Facts { owner, ..facts };
         let was = before.as_ref().map(|before| &before.facts);
         let meanwhile = Facts {
@@ -211,14 +239,57 @@ impl Keeper {
         if stored.owner.as_deref() != owner {
             return Err(taken());
         }
-        let noted = noted.filter(|noted| noted.owner == stored.owner).cloned();
-        let facts = noted.unwrap_or_else(|| Facts::authored(stored.owner, file.created_at));
-        Ok(Some(Before { file, facts }))
+        let facts = Facts::holding(noted, stored.owner, file.created_at);
+        let now = match &facts.digest {
+            Some(_) => Some(digest(&file.text, &self.resources(name).await?)),
+            None => None,
+        };
+        Ok(Some(Before { file, facts, now }))
     }
 
-    /// Forgets what is known of a skill that is gone. If that fails nothing is wrong: what is known of
-    /// a skill that is not there does no harm.
-    pub(crate) async fn forget(&self, name: &str) {
+    /// Makes a skill of one file. What was noted of one that was removed by hand does not hold for it.
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<Result<SkillFile, WriteError>, SettleError> {
+        let (keeper, name, text) = (self.clone(), name.to_owned(), text.to_owned());
+        to_the_end(async move {
+            let create = async {
+                let made = keeper.files.create(&name, &text).await;
+                if made.is_ok() {
+                    keeper.forget(&name).await;
+                }
+                Ok(made)
+            };
+            keeper.in_turn(&name, create).await
+        })
+        .await
+    }
+
+    /// Removes a skill that still has a version, with what is known of it.
+    pub(crate) async fn remove(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Result<(), WriteError>, SettleError> {
+        let (keeper, name, version) = (self.clone(), name.to_owned(), version.to_owned());
+        to_the_end(async move {
+            let remove = async {
+                let removed = keeper.files.delete(&name, Some(&version)).await;
+                if removed.is_ok() {
+                    keeper.forget(&name).await;
+                }
+                Ok(removed)
+            };
+            keeper.in_turn(&name, remove).await
+        })
+        .await
+    }
+
+    /// Forgets what is known of a skill that is gone, in its turn: afterwards another one may have the
+    /// name. If that fails nothing is wrong: what is known of a skill that is not there does no harm.
+    async fn forget(&self, name: &str) {
         if let Err(error) = self.database.skill_facts().forget(name).await {
             tracing::warn!(skill = name, %error, "what was known of a skill is not forgotten");
         }
@@ -229,6 +300,17 @@ impl Keeper {
         if let Err(error) = self.database.skill_facts().give(name, owner).await {
             tracing::warn!(skill = name, %error, "what is known of a skill has its old owner");
         }
+    }
+}
+
+/// Begins something that is done to its end, also if nobody waits for it any more.
+fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, SettleError>> + Send + 'static,
+) -> impl Future<Output = Result<T, SettleError>> {
+    let task = tokio::spawn(work);
+    async {
+        let done = task.await;
+        done.map_err(|error| SettleError::Store(StoreError::Setting(error.to_string())))?
     }
 }
 

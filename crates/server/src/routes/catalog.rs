@@ -28,7 +28,7 @@ use crate::{
     error::{ApiError, ApiResult},
     params::Path,
     personal::{
-        Before, Item, Keep, New, Package, SettleError,
+        Arrival, Before, Item, Keep, New, Package, SettleError, Settled, Stays,
         catalog::{Listed, Repository},
         digest, from_tree,
     },
@@ -70,7 +70,15 @@ struct CatalogItem {
     /// The object that its SKILL.md is.
     sha: String,
     installed: bool,
+    /// The name that one's own has here.
+    installed_as: Option<String>,
     update_available: bool,
+}
+
+/// A skill that came from the catalogue.
+struct Installed {
+    name: String,
+    version: Option<String>,
 }
 
 /// A source that could not be asked.
@@ -119,9 +127,9 @@ impl CatalogItem {
         source: &CatalogSource,
         repository: &Repository,
         listed: &Listed,
-        installed: &HashMap<String, Option<String>>,
+        installed: &HashMap<String, Installed>,
     ) -> Self {
-        let version = installed.get(&repository.skill_id(&listed.folder));
+        let own = installed.get(&repository.skill_id(&listed.folder));
         Self {
             source_id: source.id.clone(),
             label: source.label.clone(),
@@ -131,14 +139,15 @@ impl CatalogItem {
             name: listed.offer.name.clone(),
             description: listed.offer.description.clone().unwrap_or_default(),
             sha: listed.sha.clone(),
-            installed: version.is_some(),
-            update_available: version.is_some_and(|version| version.as_ref() != Some(&listed.sha)),
+            installed: own.is_some(),
+            installed_as: own.map(|own| own.name.clone()),
+            update_available: own.is_some_and(|own| own.version.as_ref() != Some(&listed.sha)),
         }
     }
 }
 
-/// The versions of a person's skills that came from the catalogue, by where they came from.
-async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Option<String>>> {
+/// The skills of a person that came from the catalogue, by where they came from.
+async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
     let noted = app.database.skill_facts().all().await?;
     let names = app.skills.keeper().files().names().await?;
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
@@ -147,7 +156,10 @@ async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Opti
             && facts.owner == Some(caller.owner_id())
             && names.contains(name.as_str())
     });
-    Ok(own.filter_map(|(_, facts)| Some((facts.source_id?, facts.source_version))).collect())
+    let installed = own.filter_map(|(name, facts)| {
+        Some((facts.source_id?, Installed { name, version: facts.source_version }))
+    });
+    Ok(installed.collect())
 }
 
 /// A skill of the catalogue.
@@ -157,6 +169,8 @@ struct Wanted {
     source_id: String,
     /// Its folder in the repository; empty at the root.
     folder: String,
+    /// Whether it replaces one's own also if that was changed here. False if nothing is said.
+    overwrite: Option<bool>,
 }
 
 impl Shape for Wanted {
@@ -164,11 +178,15 @@ impl Shape for Wanted {
         Self {
             source_id: members.text("source_id", Text::SOME),
             folder: members.text("folder", Text::ANY),
+            overwrite: members.value("overwrite").is_some().then(|| members.boolean("overwrite")),
         }
     }
 }
 
 /// Take a skill from the catalogue, or its newest version. It is disabled until a person enables it.
+///
+/// One that was changed here stays as it is (409) unless `overwrite` is true. If the name is
+/// another's, the skill gets the next one that is free, such as `name-2`.
 #[utoipa::path(
     post, path = "/skills/catalog/install", tag = "catalog", security(("bearer" = [])),
     request_body = Wanted,
@@ -181,7 +199,7 @@ impl Shape for Wanted {
     )
 )]
 async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResult<Response> {
-    let Asked { caller, body: Json(Wanted { source_id, folder }) } = asked;
+    let Asked { caller, body: Json(Wanted { source_id, folder, overwrite }) } = asked;
     let source = app.database.catalog_sources().get(&source_id).await?;
     let source = source.filter(|source| source.enabled);
     let source = source.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
@@ -194,8 +212,13 @@ async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResul
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
     let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
     let package = checked(tree, called).await?;
-    let came_from = (repository.skill_id(&folder), listed.sha);
-    let settled = settle(&app, &caller, package, came_from).await;
+    let arrival = Arrival {
+        package,
+        owner: Some(caller.owner_id()),
+        source: Provenance::Catalog,
+        source_id: repository.skill_id(&folder),
+    };
+    let settled = settle(&app, arrival, listed.sha, overwrite.unwrap_or(false)).await;
     let settled = settled.map_err(|error| personal::not_settled(&error))?;
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.keeper().paths(&settled.file.name).await?;
@@ -237,29 +260,38 @@ fn blocked(findings: &[Finding]) -> ApiError {
 
 async fn settle(
     app: &App,
-    caller: &Caller,
-    package: Package,
-    (id, version): (String, String),
-) -> Result<crate::personal::Settled, SettleError> {
-    let Package { name, text, resources } = package;
-    let fresh = Facts {
-        enabled: false,
-        source: Provenance::Catalog,
-        source_id: Some(id),
-        source_version: Some(version),
-        digest: Some(digest(&text, &resources)),
-        ..Facts::authored(None, Time::now())
+    arrival: Arrival,
+    version: String,
+    overwrite: bool,
+) -> Result<Settled, SettleError> {
+    let id = arrival.source_id.clone();
+    let decide = move |new: &New| {
+        let fresh = Facts {
+            enabled: false,
+            source: Provenance::Catalog,
+            source_id: Some(id.clone()),
+            source_version: Some(version.clone()),
+            digest: Some(digest(&new.text, &new.resources)),
+            ..Facts::authored(None, Time::now())
+        };
+        move |before: Option<&Before>| renewed(before, fresh, overwrite)
     };
-    let new = New { name, text, resources, owner: Some(caller.owner_id()) };
-    let decide = move |before: Option<&Before>| {
-        let Some(Before { facts: was, .. }) = before else { return Some(fresh) };
-        let is_own = was.source == Provenance::Catalog && was.source_id == fresh.source_id;
-        // Somebody looked at what is the same as before, and at nothing else.
-        let enabled = was.enabled && was.digest == fresh.digest;
-        let kept = Facts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh };
-        is_own.then_some(kept)
-    };
-    app.skills.keeper().settle(new, decide).await
+    app.skills.keeper().arrive(arrival, decide).await
+}
+
+/// What will be known of a skill of the catalogue, if it takes the place of what is there.
+fn renewed(before: Option<&Before>, fresh: Facts, overwrite: bool) -> Result<Facts, Stays> {
+    let Some(before) = before else { return Ok(fresh) };
+    let was = &before.facts;
+    if was.source != Provenance::Catalog || was.source_id != fresh.source_id {
+        return Err(Stays::There);
+    }
+    if !overwrite && !before.is_untouched(&fresh) {
+        return Err(Stays::Changed);
+    }
+    // Somebody looked at what is the same as before, and at nothing else.
+    let enabled = was.enabled && was.digest == fresh.digest;
+    Ok(Facts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
 /// A repository of the catalogue.

@@ -24,6 +24,7 @@ use crate::{
     limits::MAX_MESSAGE_CHARS,
     shelf::PersonalShelf,
     stream::{self, Running},
+    workshop,
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -107,9 +108,10 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     let Some(workflow_id) = said.workflow_id else {
         // Whoever may not run a skill does not get one by talking to a model.
         if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
+            let tools = workshop::tools(&app, &caller);
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
             return Ok(stream::answer(&app, Running::Chat, async move |out| {
-                room.answer_with_tools(&turn, library, &out).await;
+                room.answer_with_tools(&turn, library, tools, &out).await;
             }));
         }
         return Ok(stream::answer(&app, Running::Chat, async move |out| {

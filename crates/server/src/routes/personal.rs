@@ -30,7 +30,7 @@ use crate::{
     error::{ApiError, ApiResult},
     limits::BODY_SECONDS,
     params::Path,
-    personal::{Exported, Item, PackageError, SettleError, from_bytes, to_others},
+    personal::{By, Exported, Item, PackageError, SettleError, from_bytes, to_others},
     shelf::Kept,
 };
 
@@ -50,6 +50,9 @@ struct ImportForm {
 }
 
 /// Bring a skill: a SKILL.md or a zip of its folder, in place of one's own of the same name.
+///
+/// If the name is another's, the skill gets the next one that is free, such as `name-2`, and its own
+/// name is its `source_id`. What a program brings is disabled until a person enables it.
 ///
 /// The file may also be sent alone, as `text/markdown` or `application/zip`.
 #[utoipa::path(
@@ -71,7 +74,8 @@ async fn import(State(app): State<App>, asked: Asked<Raw>) -> ApiResult<Response
     let package = tokio::task::spawn_blocking(read).await;
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
-    let settled = app.skills.keeper().import(package, Some(caller.owner_id())).await;
+    let by = if caller.token.is_some() { By::Program } else { By::Person };
+    let settled = app.skills.keeper().import(package, Some(caller.owner_id()), by).await;
     let settled = settled.map_err(|error| not_settled(&error))?;
     tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -191,6 +195,8 @@ impl Change {
 }
 
 /// Offer a skill to agents or not, or pin it.
+///
+/// One that is disabled is enabled by a person who logged in, not by a program.
 #[utoipa::path(
     patch, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")), request_body = Change,
@@ -211,12 +217,22 @@ async fn change(
     let facts = app.skills.keeper().in_turn(&name, async {
         let facts_of = app.database.skill_facts();
         let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
+        if change.enabled == Some(true) && !facts.enabled && caller.token.is_some() {
+            return Ok(None);
+        }
         change.apply(&mut facts);
         facts_of.put(&name, &facts).await?;
-        Ok(facts)
+        Ok(Some(facts))
     });
     let facts = facts.await.map_err(|error: SettleError| not_settled(&error))?;
+    let facts = facts.ok_or_else(for_a_person)?;
     item(&app, &kept, &facts).await.map(Answer)
+}
+
+/// A program does not decide that somebody looked at a skill.
+fn for_a_person() -> ApiError {
+    let message = "Only a person who logged in can enable a skill: look at it, and enable it there";
+    ApiError::field(StatusCode::FORBIDDEN, "enabled", message)
 }
 
 /// What is told of a skill.
@@ -234,9 +250,10 @@ pub(super) fn not_settled(error: &SettleError) -> ApiError {
     let status = match error {
         SettleError::Store(error) => return ApiError::internal("Failed to keep skill", error),
         SettleError::Reserved(_) | SettleError::Unfit(_) => StatusCode::BAD_REQUEST,
-        SettleError::Taken(_) | SettleError::Busy(_) | SettleError::Stays(_) => {
-            StatusCode::CONFLICT
-        }
+        SettleError::Taken(_)
+        | SettleError::Busy(_)
+        | SettleError::Stays(_)
+        | SettleError::Edited(_) => StatusCode::CONFLICT,
     };
     let field = if matches!(error, SettleError::Unfit(_)) { "content" } else { "name" };
     ApiError::field(status, field, error.to_string())

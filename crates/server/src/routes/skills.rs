@@ -148,7 +148,7 @@ async fn update(
     params(("name" = String, Path, description = "The skill")),
     responses(
         (status = 204, description = "It is gone"), docs::BadField, docs::Unauthorized,
-        docs::ForbiddenField, docs::MissingField, docs::TooMany
+        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
     )
 )]
 async fn delete(

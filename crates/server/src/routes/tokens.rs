@@ -59,7 +59,7 @@ impl Shape for WantedToken {
 
 /// Scopes of the registry, as a pattern.
 const GRANTS: &str =
-    "^registry:(read|publish|yank|owner)(:([a-z0-9-]+|_/[a-z0-9-]+|anon/[a-z0-9-]+))?$";
+    "^registry:(read|(publish|yank|owner)(:([a-z0-9-]+|_/[a-z0-9-]+|anon/[a-z0-9-]+))?)$";
 
 fn scopes_schema() -> Schema {
     let names = Scope::GRANTABLE.iter().map(|scope| scope.as_str());
@@ -84,7 +84,7 @@ fn scopes_schema() -> Schema {
 fn scopes(members: &mut Members) -> Vec<String> {
     let grantable = || Scope::GRANTABLE.iter().copied();
     let Some(wanted) = members.optional_texts("scopes") else {
-        let usual = grantable().filter(|scope| *scope != Scope::Admin);
+        let usual = grantable().filter(|scope| scope.is_usual());
         return usual.map(|scope| scope.as_str().to_owned()).collect();
     };
     if members.value("scopes").and_then(|value| value.as_array()).is_some_and(Vec::is_empty) {
@@ -121,10 +121,14 @@ fn unknown(mut place: Vec<serde_json::Value>, at: usize, text: &str) -> ShapeErr
     let names = Scope::GRANTABLE.iter().map(|scope| format!("'{}'", scope.as_str()));
     let names: Vec<String> = names.collect();
     let names = names.join(", ");
-    let message = format!(
-        "Input should be one of {names}, or a right in the registry such as 'registry:publish' or \
-         'registry:publish:acme'"
-    );
+    let message = if text.starts_with("registry:read:") {
+        "Who may read a registry reads all of it: write 'registry:read'".to_owned()
+    } else {
+        format!(
+            "Input should be one of {names}, or a right in the registry such as \
+             'registry:publish' or 'registry:publish:acme'"
+        )
+    };
     ShapeError::new("enum", place, message, text.into())
 }
 
@@ -184,10 +188,11 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<TokenLis
 
 /// Make a token for a program.
 ///
-/// Its secret is shown this once. Rights: `skills:read`, `skills:write`, `skills:run`, `chat`,
-/// `knowledge:read`, `knowledge:write`, `workflows:read`, `workflows:write`, `workflows:run`, and,
-/// of administrators, `admin`; in the registry `registry:read`, `registry:publish`, `registry:yank`
-/// and `registry:owner`, also for one place alone, such as `registry:publish:acme`.
+/// Its secret is shown this once. Rights: `skills:read`, `skills:write`, `skills:draft` (for agents:
+/// what they keep waits for a person), `skills:run`, `chat`, `knowledge:read`, `knowledge:write`,
+/// `workflows:read`, `workflows:write`, `workflows:run`, and, of administrators, `admin`; in the
+/// registry `registry:read`, `registry:publish`, `registry:yank` and `registry:owner`, also for one
+/// place alone, such as `registry:publish:acme`.
 #[utoipa::path(
     post, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
     request_body = WantedToken,

@@ -119,8 +119,13 @@ async fn skills_are_found_taken_and_renewed() {
                 .await;
             let same = ann.post(INSTALL, &wanted).await;
             assert_eq!((same.status.as_u16(), &same.json()["enabled"]), (200, &json!(true)));
+            // The name is another's: theirs has the next one.
             let other = admin.post(INSTALL, &wanted).await;
-            assert_eq!(other.status, 409, "the name is another's: {}", other.text);
+            assert_eq!((other.status.as_u16(), &other.json()["name"]), (201, &json!("pdf-2")));
+            assert_eq!(other.json()["source_id"], item["source_id"]);
+            let browsed = admin.get(CATALOG).await.json();
+            assert_eq!(of(&browsed, "pdf")["installed_as"], "pdf-2");
+            assert_eq!(admin.get("/api/v1/skills/pdf-2").await.json()["name"], "pdf-2");
             repository.skill("skills/pdf", "pdf", &format!("Read it, {id}."));
             repository.commit();
             refresh(&admin, &id, &url).await;
@@ -129,6 +134,8 @@ async fn skills_are_found_taken_and_renewed() {
             let renewed = ann.post(INSTALL, &wanted).await;
             assert_eq!((renewed.status.as_u16(), &renewed.json()["enabled"]), (200, &json!(false)));
             assert_eq!(of(&ann.get(CATALOG).await.json(), "pdf")["update_available"], json!(false));
+            let renewed = admin.post(INSTALL, &wanted).await;
+            assert_eq!((renewed.status.as_u16(), &renewed.json()["name"]), (200, &json!("pdf-2")));
 
             // What a person wrote stays.
             let own =
@@ -147,6 +154,49 @@ async fn skills_are_found_taken_and_renewed() {
             assert_eq!(admin.delete(&format!("{SOURCES}/{id}")).await.status, 204);
             assert_eq!(ann.get("/api/v1/skills/pdf").await.status, 200, "it stays");
             assert_eq!(ann.get(CATALOG).await.json(), json!({"items": [], "errors": []}));
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_made_of_a_skill_stays() {
+    let repository = Repository::new();
+    repository.skill("pdf", "pdf", "Read it.");
+    repository.commit();
+    let (url, below) = (repository.url(), repository.0.path().to_string_lossy().into_owned());
+    for_each_server(
+        |config| config.catalog.allow = vec![below.clone()],
+        async |server| {
+            let (admin, ann) = (server.register(ADMIN).await, server.register("ann@x.org").await);
+            let id = source(&admin, "Own", &url).await;
+            let wanted = json!({"source_id": id, "folder": "pdf"});
+            assert_eq!(ann.post(INSTALL, &wanted).await.status, 201);
+            let edited =
+                json!({"content": "---\nname: pdf\ndescription: Does pdf.\n---\nMy own way.\n"});
+            assert_eq!(ann.put("/api/v1/skills/pdf", &edited).await.status, 200);
+            repository.skill("pdf", "pdf", &format!("Read it better, {id}."));
+            repository.commit();
+            refresh(&admin, &id, &url).await;
+            let reply = ann.post(INSTALL, &wanted).await;
+            assert_eq!(reply.status, 409, "{}", reply.text);
+            assert!(reply.text.contains("overwrite"), "the way out: {}", reply.text);
+            let prompt = async || ann.get("/api/v1/skills/pdf").await.json()["prompt"].clone();
+            assert_eq!(prompt().await, "My own way.");
+            let browsed = ann.get(CATALOG).await.json();
+            assert_eq!(of(&browsed, "pdf")["update_available"], json!(true), "it still is");
+            let no = json!({"source_id": id, "folder": "pdf", "overwrite": false});
+            assert_eq!(ann.post(INSTALL, &no).await.status, 409);
+            let wrong = json!({"source_id": id, "folder": "pdf", "overwrite": "yes"});
+            assert_eq!(ann.post(INSTALL, &wrong).await.status, 422);
+            let yes = json!({"source_id": id, "folder": "pdf", "overwrite": true});
+            let taken = ann.post(INSTALL, &yes).await;
+            assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(false)));
+            assert_eq!(prompt().await, format!("Read it better, {id}."));
+            // A file beside it counts, too.
+            std::fs::write(server.skills_folder().join("pdf/notes.md"), "mine").unwrap();
+            assert_eq!(ann.post(INSTALL, &wanted).await.status, 409);
+            assert!(server.skills_folder().join("pdf/notes.md").exists());
         },
     )
     .await;

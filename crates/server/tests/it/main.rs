@@ -30,6 +30,7 @@ mod run;
 mod scopes;
 mod sessions;
 mod setup;
+mod skill_tools;
 mod skills;
 mod tokens;
 mod vectors;

@@ -29,7 +29,7 @@ fn hello() -> Value {
     }})
 }
 
-async fn begin(client: &Client) -> String {
+pub(crate) async fn begin(client: &Client) -> String {
     let reply = post(client, None, &hello()).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
@@ -39,7 +39,7 @@ async fn begin(client: &Client) -> String {
 }
 
 /// The answer to a request in a session.
-async fn ask(client: &Client, session: &str, method: &str, params: Value) -> Value {
+pub(crate) async fn ask(client: &Client, session: &str, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let reply = post(client, Some(session), &body).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
@@ -122,4 +122,85 @@ async fn pages_of_others_and_floods_are_turned_away() {
     }
     let full = post(&ada, None, &hello()).await;
     assert_eq!(full.status, 429, "{}", full.text);
+}
+
+/// A request of the revision without sessions.
+fn modern(client: &Client, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    client
+        .request(Method::POST, "/mcp")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .json(&body)
+}
+
+#[tokio::test]
+async fn sessions_do_not_hold_up_those_who_need_none() {
+    let server = TestServer::with(|config| {
+        config.limits = savoir_server::RateLimits { runs: 0, routes: 0, all: 0 };
+    })
+    .await;
+    let ada = with_skill(&server, "ada@example.org").await;
+    for _ in 0..16 {
+        begin(&ada).await;
+    }
+    assert_eq!(post(&ada, None, &hello()).await.status, 429);
+    // An initialize is one, also if it names the revision without sessions.
+    let mut newest = hello();
+    newest["params"]["protocolVersion"] = json!("2026-07-28");
+    let newest = post(&ada.header("mcp-protocol-version", "2026-07-28"), None, &newest).await;
+    assert_eq!(newest.status, 429, "{}", newest.text);
+    for _ in 0..3 {
+        let listed = Reply::of(modern(&ada, "tools/list", json!({}))).await;
+        assert_eq!(listed.status, 200, "{}", listed.text);
+        assert!(listed.text.contains("search_skills"), "{}", listed.text);
+    }
+    // What is under way has a limit of its own.
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let mut open = Vec::new();
+    loop {
+        let listening = modern(&ada, "subscriptions/listen", wanted.clone()).send().await.unwrap();
+        if listening.status() == 429 {
+            break;
+        }
+        assert_eq!(listening.status(), 200, "{}", open.len());
+        open.push(listening);
+        assert!(open.len() <= 64, "there is no limit");
+    }
+    assert_eq!(open.len(), 64);
+    assert_eq!(Reply::of(modern(&ada, "tools/list", json!({}))).await.status, 429);
+    drop(open);
+    for _ in 0..100 {
+        if Reply::of(modern(&ada, "tools/list", json!({}))).await.status == 200 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("those who hung up still count");
+}
+
+#[tokio::test]
+async fn an_agent_keeps_drafts_with_a_right_of_its_own() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let draft = json!({"name": "save_skill", "arguments": {
+        "name": "tea", "description": "Makes tea. Use it for tea.", "instructions": "Boil it.",
+    }});
+    for (scopes, kept) in
+        [(vec!["skills:read"], false), (vec!["skills:read", "skills:draft"], true)]
+    {
+        let made = ada.post("/api/v1/auth/tokens", &json!({"name": "p", "scopes": scopes})).await;
+        let agent = server.client(made.json()["token"].as_str().unwrap());
+        let session = begin(&agent).await;
+        let told = ask(&agent, &session, "tools/call", draft.clone()).await;
+        assert_eq!(told["result"]["isError"], json!(!kept), "{scopes:?}: {told}");
+    }
+    let run = ada.post("/api/v1/skills/tea/run", &json!({"inputs": {}})).await;
+    assert_eq!(run.status, 409, "nobody looked at it: {}", run.text);
 }

@@ -48,8 +48,11 @@ async fn a_file_comes_and_goes_again() {
         });
         markdown(&ann, TEXT).await.is(201, &item);
         markdown(&ann, TEXT).await.is(200, &item);
+        // A name is there once: another's gets the next one, and is found there again.
         let other = markdown(&bob, TEXT).await;
-        assert_eq!(other.status, 409, "{}", other.text);
+        assert_eq!(other.status, 201, "{}", other.text);
+        let other = other.json();
+        assert_eq!((&other["name"], &other["source_id"]), (&json!("weekly-report-2"), &json!("weekly-report")));
         assert_eq!(bob.get("/api/v1/skills/weekly-report/export").await.status, 404);
         assert_eq!(patch(&bob, "weekly-report", &json!({"pinned": true})).await.status, 404);
 
@@ -286,6 +289,191 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
                 (&item["enabled"], &item["lifecycle_state"]),
                 (&json!(true), &json!("active"))
             );
+        },
+    )
+    .await;
+}
+
+fn text(name: &str, body: &str) -> String {
+    format!("---\nname: {name}\ndescription: d\n---\n{body}\n")
+}
+
+/// A program of somebody.
+async fn program(server: &TestServer, person: &Client, scopes: &[&str]) -> Client {
+    let body = json!({"name": "p", "scopes": scopes});
+    let made = person.post("/api/v1/auth/tokens", &body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    server.client(made.json()["token"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_may_bring_skills_of_the_same_name() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let people = [
+                server.register("ann@x.org").await,
+                server.register("bob@x.org").await,
+                server.register("cy@x.org").await,
+            ];
+            for (person, name) in people.iter().zip(["tea", "tea-2", "tea-3"]) {
+                let reply = markdown(person, &text("Tea", name)).await;
+                assert_eq!((reply.status.as_u16(), &reply.json()["name"]), (201, &json!(name)));
+                let kept = person.get(&format!("/api/v1/skills/{name}")).await.json();
+                assert_eq!((&kept["name"], &kept["prompt"]), (&json!(name), &json!(name)));
+            }
+            let [ann, bob, cy] = &people;
+            // It stays where it came, also when the first name is free again.
+            assert_eq!(ann.delete("/api/v1/skills/tea").await.status, 204);
+            let again = markdown(cy, &text("Tea", "other")).await;
+            assert_eq!((again.status.as_u16(), &again.json()["name"]), (200, &json!("tea-3")));
+            assert_eq!(bob.get("/api/v1/skills/tea-2").await.json()["prompt"], "tea-2");
+            assert_eq!(cy.get("/api/v1/skills/tea-3").await.json()["prompt"], "other");
+            // What somebody wrote under a number is not replaced by what has another name.
+            let own = json!({"name": "tea-4", "content": text("tea-4", "mine")});
+            assert_eq!(ann.post("/api/v1/skills", &own).await.status, 201);
+            assert_eq!(cy.delete("/api/v1/skills/tea-3").await.status, 204);
+            assert_eq!(markdown(cy, &text("tea", "x")).await.json()["name"], "tea");
+            assert_eq!(markdown(&people[0], &text("tea", "x")).await.json()["name"], "tea-3");
+            assert_eq!(ann.delete("/api/v1/skills/tea-3").await.status, 204);
+            server.write_skill("tea-3", &text("tea-3", "of nobody"));
+            assert_eq!(markdown(&people[0], &text("tea", "x")).await.json()["name"], "tea-5");
+            assert_eq!(ann.get("/api/v1/skills/tea-4").await.json()["prompt"], "mine");
+            // A long name has room for a number.
+            let long = "x".repeat(64);
+            markdown(ann, &text(&long, "x")).await;
+            let second = markdown(bob, &text(&long, "x")).await.json();
+            assert_eq!(second["name"], format!("{}-2", "x".repeat(62)));
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_person_says_that_somebody_looked_at_a_skill() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ann = server.register("ann@x.org").await;
+            let all = ["skills:read", "skills:write", "skills:run", "skills:draft"];
+            let agent = program(server, &ann, &all[..3]).await;
+            let brought = markdown(&agent, &text("tea", "Boil it.")).await;
+            assert_eq!((brought.status.as_u16(), &brought.json()["enabled"]), (201, &json!(false)));
+            let on = json!({"enabled": true});
+            let refused = patch(&agent, "tea", &on).await;
+            assert_eq!(refused.status, 403, "{}", refused.text);
+            assert!(refused.text.contains("person who logged in"), "{}", refused.text);
+            let run = agent.post("/api/v1/skills/tea/run", &json!({"inputs": {}})).await;
+            assert_eq!(run.status, 409, "{}", run.text);
+            // What is no yes may be said by a program.
+            assert_eq!(patch(&agent, "tea", &json!({"pinned": true})).await.status, 200);
+            assert_eq!(patch(&ann, "tea", &on).await.json()["enabled"], true);
+            assert_eq!(patch(&agent, "tea", &on).await.status, 200, "it is enabled already");
+            let again = markdown(&agent, &text("tea", "Pour it away.")).await.json();
+            assert_eq!(again["enabled"], false, "nobody looked at the new text");
+            patch(&ann, "tea", &on).await;
+            assert_eq!(patch(&agent, "tea", &json!({"enabled": false})).await.status, 200);
+            assert_eq!(patch(&agent, "tea", &on).await.status, 403);
+            // A right of its own for agents: drafts, and nothing else.
+            let drafts = program(server, &ann, &["skills:read", all[3]]).await;
+            let own = json!({"name": "own", "content": text("own", "x")});
+            let refused = drafts.post("/api/v1/skills", &own).await;
+            refused.refuses(403, "This token lacks the scope skills:write");
+            assert_eq!(markdown(&drafts, &text("own", "x")).await.status, 403);
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_wakes_what_was_laid_aside() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ann = server.register("ann@x.org").await;
+            let body = json!({"name": "old", "content": text("old", "Hi")});
+            assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
+            let (files, database) = (server.storage.skills(), server.database.clone());
+            let keeper = savoir_server::personal::Keeper::new(files, database);
+            let later = Time::now().plus(std::time::Duration::from_hours(24 * 100));
+            assert_eq!(keeper.lay_aside(later).await.unwrap(), 1);
+            let facts = server.database.skill_facts().get("old").await.unwrap().unwrap();
+            assert_eq!(facts.lifecycle, Archived);
+            let item = markdown(&ann, &text("old", "New")).await.json();
+            assert_eq!(
+                (&item["lifecycle_state"], &item["enabled"], &item["source"]),
+                (&json!("active"), &json!(true), &json!("imported"))
+            );
+            assert_eq!(keeper.lay_aside(later).await.unwrap(), 0, "it is no authored one");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn making_and_removing_wait_for_their_turn() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ann = server.register("ann@x.org").await;
+            let length = std::time::Duration::from_mins(1);
+            let hold = async || {
+                let leases = server.database.leases();
+                leases.acquire("skill tea", "somebody", length).await.unwrap().expect("a lease")
+            };
+            let still_waits = async |task: &tokio::task::JoinHandle<Reply>| {
+                tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+                assert!(!task.is_finished(), "somebody else changes it");
+            };
+            let lease = hold().await;
+            let (client, body) = (ann.clone(), json!({"name": "tea", "content": text("tea", "x")}));
+            let made = tokio::spawn(async move { client.post("/api/v1/skills", &body).await });
+            still_waits(&made).await;
+            server.database.leases().release(&lease).await.unwrap();
+            assert_eq!(made.await.unwrap().status, 201);
+
+            let lease = hold().await;
+            let client = ann.clone();
+            let gone = tokio::spawn(async move { client.delete("/api/v1/skills/tea").await });
+            still_waits(&gone).await;
+            assert!(server.skill_file("tea").exists());
+            server.database.leases().release(&lease).await.unwrap();
+            assert_eq!(gone.await.unwrap().status, 204);
+            assert!(!server.skill_file("tea").exists());
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_person_waits_whoever_owns_it() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ann, admin) = (server.register("ann@x.org").await, server.register(ADMIN).await);
+            markdown(&ann, &text("tea", "x")).await;
+            patch(&ann, "tea", &json!({"enabled": false})).await;
+            // Somebody writes another owner into the file by hand.
+            let file = server.skill_file("tea");
+            let kept = std::fs::read_to_string(&file).unwrap();
+            let (from, to) = (format!("'{}'", ann.id()), format!("'{}'", admin.id()));
+            std::fs::write(&file, kept.replace(&from, &to)).unwrap();
+            let run = async || {
+                let run = admin.post("/api/v1/skills/tea/run", &json!({"inputs": {}})).await;
+                run.status.as_u16()
+            };
+            assert_eq!(run().await, 409);
+            let (files, database) = (server.storage.skills(), server.database.clone());
+            let keeper = savoir_server::personal::Keeper::new(files, database);
+            let later = Time::now().plus(std::time::Duration::from_hours(24 * 40));
+            keeper.lay_aside(later).await.unwrap();
+            assert_eq!(run().await, 409, "nor does age enable it");
+            let item = patch(&admin, "tea", &json!({"enabled": true})).await.json();
+            assert_eq!(item["enabled"], true);
+            assert_eq!(run().await, 200);
+            // What is noted and cannot be read offers nothing.
+            server.behind_its_back("UPDATE skill_facts SET source = 'nowhere'").await;
+            assert_eq!(run().await, 500);
         },
     )
     .await;

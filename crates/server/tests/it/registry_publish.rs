@@ -277,6 +277,8 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
     let reason = json!({"reason": "It is."});
     is(&ada.put(&clearance, &reason).await, 403, "forbidden_scope");
     assert_eq!(admin.put(&clearance, &reason).await.status, 204);
+    let mal = server.register("mal@example.org").await;
+    is(&publish(&mal, "?namespace=evil", bytes.clone()).await, 403, "audit_blocked");
     let reply = publish(&ada, "", bytes).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
     assert_eq!(reply.json()["published"]["audit"]["verdict"], "REVIEW");
@@ -370,6 +372,13 @@ async fn prose_gets_its_numbers_from_the_registry() {
         assert_eq!(reply.status(), 200, "{version}");
         assert_eq!(reply.bytes().await.unwrap(), same);
     }
+    // A number that was withdrawn is never used again, and the next one is free.
+    let admin = server.register(ADMIN).await;
+    let withdraw = format!("{SKILLS}/anon/train-times/0.0.4/withdraw");
+    assert_eq!(admin.post(&withdraw, &json!({"why": "w"})).await.status, 200);
+    let next = publish(&ada, "?namespace=anon", prose("# Train times\n\nLook up.\n")).await;
+    assert_eq!(next.status, 201, "{}", next.text);
+    assert_eq!(next.json()["published"]["version"], "0.0.5");
     let reply = publish(&ada, "", prose("# Train times\n\nLook.\n")).await;
     is(&reply, 400, "invalid_skill_manifest");
 }

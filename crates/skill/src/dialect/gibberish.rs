@@ -77,6 +77,10 @@ impl Language for Gibberish {
         if let Some(key) = clues.first_of(&["modes", "read_only", "always_ask"]) {
             return Some(Evidence::strong(5, format!("only gibb.eri.sh has `{key}`")));
         }
+        // Its sections stay in the body of what a skill was converted to, which is another dialect.
+        if clues.text("metadata.savoir-from") == Some("gibberish") {
+            return None;
+        }
         let tool = tools::first_command_tool(clues.document)?;
         Some(Evidence::strong(5, format!("the section `### {tool}` has a `#### Command`")))
     }
@@ -255,7 +259,26 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{dialect::Dialect, reading::read_as, source::Source};
+    use crate::{
+        dialect::{Dialect, detect},
+        document::Document,
+        reading::read_as,
+        source::Source,
+    };
+
+    #[test]
+    fn what_was_converted_is_another_dialect() {
+        let found = |metadata: &str| {
+            let text = format!(
+                "---\nname: x\ndescription: d\n{metadata}---\n\n### go\n\nGo.\n\n\
+                 #### Command\n\n```bash\ntrue\n```\n"
+            );
+            detect(&Document::parse(Source::new(text))).map(|found| found.dialect)
+        };
+        assert_eq!(found(""), Some(Dialect::GIBBERISH));
+        assert_eq!(found("metadata:\n  savoir-from: skillrt\n"), Some(Dialect::GIBBERISH));
+        assert_eq!(found("metadata:\n  savoir-from: gibberish\n"), Some(Dialect::AGENTSKILLS));
+    }
 
     #[test]
     fn only_our_own_metadata_goes_unmentioned() {

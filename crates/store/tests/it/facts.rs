@@ -25,6 +25,13 @@ async fn facts_follow_their_skill() {
         let noted = catalog("7");
         facts.put("pdf", &noted).await.unwrap();
         facts.put("pdf", &noted).await.unwrap();
+        let from = async |owner: Option<&str>, id: &str| {
+            facts.came_from(owner, Provenance::Catalog, id).await.unwrap()
+        };
+        assert_eq!(from(Some("7"), "acme/skills@main:pdf").await, ["pdf"]);
+        assert!(from(Some("8"), "acme/skills@main:pdf").await.is_empty());
+        assert!(from(None, "acme/skills@main:pdf").await.is_empty());
+        assert!(from(Some("7"), "acme/skills@main").await.is_empty());
         let other = place.again().await;
         assert_eq!(other.skill_facts().get("pdf").await.unwrap().as_ref(), Some(&noted));
         assert_eq!(other.skill_facts().all().await.unwrap()["pdf"], noted);
@@ -68,12 +75,21 @@ async fn use_wakes_a_skill() {
         assert!(facts.age("a", Some(&used), &stale).await.unwrap());
         assert_eq!(facts.get("a").await.unwrap().unwrap().lifecycle, Lifecycle::Stale);
 
-        // What was noted of another's skill of this name is not kept.
+        // A skill that waits for somebody to look at it waits also if its owner is another now.
+        let of_8 = Facts::authored(Some("8".to_owned()), long_ago);
         facts.put("b", &catalog("7")).await.unwrap();
-        facts.used("b", &Facts::authored(Some("8".to_owned()), long_ago)).await.unwrap();
+        facts.used("b", &of_8).await.unwrap();
+        let noted = facts.get("b").await.unwrap().unwrap();
+        assert_eq!((noted.owner.as_deref(), noted.enabled), (Some("7"), false));
+        assert!(!Facts::holding(Some(&noted), of_8.owner.clone(), long_ago).is_offered());
+        // Of one that is enabled, what was noted of another's is not kept.
+        facts.put("b", &Facts { enabled: true, ..catalog("7") }).await.unwrap();
+        facts.used("b", &of_8).await.unwrap();
         let used = facts.get("b").await.unwrap().unwrap();
         assert_eq!((used.owner.as_deref(), used.source), (Some("8"), Provenance::Authored));
         assert!(used.enabled && used.last_used.is_some());
+        facts.used("c", &of_8).await.unwrap();
+        assert!(facts.get("c").await.unwrap().unwrap().last_used.is_some());
     })
     .await;
 }

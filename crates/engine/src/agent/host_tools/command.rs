@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,12 +13,16 @@ use savoir_sandbox::{
 };
 use serde_json::json;
 
-use super::{HostTools, Wrong};
+use super::{
+    HostTools, Wrong,
+    obeyed::{self, Aside},
+    workspace::Workspace,
+};
 use crate::{
-    agent::{consent::Deed, toolset::ToolAnswer},
+    agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
-    grant,
+    grant::{self, Obeyed},
 };
 
 /// Seconds that a command may take, and if nothing is said.
@@ -42,6 +47,7 @@ impl HostTools {
         &self,
         command: &str,
         seconds: Option<u64>,
+        fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
         if command.trim().is_empty() || command.contains('\0') {
             return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
@@ -51,15 +57,21 @@ impl HostTools {
         let shell = find("bash", &shells).or_else(|| find("sh", &shells));
         let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
         let policy = self.policy(&shell, Duration::from_secs(seconds))?;
-        self.agree(Deed::Run { command: command.to_owned() }).await?;
+        self.agree(Deed::Run { command: command.to_owned() }, fence).await?;
         let cancel = Cancel::default();
         // Whoever stops waiting for it ends it.
         let _guard = cancel.guard();
         let words = ["-c".to_owned(), command.to_owned()];
-        let ran = tokio::task::spawn_blocking(move || run(policy, &shell, &words, &cancel)).await;
-        let (end, captured) =
-            ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))?;
-        Ok(answer(end, &captured, seconds))
+        let (workspace, obeyed) = (Arc::clone(&self.workspace), self.obeyed());
+        let turn = Arc::clone(&self.commands).read_owned().await;
+        let work = move || {
+            let ran = run_and_look(policy, &shell, &words, &cancel, &workspace, &obeyed);
+            drop(turn);
+            ran
+        };
+        let ran = tokio::task::spawn_blocking(work).await;
+        let ran = ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))?;
+        Ok(answer(&ran, seconds))
     }
 
     fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, Wrong> {
@@ -106,6 +118,31 @@ impl HostTools {
     }
 }
 
+/// What came of a command.
+struct Ran {
+    end: End,
+    captured: Captured,
+    aside: Vec<Aside>,
+}
+
+/// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
+fn run_and_look(
+    mut policy: Policy,
+    shell: &Path,
+    words: &[String],
+    cancel: &Cancel,
+    workspace: &Workspace,
+    obeyed: &Obeyed,
+) -> Result<Ran, Wrong> {
+    let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
+    let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
+    let (before, more) = obeyed::before(workspace.root(), obeyed, &protected)?;
+    policy.paths.extend(more);
+    let ran = run(policy, shell, words, cancel);
+    let aside = before.put_aside(workspace, obeyed);
+    ran.map(|(end, captured)| Ran { end, captured, aside })
+}
+
 /// Runs it until it ends.
 fn run(
     policy: Policy,
@@ -128,8 +165,9 @@ fn run(
     Ok((outcome.end, capture.finish()))
 }
 
-fn answer(end: End, captured: &Captured, seconds: u64) -> ToolAnswer {
-    let (ended, failure) = match end {
+fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
+    let Ran { end, captured, aside } = ran;
+    let (ended, failure) = match *end {
         End::Exited(0) => ("exit code 0".to_owned(), None),
         End::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
         End::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
@@ -142,7 +180,24 @@ fn answer(end: End, captured: &Captured, seconds: u64) -> ToolAnswer {
         End::Signalled(signal) => (format!("it ended by signal {signal}"), Some("command-failed")),
     };
     let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
-    let data = json!({"ended": ended, "truncated": truncated, "output": output});
+    let mut data = json!({"ended": ended, "truncated": truncated, "output": output});
     let text = format!("{output}\n[{ended}]");
-    ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) }
+    if aside.is_empty() {
+        return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
+    }
+    let told: Vec<String> = aside.iter().map(told).collect();
+    data["put_aside"] = json!(told);
+    let text =
+        format!("{}; only a person puts what other programs obey there\n{text}", told.join("; "));
+    let failure = failure.unwrap_or("protected-path").to_owned();
+    ToolAnswer { text, data: Some(data), failure: Some(failure) }
+}
+
+fn told(Aside { from, to }: &Aside) -> String {
+    match to {
+        Ok(to) => format!("`{from}` was put aside and is `{to}` now"),
+        Err(error) => {
+            format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! exchange a folder for a link in between.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read as _, Write as _},
     os::fd::OwnedFd,
@@ -44,10 +45,6 @@ impl Inside {
 
     pub(super) fn below(&self, root: &Path) -> PathBuf {
         self.0.iter().fold(root.to_owned(), |path, part| path.join(part))
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|part| part.eq_ignore_ascii_case(name))
     }
 }
 
@@ -120,6 +117,17 @@ impl Workspace {
             return Err(("no-such-file", "the workspace itself is a folder".to_owned()));
         };
         Ok((self.folder(above, missing)?, name))
+    }
+
+    /// The open folder above a path below, and the name there.
+    pub(super) fn parent(&self, path: &Path) -> Result<(OwnedFd, OsString), Wrong> {
+        let mut folder = openat(&self.folder, ".", FOLDER, Mode::empty());
+        let mut parts = path.iter();
+        let name = parts.next_back().unwrap_or_default().to_owned();
+        for part in parts {
+            folder = folder.and_then(|above| openat(&above, part, FOLDER, Mode::empty()));
+        }
+        Ok((folder.map_err(|error| failed(&path.to_string_lossy(), error))?, name))
     }
 
     /// A text file.

@@ -80,7 +80,7 @@ fn given(value: Value) -> Map<String, Value> {
 }
 
 async fn call(machinery: &Machinery, name: &str, arguments: Value) -> ToolAnswer {
-    machinery.call(name, &given(arguments)).await
+    machinery.call(name, &given(arguments), Fence::open()).await
 }
 
 #[tokio::test]

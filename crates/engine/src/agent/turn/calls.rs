@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{Conversation, Forks, Limit, Offer, Run, offer::Found};
 use crate::{
     agent::{
-        allowance::Moment,
+        allowance::{Fence, Moment},
         library::Opened,
         toolset::{Origin, ToolAnswer},
     },
@@ -57,7 +57,7 @@ impl Run<'_> {
                     if let Some((opened, task)) = self.apart(&given).await {
                         Job::Apart(opened, task)
                     } else {
-                        let loading = self.run_tool(call, found, &given);
+                        let loading = self.run_tool(call, found, &given, Fence::open());
                         match self.unless_over(loading).await? {
                             Ok(text) => conversation.answer(first + place, text),
                             Err(limit) => return Ok(Some(limit)),
@@ -124,22 +124,30 @@ impl Run<'_> {
             Job::Answered => String::new(),
             Job::Apart(opened, task) => self.carry_out_apart(call, opened, task).await,
             Job::Tool(found, given) => {
-                let checked = moments
-                    .iter()
-                    .try_for_each(|moment| self.allowance.check(moment, &found.spec, given));
-                match checked {
-                    Ok(()) => self.run_tool(call, found, given).await,
-                    Err(refused) => self.refuse(call, &refused).await.unwrap_or_default(),
+                let fence = Fence::around(&self.allowance, moments, &found.spec, given);
+                match fence.check() {
+                    Ok(()) => self.run_tool(call, found, given, fence).await,
+                    Err(refused) => {
+                        let refused = ToolAnswer::failed(refused.code(), &refused);
+                        self.refuse(call, &refused).await.unwrap_or_default()
+                    }
                 }
             }
         }
     }
 
-    async fn run_tool(&self, call: &ToolCall, found: &Found, given: &Map<String, Value>) -> String {
+    async fn run_tool(
+        &self,
+        call: &ToolCall,
+        found: &Found,
+        given: &Map<String, Value>,
+        fence: Fence<'_>,
+    ) -> String {
         let name = found.spec.definition.name.as_str();
         let begun = Instant::now();
         self.tell(Thought::new("tool", "start"), call, Some(given)).await;
-        let called = AssertUnwindSafe(async { found.set.call(name, given).await }).catch_unwind();
+        let called = AssertUnwindSafe(async { found.set.call(name, given, fence).await });
+        let called = called.catch_unwind();
         let limit = self.agent.limits.call;
         let answer = match tokio::time::timeout(limit, called).await {
             Ok(Ok(answer)) if found.loads_skills() => told(answer),

@@ -3,6 +3,8 @@
 mod entities;
 mod writer;
 
+use url::Url;
+
 use self::{entities::decode, writer::Writer};
 
 /// Elements whose contents nobody reads as text.
@@ -18,13 +20,30 @@ const RAW: [&str; 2] = ["script", "style"];
 const IN_HEAD: [&str; 8] =
     ["meta", "link", "title", "style", "script", "base", "noscript", "template"];
 
-/// The Markdown of a page.
+/// The Markdown of a page, without its links.
 pub(super) fn to_markdown(page: &str) -> String {
+    written(page, |_| None)
+}
+
+/// The Markdown of a page that was read from an address, with its links.
+pub(crate) fn to_markdown_with_links(page: &str, address: &Url) -> String {
+    written(page, |target| {
+        let target = address.join(&decode(target)).ok()?;
+        matches!(target.scheme(), "http" | "https").then(|| target.to_string())
+    })
+}
+
+fn written(page: &str, link: impl Fn(&str) -> Option<String>) -> String {
     let mut scanner = Scanner { page, at: 0, ends: last_ends(page), dropping: None };
     let mut writer = Writer::default();
     while let Some(piece) = scanner.next_piece() {
         match piece {
             Piece::Text(text) => writer.text(&decode(text)),
+            Piece::Tag(tag) if tag.name == "a" => {
+                writer.end_link();
+                let target = if tag.closing { None } else { tag.attribute("href").and_then(&link) };
+                writer.begin_link(target);
+            }
             Piece::Tag(tag) if tag.closing => writer.close(&tag.name),
             Piece::Tag(tag) => writer.open(&tag.name, || tag.attribute("alt").map(decode)),
         }

@@ -58,6 +58,8 @@ pub(crate) struct Page {
     pub(crate) status: u16,
     /// Where it is instead.
     pub(crate) location: Option<String>,
+    /// Whether it says that it is HTML.
+    pub(crate) is_html: bool,
     pub(crate) text: String,
 }
 
@@ -73,8 +75,12 @@ pub(crate) async fn read_page(
         let status = response.status().as_u16();
         let location = response.headers().get(header::LOCATION);
         let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let is_html = matches!(kind.as_str(), "text/html" | "application/xhtml+xml");
         let text = answer::read(response).await.map_err(failed)?;
-        Ok(Page { status, location, text })
+        Ok(Page { status, location, is_html, text })
     };
     match tokio::time::timeout(limit, read).await {
         Ok(Ok(page)) => Ok(page),

@@ -6,6 +6,7 @@ mod cases;
 use std::{collections::HashSet, sync::Arc};
 
 use savoir_engine::agent::{
+    allowance::Fence,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::Ended,
 };
@@ -161,6 +162,7 @@ impl Toolset for Pretender {
         &'a self,
         name: &'a str,
         _: &'a Map<String, Value>,
+        _: Fence<'a>,
     ) -> futures::future::BoxFuture<'a, ToolAnswer> {
         Box::pin(async move { panic!("`{name}` of a pretender was called") })
     }

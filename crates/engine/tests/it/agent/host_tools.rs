@@ -11,6 +11,7 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_engine::{
     agent::{
+        allowance::{Allowance, Fence},
         consent::{Asker, Consent, HostQuestion, Nobody, Question},
         host_tools::{Autonomy, HostTools},
         toolset::{ToolAnswer, Toolset},
@@ -19,6 +20,7 @@ use savoir_engine::{
     workflow::HttpPolicy,
 };
 use savoir_sandbox::Support;
+use savoir_skill::{allow_list::AllowList, allowed_tools::split};
 use serde_json::{Value, json};
 
 /// Answers every question in the same way, and remembers it.
@@ -65,7 +67,7 @@ impl Place {
     }
 
     async fn call(&self, name: &str, given: Value) -> ToolAnswer {
-        self.tools.call(name, given.as_object().expect("an object")).await
+        self.tools.call(name, given.as_object().expect("an object"), Fence::open()).await
     }
 
     /// The stable word of a failure.
@@ -148,6 +150,19 @@ async fn no_path_leads_out() {
 #[tokio::test]
 async fn what_other_programs_obey_is_not_written() {
     let place = Place::with(Consent::Once, Autonomy::InWorkspace);
+    // With a head, git would take this for a repository.
+    for folder in ["bare/objects", "bare/refs", "almost/objects", "almost/refs"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    fs::write(place.work("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+    assert_eq!(
+        place.fails("write_file", json!({"path": "almost/HEAD", "content": "x"})).await,
+        "protected-path"
+    );
+    assert_eq!(
+        place.call("write_file", json!({"path": "almost/x", "content": "x"})).await.failure,
+        None
+    );
     for path in [
         ".git/hooks/pre-commit",
         ".git/config",
@@ -161,6 +176,14 @@ async fn what_other_programs_obey_is_not_written() {
         ".vscode/tasks.json",
         ".mcp.json",
         "savoir.lock",
+        ".qwen/settings.json",
+        "opencode.json",
+        "sub/.claude/skills/planted/SKILL.md",
+        "sub/deep/.gemini/settings.json",
+        "sub/.mcp.json",
+        "bare/HEAD",
+        "bare/config",
+        "bare/deep/file",
     ] {
         let given = json!({"path": path, "content": "x"});
         assert_eq!(place.fails("write_file", given).await, "protected-path", "{path}");
@@ -266,6 +289,153 @@ async fn commands_run_in_the_workspace_and_nowhere_else() {
 }
 
 #[tokio::test]
+async fn commands_plant_nothing_that_other_programs_obey() {
+    if !can_run() {
+        return;
+    }
+    let place = Place::with(Consent::Nobody, Autonomy::InWorkspace);
+    let run = async |command: &str| place.call("run_command", json!({"command": command})).await;
+    for path in [
+        ".gemini/settings.json",
+        ".gemini/skills/evil/SKILL.md",
+        ".qwen/settings.json",
+        "opencode.json",
+        "skills/evil/SKILL.md",
+        ".github/skills/evil/SKILL.md",
+        "sub/.claude/skills/evil/SKILL.md",
+        "sub/.agents/skills/evil/SKILL.md",
+        "sub/.codex/config.toml",
+        "sub/.cursor/mcp.json",
+        "sub/.vscode/tasks.json",
+        "sub/.mcp.json",
+        "sub/deep/.git/hooks/pre-commit",
+    ] {
+        let answer = run(&format!("mkdir -p $(dirname {path}) && echo evil > {path}")).await;
+        assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{path}: {}", answer.text);
+        assert!(!place.work(path).exists(), "{path}");
+        assert!(answer.text.contains(".held"), "{path}: {}", answer.text);
+    }
+    let kept = fs::read_to_string(place.work("sub/deep/.git.held/hooks/pre-commit")).unwrap();
+    assert_eq!(kept, "evil\n", "nothing is lost");
+    for (path, command) in [
+        (
+            "moved/.git",
+            "mkdir -p a/hooks moved && echo evil > a/hooks/post-checkout && mv a moved/.git",
+        ),
+        ("linked/.claude", "mkdir -p linked evil && ln -s ../evil linked/.claude"),
+        ("closed/.git", "mkdir -p closed/.git && chmod 555 closed"),
+        ("again/.git", "mkdir -p again/.git again/.git.held"),
+        ("bare/HEAD", "mkdir -p bare/objects bare/refs && echo x | tee bare/HEAD > bare/config"),
+    ] {
+        let answer = run(command).await;
+        assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{path}: {}", answer.text);
+        assert!(place.work(path).symlink_metadata().is_err(), "{path}");
+    }
+    let answer =
+        run("mkdir -p src/skills && echo fine > src/skills/a && echo x > .gitignore").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn what_is_obeyed_already_stays_as_it_is() {
+    if !can_run() {
+        return;
+    }
+    let place = Place::with(Consent::Nobody, Autonomy::InWorkspace);
+    let files = ["sub/deep/.git/config", ".gemini/settings.json", "opencode.json", "real/hooks/x"];
+    for path in files {
+        fs::create_dir_all(place.work(path).parent().unwrap()).unwrap();
+        fs::write(place.work(path), "mine").unwrap();
+    }
+    symlink("real", place.work(".qwen")).unwrap();
+    let run = async |command: &str| place.call("run_command", json!({"command": command})).await;
+    for command in [
+        "echo evil > sub/deep/.git/config",
+        "rm -rf sub/deep/.git",
+        "mv sub other && mkdir -p sub/deep/.git && echo evil > sub/deep/.git/config",
+        "mv sub/deep sub/other && mkdir -p sub/deep/.git && echo evil > sub/deep/.git/config",
+        "echo evil > .gemini/settings.json",
+        "echo evil > .gemini/more.json",
+        "echo evil > opencode.json",
+        "echo evil > new && mv -f new opencode.json",
+        "echo evil > .qwen/hooks/x",
+        "echo evil > real/hooks/x",
+    ] {
+        let answer = run(command).await;
+        assert!(answer.failure.is_some(), "{command}: {}", answer.text);
+        for path in files {
+            assert_eq!(fs::read_to_string(place.work(path)).unwrap(), "mine", "{command}: {path}");
+        }
+    }
+    // Around it there is work to do.
+    let answer = run("echo x > sub/deep/file && rm -f new && cat sub/deep/.git/config").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_command_for_which_nobody_waits_plants_nothing_either() {
+    if !can_run() {
+        return;
+    }
+    let place = Place::with(Consent::Nobody, Autonomy::InWorkspace);
+    let given = json!({"command": "mkdir -p sub/.git && touch begun && sleep 30"});
+    let waiting = place.call("run_command", given);
+    let begun = async {
+        while !place.work("begun").exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        answer = waiting => panic!("it ended: {}", answer.text),
+        () = begun => {}
+    }
+    place.tools.settled().await;
+    assert!(!place.work("sub/.git").exists() && place.work("sub/.git.held").exists());
+}
+
+/// Says yes, after a skill was loaded that only reads.
+#[derive(Debug)]
+struct Slow(Arc<Allowance>);
+
+impl Asker for Slow {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Nobody })
+    }
+
+    fn ask_host<'a>(&'a self, _: &'a HostQuestion) -> BoxFuture<'a, Consent> {
+        self.0.follow("reader", AllowList::new(Some(&split("Read"))));
+        Box::pin(async { Consent::Once })
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_comes_while_somebody_thinks_holds() {
+    let Place { dir, .. } = Place::new(Consent::Once);
+    let work = dir.path().join("work");
+    let allowance = Arc::<Allowance>::default();
+    let ground = Ground::at(&work, &dir.path().join("home"));
+    let person = Arc::new(Slow(Arc::clone(&allowance)));
+    let tools = HostTools::new(&work, &ground, person, Autonomy::Asks).unwrap();
+    for (name, given) in [
+        ("write_file", json!({"path": "x", "content": "x"})),
+        ("edit_file", json!({"path": "docs/a.txt", "old_text": "two", "new_text": "2"})),
+        ("run_command", json!({"command": "touch x"})),
+        ("web_fetch", json!({"url": "https://example.com"})),
+    ] {
+        allowance.follow("free", None);
+        let (specs, moments) = (tools.tools(), [allowance.now()]);
+        let spec = specs.iter().find(|spec| spec.definition.name == name).unwrap();
+        let given = given.as_object().unwrap();
+        let fence = Fence::around(&allowance, &moments, spec, given);
+        assert!(fence.check().is_ok(), "{name}");
+        let answer = tools.call(name, given, fence).await;
+        assert_eq!(answer.failure.as_deref(), Some("tool-not-allowed"), "{name}: {}", answer.text);
+    }
+    assert!(!work.join("x").exists());
+    assert_eq!(fs::read_to_string(work.join("docs/a.txt")).unwrap(), "one two three\n");
+}
+
+#[tokio::test]
 async fn commands_end_by_their_limits_or_when_nobody_waits() {
     if !can_run() {
         return;
@@ -347,6 +517,15 @@ async fn pages_are_read_and_redirects_are_told() {
                 "HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\n\r\n".to_owned()
             } else if asked.starts_with("GET /page ") {
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned()
+            } else if asked.starts_with("GET /html ") {
+                let page = "<html><head><title>t</title></head><body><h1>Head</h1><script>evil()\
+                    </script><ul><li><a href='/next?a=1&amp;b=2'>Next <b>page</b></a><li>\
+                    <a href='javascript:x'>no</a></ul></body></html>";
+                let length = page.len();
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
+                     Content-Length: {length}\r\n\r\n{page}"
+                )
             } else {
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope".to_owned()
             };
@@ -357,9 +536,13 @@ async fn pages_are_read_and_redirects_are_told() {
     let tools = tools.asking(HttpPolicy { private: true, ..HttpPolicy::default() });
     let fetch = async |path: &str| {
         let given = json!({"url": format!("http://{address}{path}")});
-        tools.call("web_fetch", given.as_object().unwrap()).await
+        tools.call("web_fetch", given.as_object().unwrap(), Fence::open()).await
     };
     assert_eq!(fetch("/page").await.text, "HTTP 200\n\nhello");
+    assert_eq!(
+        fetch("/html").await.text,
+        format!("HTTP 200\n\n# Head\n\n- [Next page](http://{address}/next?a=1&b=2)\n- no")
+    );
     let moved = fetch("/moved").await;
     assert_eq!(moved.failure.as_deref(), Some("redirected"));
     assert!(moved.text.contains(&format!("http://{address}/page")), "{}", moved.text);

@@ -49,7 +49,7 @@ async fn a_conversation_with_tools_is_kept_and_goes_on() {
             last
         };
         let answering = async {
-            room.answer_with_tools(&turn, agent.library.clone(), &out).await;
+            room.answer_with_tools(&turn, agent.library.clone(), None, &out).await;
             drop(out);
         };
         let ((), last) = tokio::join!(answering, listening);

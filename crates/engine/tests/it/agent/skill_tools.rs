@@ -5,6 +5,7 @@ use std::{
     fs,
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -163,6 +164,7 @@ async fn a_lasting_yes_holds_until_the_skill_changes() {
 async fn without_a_yes_nothing_runs_and_the_model_is_told() {
     for (consent, code, way_out) in [
         (Consent::Declined, "declined", "ask the person what they want instead"),
+        (Consent::Unanswered, "declined", "savoir approve "),
         (Consent::Nobody, "approval-needed", "savoir approve "),
     ] {
         let mut bringing = Bringing::new(consent, "Global");
@@ -224,6 +226,45 @@ async fn arguments_that_a_tool_does_not_take_are_told() {
     assert!(told.answers[1].contains("whom"), "{}", told.answers[1]);
     assert!(told.answers[1].contains("failed: "), "{}", told.answers[1]);
     assert_eq!(bringing.asked(), 0, "what cannot be called is not asked about");
+}
+
+/// A tool that must run alone, and writes a word again and again, by two processes.
+fn beater(stage: &mut Stage) {
+    let lines = "version: 1.0.0\nauthor: Tests\nlicense: MIT\n\
+        permissions:\n  - filesystem:write:./out/**\ntools:\n  - name: beat\n    \
+        description: Write a word\n    parameters:\n      word: {type: string, required: true}\n      \
+        times: {type: integer, required: true}\n    returns: {type: object}\n    atomic: true\n\
+        security_tier: experimental";
+    stage.skill("beater", lines, "Write.");
+    let tools = "import os\nimport time\n\nfrom gaia.agents.base.tools import tool\n\n\n\
+        @tool\ndef beat(word: str, times: int) -> dict:\n    \"\"\"Write a word.\"\"\"\n    child = os.fork()\n    for _ in range(times):\n        \
+        with open('out/log', 'a') as log:\n            log.write(word + '\\n')\n        \
+        time.sleep(0.05)\n    if child == 0:\n        os._exit(0)\n    return {}\n";
+    stage.file("beater/tools.py", tools.as_bytes());
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_ends_and_is_alone_until_then() {
+    if !can_run() {
+        return;
+    }
+    let mut bringing = Bringing::new(Consent::Always, "Global");
+    beater(&mut bringing.stage);
+    bringing.stage.limits.call = Duration::from_secs(5);
+    let beat = |word: &str, times: u32| call("beater__beat", json!({"word": word, "times": times}));
+    bringing.stage.says([use_skill("beater")]);
+    bringing.stage.says([beat("first", 600)]).says([beat("second", 1)]);
+    let told = bringing.stage.turn().await;
+    assert!(told.answers[1].contains("failed: tool-timeout"), "{:?}", told.answers);
+    assert!(!told.answers[2].contains("failed: "), "{:?}", told.answers);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let log = fs::read_to_string(bringing.stage.folder().join("work/out/log")).unwrap();
+    let words: Vec<&str> = log.lines().collect();
+    let second = words.iter().position(|word| *word == "second").expect("the second");
+    assert!(second > 0, "the first did not begin");
+    assert!(words[second..].iter().all(|word| *word == "second"), "{words:?}");
+    let codes: Vec<_> = bringing.records().iter().map(|one| one["error"]["code"].clone()).collect();
+    assert!(codes.contains(&json!("stopped")), "{codes:?}");
 }
 
 #[tokio::test]

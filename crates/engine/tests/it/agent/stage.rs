@@ -16,6 +16,7 @@ use futures::{
 };
 use savoir_engine::{
     agent::{
+        allowance::Fence,
         library::Folders,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
@@ -112,6 +113,7 @@ impl Toolset for Recorder {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        _: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
             let note = |what: String| {

@@ -7,10 +7,13 @@ use std::{
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use super::jsonc;
+use super::{jsonc, lines};
 use crate::error::CommandError;
+
+/// What of an entry says how the server is started.
+const OURS: [&str; 2] = ["command", "args"];
 
 /// An agent that can be given a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -119,7 +122,7 @@ impl Client {
         }
     }
 
-    /// The settings with a server in them.
+    /// The settings with a server in them. If it is there already, only how it is started changes.
     pub(super) fn with(
         self,
         text: &str,
@@ -129,9 +132,9 @@ impl Client {
     ) -> Result<String, Wrong> {
         let entry = self.entry(command, args);
         if self != Self::Codex {
-            return Ok(jsonc::set(text, self.servers(), name, &entry)?);
+            return Ok(jsonc::set(text, self.servers(), name, &entry, &OURS)?);
         }
-        let mut document: DocumentMut = text.parse()?;
+        let mut document: DocumentMut = lines::plain(text).parse()?;
         let servers = document.entry(self.servers()).or_insert_with(|| {
             let mut table = Table::new();
             table.set_implicit(true);
@@ -140,11 +143,19 @@ impl Client {
         let Some(servers) = servers.as_table_like_mut() else {
             return Err(Wrong { line: None, message: "`mcp_servers` is not a table".to_owned() });
         };
-        let mut table = Table::new();
-        table.insert("command", value(command));
-        table.insert("args", value(args.iter().collect::<Array>()));
-        servers.insert(name, Item::Table(table));
-        Ok(document.to_string())
+        let known = servers.get_mut(name).and_then(Item::as_table_like_mut);
+        let known = known.filter(|table| table.contains_key("command"));
+        let args = args.iter().collect::<Array>();
+        if let Some(known) = known {
+            put(known, "command", command.into());
+            put(known, "args", args.into());
+        } else {
+            let mut table = Table::new();
+            table.insert("command", value(command));
+            table.insert("args", value(args));
+            servers.insert(name, Item::Table(table));
+        }
+        Ok(lines::as_in(text, &document.to_string()))
     }
 
     /// The settings without a server.
@@ -152,18 +163,18 @@ impl Client {
         if self != Self::Codex {
             return Ok(jsonc::remove(text, self.servers(), name)?);
         }
-        let mut document: DocumentMut = text.parse()?;
+        let mut document: DocumentMut = lines::plain(text).parse()?;
         let servers = document.get_mut(self.servers()).and_then(Item::as_table_like_mut);
         if let Some(servers) = servers {
             servers.remove(name);
         }
-        Ok(document.to_string())
+        Ok(lines::as_in(text, &document.to_string()))
     }
 
     /// The command of a server that is there, with its words.
     pub(super) fn command(self, text: &str, name: &str) -> Result<Option<Vec<String>>, Wrong> {
         let entry = if self == Self::Codex {
-            let document: DocumentMut = text.parse()?;
+            let document: DocumentMut = lines::plain(text).parse()?;
             let entry = document.get(self.servers()).and_then(|servers| servers.get(name));
             entry.map(|entry| {
                 let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
@@ -176,6 +187,24 @@ impl Client {
             jsonc::get(text, self.servers(), name)?
         };
         Ok(entry.map(|entry| words(&entry)))
+    }
+}
+
+/// Changes a value where it stands, if it is another one; what is written around it stays.
+fn put(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
+    let texts = |value: &toml_edit::Value| match value {
+        toml_edit::Value::Array(all) => {
+            all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
+        }
+        one => Vec::from_iter(one.as_str().map(str::to_owned)),
+    };
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) if texts(old) == texts(&new) => {}
+        Some(old) => {
+            *new.decor_mut() = old.decor().clone();
+            *old = new;
+        }
+        None => drop(table.insert(key, Item::Value(new))),
     }
 }
 

@@ -21,6 +21,8 @@ use crate::{
 
 /// Where it is written down what was changed, below the data of the user.
 const CHANGES: &str = "mcp";
+/// Links that are followed one after the other.
+const MOST_LINKS: usize = 40;
 /// Bytes of settings that are read.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -109,7 +111,9 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
         .hint("choose another name: --name NAME"));
     }
     let command = command(args.place.scope)?;
-    let after = agent.with(text, name, &command, &["mcp".to_owned()]);
+    // What a person added to the words of the server stays.
+    let words = there.map(|words| words[1..].to_vec());
+    let after = agent.with(text, name, &command, &words.unwrap_or_else(|| vec!["mcp".to_owned()]));
     let after = after.map_err(|wrong| wrong.within(&file))?;
     if !agent.command(&after, name).is_ok_and(|words| words.is_some_and(|words| is_ours(&words))) {
         let message = format!("{}: nothing can be added there without harm", file.display());
@@ -166,9 +170,12 @@ pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
     }
     args.place.agree()?;
     must_be(&file, Some(&before))?;
-    match after {
-        Some(after) => put(&file, &after)?,
-        None => fs::remove_file(&file).map_err(|error| unwritten(&file, &error.kind()))?,
+    if let Some(after) = after {
+        put(&file, &after)?;
+    } else {
+        // A link stays a link.
+        let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+        fs::remove_file(&real).map_err(|error| unwritten(&file, &error.kind()))?;
     }
     changes.forget();
     output::note(&format!("{} does not start Savoir any more", agent.id()));
@@ -231,13 +238,36 @@ fn read(file: &Path) -> Result<Option<String>, CommandError> {
         CommandError::input(format!("{}: {why}", file.display())).named("settings-unreadable")
     };
     match fs::metadata(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            target(file)?;
+            return Ok(None);
+        }
         Err(error) => return Err(wrong(&error)),
         Ok(known) if !known.is_file() => return Err(wrong(&"it is not a file")),
         Ok(known) if known.len() > MOST_BYTES => return Err(wrong(&"it is too large")),
         Ok(_) => {}
     }
     fs::read_to_string(file).map(Some).map_err(|error| wrong(&error))
+}
+
+/// Where a file is written that is not there: a link that leads to nothing yet stays a link.
+fn target(file: &Path) -> Result<PathBuf, CommandError> {
+    let mut target = file.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new(".")).join(next);
+    }
+    if target == file || target.parent().is_some_and(Path::is_dir) {
+        return Ok(target);
+    }
+    let message = format!(
+        "{} is a link to {}, and there is no such folder",
+        file.display(),
+        output::harmless(&target.display().to_string())
+    );
+    Err(CommandError::input(message)
+        .named("settings-unreadable")
+        .hint("make the folder that the link leads to, or remove the link"))
 }
 
 fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
@@ -250,7 +280,8 @@ fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
 fn put(file: &Path, text: &str) -> Result<(), CommandError> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error.kind()))?;
-    write::replace(file, text).map_err(|kind| unwritten(file, &kind))
+    let target = if file.exists() { file.to_owned() } else { target(file)? };
+    write::replace(&target, text).map_err(|kind| unwritten(file, &kind))
 }
 
 fn unwritten(path: &Path, why: &dyn std::fmt::Display) -> CommandError {

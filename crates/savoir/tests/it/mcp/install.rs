@@ -93,6 +93,78 @@ fn nothing_else_changes_and_what_changed_since_stays() {
 }
 
 #[test]
+fn what_a_person_added_to_the_entry_stays() {
+    let sandbox = stage(&[]);
+    let json = "{\n  \"mcpServers\": {\n    \"savoir\": {\n      \"command\": \"/old/savoir\", // here\n      \
+                \"args\": [\"mcp\", \"--pin\", \"pdf\"],\n      \"env\": {\"TOKEN\": \"x\"},\n      \
+                \"timeout\": 5\n    }\n  }\n}\n";
+    sandbox.write("home/.cursor/mcp.json", json);
+    assert_eq!(run(&sandbox, &["install", "--agent", "cursor", "--yes"]).code, 0);
+    let settings = sandbox.read("home/.cursor/mcp.json");
+    let (before, rest) = json.split_once("/old/savoir").unwrap();
+    assert!(settings.starts_with(before) && settings.ends_with(rest), "{settings}");
+    assert!(!settings.contains("/old/"), "{settings}");
+
+    let words = "{\"mcp\": {\"savoir\": {\"type\": \"local\", \"enabled\": false, \
+                 \"command\": [\"/old/savoir\", \"mcp\", \"--pin\", \"pdf\"]}}}";
+    sandbox.write("home/.config/opencode/opencode.json", words);
+    assert_eq!(run(&sandbox, &["install", "--agent", "opencode", "--yes"]).code, 0);
+    let text = sandbox.read("home/.config/opencode/opencode.json");
+    let entry: Value = serde_json::from_str(&text).unwrap();
+    let entry = &entry["mcp"]["savoir"];
+    assert_eq!(entry["enabled"], false, "{text}");
+    assert!(entry["command"][0].as_str().unwrap() != "/old/savoir", "{text}");
+    assert_eq!(entry["command"][3], "pdf", "{text}");
+
+    let toml = "# mine\n[mcp_servers.savoir]\ncommand = \"/old/savoir\" # here\n\
+                args = [\"mcp\", \"--pin\", \"pdf\"]\nstartup_timeout_sec = 20\n\n\
+                [mcp_servers.savoir.env]\nTOKEN = \"x\"\n";
+    sandbox.write("home/.codex/config.toml", toml);
+    assert_eq!(run(&sandbox, &["install", "--agent", "codex", "--yes"]).code, 0);
+    let settings = sandbox.read("home/.codex/config.toml");
+    let (before, rest) = toml.split_once("/old/savoir").unwrap();
+    assert!(settings.starts_with(before) && settings.ends_with(rest), "{settings}");
+}
+
+#[test]
+fn line_ends_stay() {
+    let sandbox = stage(&[]);
+    let toml = "# mine\r\nmodel = \"x\"\r\n\r\n[mcp_servers.other]\r\ncommand = \"y\" # z\r\n";
+    let json = "\u{feff}{\r\n\t\"mcpServers\": {\r\n\t\t\"other\": {} // mine\r\n\t}\r\n}\r\n";
+    for (agent, file, before) in
+        [("codex", "home/.codex/config.toml", toml), ("cursor", "home/.cursor/mcp.json", json)]
+    {
+        sandbox.write(file, before);
+        assert_eq!(run(&sandbox, &["install", "--agent", agent, "--yes"]).code, 0);
+        let with = sandbox.read(file);
+        assert!(with.contains("savoir"), "{with}");
+        assert_eq!(with.matches('\n').count(), with.matches("\r\n").count(), "{with:?}");
+        // Somebody changes something else: the entry alone is taken out.
+        sandbox.write(file, with.replace("other", "another"));
+        assert_eq!(run(&sandbox, &["uninstall", "--agent", agent, "--yes"]).code, 0);
+        assert_eq!(sandbox.read(file), before.replace("other", "another"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_to_nothing_yet_stays_one() {
+    let sandbox = stage(&[]);
+    let (file, link) = ("home/.cursor/mcp.json", sandbox.path("home/.cursor/mcp.json"));
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
+    let refused = run(&sandbox, &["install", "--agent", "cursor", "--yes"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("dotfiles/mcp.json") && refused.stderr.contains("help:"));
+    fs::create_dir(sandbox.path("home/dotfiles")).unwrap();
+    assert_eq!(run(&sandbox, &["install", "--agent", "cursor", "--yes"]).code, 0);
+    assert!(link.is_symlink() && sandbox.read("home/dotfiles/mcp.json").contains("savoir"));
+    assert!(sandbox.read(file).contains("savoir"));
+    assert_eq!(run(&sandbox, &["uninstall", "--agent", "cursor", "--yes"]).code, 0);
+    assert!(link.is_symlink() && !sandbox.path("home/dotfiles/mcp.json").exists());
+}
+
+#[test]
 fn what_is_broken_or_of_others_is_left_alone() {
     let sandbox = stage(&[]);
     for (agent, file, text, code, why) in [

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::stage;
+use super::{script::programs, stage};
 use crate::{
     house::House,
     outside::{python, service},
@@ -87,14 +87,28 @@ fn the_official_client_for_python_comes_to_a_house() {
 #[test]
 fn the_inspector_sees_what_there_is() {
     let Some(program) = service("SAVOIR_TEST_MCP_INSPECTOR", "the MCP Inspector") else { return };
+    let usual = std::env::var("PATH").expect("a path");
+    inspected(&program, &usual);
+}
+
+#[test]
+fn the_new_inspector_sees_what_there_is() {
+    let Some(program) = service("SAVOIR_TEST_MCP_INSPECTOR_NEW", "the new MCP Inspector") else {
+        return;
+    };
+    inspected(&program, &programs());
+}
+
+fn inspected(program: &str, programs: &str) {
     let sandbox = stage(&["text-statistics", "article-summary"]);
     let skills = sandbox.path("skills").display().to_string();
     let inspect = |words: &[&str]| {
-        let output = Command::new(&program)
+        let output = Command::new(program)
             .args(["--cli", PROGRAM, "mcp", &skills])
             .args(words)
             .current_dir(sandbox.path("work"))
             .env("HOME", sandbox.path("home"))
+            .env("PATH", programs)
             .output()
             .expect("the inspector runs");
         seen(&output)
@@ -115,4 +129,15 @@ fn the_inspector_sees_what_there_is() {
     let read =
         inspect(&["--method", "resources/read", "--uri", "skill://article-summary/SKILL.md"]);
     assert_eq!(read["contents"][0]["mimeType"], "text/markdown", "{read}");
+    let text = "prompt-args-of-the-tests";
+    let got = inspect(&[
+        "--method",
+        "prompts/get",
+        "--prompt-name",
+        "article-summary",
+        "--prompt-args",
+        &format!("article={text}"),
+    ]);
+    assert_eq!(got["messages"][0]["role"], "user", "{got}");
+    assert!(got["messages"].to_string().contains(text), "{got}");
 }

@@ -1,13 +1,30 @@
 //! Tools of skills: offered when their skill is in use, fenced in by the one that is followed, asked
 //! about, and run.
 
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
 use serde_json::{Value, json};
 
-use super::{Client, code, stage};
+use super::{Client, PATIENCE, code, stage};
+use crate::support::{Sandbox, copy, repository};
 
 /// What a client says that lets a person fill in forms.
 fn asks() -> Value {
     json!({"elicitation": {"form": {}}})
+}
+
+/// What a client without a session says with each request.
+fn modern() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": asks(),
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    })
 }
 
 const COUNT: &str = "text-statistics__count_words";
@@ -102,11 +119,7 @@ fn the_person_behind_the_client_decides() {
 fn without_sessions_the_question_is_an_answer() {
     let sandbox = stage(&["text-statistics"]);
     let mut client = Client::silent(&sandbox, &["../skills", "--pin", "text-statistics"]);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": asks(),
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-    });
+    let meta = modern();
     let params = |more: Value| {
         let mut params = json!({"name": COUNT, "arguments": words(), "_meta": meta});
         let Value::Object(more) = more else { panic!("no object") };
@@ -135,17 +148,147 @@ fn without_sessions_the_question_is_an_answer() {
     assert_eq!(run["result"]["structuredContent"]["success"], true, "{run}");
 }
 
-#[test]
-fn the_skill_that_is_followed_is_a_fence() {
-    let sandbox = stage(&["text-statistics"]);
-    for (name, allowed) in [("reader", "Read"), ("counter", COUNT), ("free", "")] {
+/// Skills that say nothing but what they allow.
+fn skills_with_lists(sandbox: &Sandbox, lists: &[(&str, &str)]) {
+    for (name, allowed) in lists {
         let line =
             if allowed.is_empty() { String::new() } else { format!("allowed-tools: {allowed}\n") };
         sandbox.write(
             &format!("skills/{name}/SKILL.md"),
-            format!("---\nname: {name}\ndescription: Tries it. Use in tests.\n{line}---\nDo it.\n"),
+            format!(
+                "---\nname: {name}\ndescription: Tries it. Use in tests.\nargument-hint: \"[what]\"\n{line}---\nDo $ARGUMENTS.\n"
+            ),
         );
     }
+}
+
+#[test]
+fn a_list_that_comes_while_somebody_thinks_holds() {
+    let sandbox = stage(&["text-statistics"]);
+    skills_with_lists(&sandbox, &[("reader", "Read")]);
+    let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
+    let id = client.send("tools/call", json!({"name": COUNT, "arguments": words()}));
+    let question = loop {
+        let heard = client.hear();
+        if heard["method"] == "elicitation/create" {
+            break heard;
+        }
+    };
+    client.call("use_skill", &json!({"name": "reader"}));
+    let yes = json!({"action": "accept", "content": {"answer": "once"}});
+    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}).to_string());
+    assert_eq!(code(&client.answer(id)["result"]), "tool-not-allowed");
+}
+
+#[test]
+fn a_list_that_comes_between_two_rounds_holds() {
+    let sandbox = stage(&["text-statistics"]);
+    skills_with_lists(&sandbox, &[("reader", "Read")]);
+    let mut client = Client::silent(&sandbox, &["../skills", "--pin", "text-statistics"]);
+    let meta = modern();
+    let count = json!({"name": COUNT, "arguments": words(), "_meta": meta});
+    let asked = client.ask("tools/call", count.clone());
+    let load = json!({"name": "use_skill", "arguments": {"name": "reader"}, "_meta": meta});
+    client.ask("tools/call", load);
+    let mut again = count;
+    again["requestState"] = asked["result"]["requestState"].clone();
+    again["inputResponses"] =
+        json!({"approval": {"action": "accept", "content": {"answer": "once"}}});
+    assert_eq!(code(&client.ask("tools/call", again)["result"]), "tool-not-allowed");
+}
+
+#[test]
+fn a_prompt_that_somebody_chose_is_a_fence() {
+    let sandbox = stage(&["text-statistics"]);
+    skills_with_lists(&sandbox, &[("reader", "Read"), ("free", "")]);
+    let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
+    let get = |client: &mut Client, name: &str, inputs: &Value| {
+        client.ask("prompts/get", json!({"name": name, "arguments": inputs}))
+    };
+    let inputs = json!({"ARGUMENTS": "it"});
+    assert!(client.tools().contains(&COUNT.to_owned()));
+    // One that cannot be filled in is not followed.
+    let wrong = get(&mut client, "reader", &json!({"other": "x"}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    assert!(client.tools().contains(&COUNT.to_owned()));
+    client.notices.clear();
+    let told = get(&mut client, "reader", &inputs);
+    assert_eq!(told["result"]["messages"][0]["content"]["text"], "Do it.\n", "{told}");
+    assert!(!client.tools().contains(&COUNT.to_owned()));
+    let changed = |notice: &Value| notice["method"] == "notifications/tools/list_changed";
+    assert!(client.notices.iter().any(changed), "{:?}", client.notices);
+    assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
+    // The next one takes its place, as with use_skill.
+    get(&mut client, "free", &inputs);
+    assert!(client.tools().contains(&COUNT.to_owned()));
+}
+
+/// A skill whose tool writes a word again and again, by two processes.
+fn beater(sandbox: &Sandbox) {
+    sandbox.write(
+        "skills/beater/SKILL.md",
+        "---\nname: beater\nversion: 1.0.0\ndescription: Writes a word. Use in tests.\nauthor: Tests\nlicense: MIT\n\
+         permissions:\n  - filesystem:write:./out/**\ntools:\n  - name: beat\n    description: Write a word\n    \
+         parameters:\n      word: {type: string, required: true}\n    returns: {type: object}\n    atomic: true\n\
+         security_tier: experimental\n---\n\n# Beater\n\nWrites.\n",
+    );
+    sandbox.write(
+        "skills/beater/tools.py",
+        "import os\nimport time\n\nfrom gaia.agents.base.tools import tool\n\n\n@tool\n\
+         def beat(word: str) -> dict:\n    \"\"\"Write a word.\"\"\"\n    child = os.fork()\n    for _ in range(400):\n        \
+         with open('out/log', 'a') as log:\n            log.write(word + '\\n')\n        time.sleep(0.05)\n    \
+         if child == 0:\n        os._exit(0)\n    return {}\n",
+    );
+    let mut approve = sandbox.command(&["approve", "../skills/beater", "--yes"]);
+    approve.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+    let approved = approve.output().expect("savoir runs");
+    assert!(approved.status.success(), "{approved:?}");
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_with_all_that_it_started() {
+    for is_modern in [false, true] {
+        let sandbox = stage(&[]);
+        beater(&sandbox);
+        let mut client = if is_modern {
+            Client::silent(&sandbox, &["../skills"])
+        } else {
+            Client::with(&sandbox, &["../skills"], &json!({}))
+        };
+        let mut call = json!({
+            "name": "run_skill_tool",
+            "arguments": {"skill": "beater", "tool": "beat", "arguments": {"word": "beat"}},
+        });
+        if is_modern {
+            call["_meta"] = modern();
+        }
+        let id = client.send("tools/call", call);
+        let log = sandbox.path("work/out/log");
+        let size = || fs::metadata(&log).map_or(0, |known| known.len());
+        let begun = Instant::now();
+        while size() == 0 {
+            assert!(begun.elapsed() < PATIENCE, "it does not begin");
+            thread::sleep(Duration::from_millis(20));
+        }
+        client.say(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                    "params": {"requestId": id}})
+            .to_string(),
+        );
+        let ended = Instant::now();
+        let mut before = 0;
+        while size() != before {
+            assert!(ended.elapsed() < Duration::from_secs(10), "it goes on");
+            before = size();
+            thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+#[test]
+fn the_skill_that_is_followed_is_a_fence() {
+    let sandbox = stage(&["text-statistics"]);
+    skills_with_lists(&sandbox, &[("reader", "Read"), ("counter", COUNT), ("free", "")]);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
     let by_names = json!({"skill": "text-statistics", "tool": "count_words", "arguments": words()});
     let never = json!({"action": "decline"});
@@ -161,4 +304,42 @@ fn the_skill_that_is_followed_is_a_fence() {
         let declined = answered(&mut client, COUNT, &words(), &never);
         assert_eq!(code(&declined), "declined", "{skill}");
     }
+}
+
+#[test]
+fn the_way_out_can_be_given_to_a_shell() {
+    let sandbox = stage(&[]);
+    let folder = "skills/it's $(touch made) & more";
+    copy(
+        &repository().join("examples/text-statistics"),
+        &sandbox.path(folder).join("text-statistics"),
+    );
+    let mut client = Client::new(&sandbox);
+    let call = json!({"skill": "text-statistics", "tool": "count_words", "arguments": words()});
+    let refused = client.call("run_skill_tool", &call);
+    assert_eq!(code(&refused), "approval-needed");
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    let (_, line) = text.split_once("savoir approve ").unwrap();
+    let line = line.lines().next().unwrap().trim_end_matches(')');
+    let script = format!("exec \"$0\" approve {line} --yes");
+    let mut shell = in_shell(&sandbox.command(&[]), &script);
+    shell.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(!sandbox.path("work/made").exists(), "{line}");
+    let run = client.call("run_skill_tool", &call);
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+}
+
+/// The same surroundings for a line of a shell.
+fn in_shell(command: &Command, script: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).arg(command.get_program());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
 }

@@ -103,6 +103,15 @@ async fn the_server_makes_them_too() {
                 let reply = ada.post("/api/v1/auth/tokens", &body).await;
                 assert_eq!(reply.status, 422, "{scope}");
             }
+            let body = json!({"name": "x", "scopes": ["registry:read:acme"]});
+            let reply = ada.post("/api/v1/auth/tokens", &body).await;
+            assert_eq!(reply.status, 422, "{}", reply.text);
+            assert!(reply.text.contains("write 'registry:read'"), "{}", reply.text);
+            // In a token for one namespace the right to read is that to read everything.
+            let body = json!({"scopes": ["read", "publish"], "namespace": "acme"});
+            program(server, &ada, &body).await;
+            let list = ada.get("/api/v1/auth/tokens").await.ok(200).to_string();
+            assert!(list.contains("registry:publish:acme") && !list.contains("registry:read:"));
             let many: Vec<String> = (0..51).map(|n| format!("registry:read:n{n}")).collect();
             let reply =
                 ada.post("/api/v1/auth/tokens", &json!({"name": "x", "scopes": many})).await;

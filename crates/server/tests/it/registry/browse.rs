@@ -359,6 +359,9 @@ async fn other_tools_find_skills() {
             }
             // A namespace that comes first takes nobody's name.
             publish(server, &ada, "aaa/tool", "1.0.0").await;
+            // Other tools have no names of more than 64 letters.
+            let long = format!("{}/{}", "n".repeat(30), "s".repeat(34));
+            publish(server, &ada, &long, "1.0.0").await;
             let list = server.stranger().get("/.well-known/agent-skills/index.json").await.ok(200);
             let names: Vec<&Value> =
                 list["skills"].as_array().unwrap().iter().map(|skill| &skill["name"]).collect();

@@ -103,7 +103,13 @@ async fn administrators_withdraw() {
             for place in &places {
                 assert_eq!(stranger.get(place).await.status, 404, "{place}");
             }
-            assert_eq!(index(server, "acme/tool").await.len(), 1);
+            let lines = index(server, "acme/tool").await;
+            assert_eq!(lines.len(), 2, "who has it hears of it: {lines:?}");
+            assert_eq!(
+                lines[0],
+                json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true,
+                    "withdrawn_reason": "it steals"})
+            );
             admin.post(&route, &body).await.refused(404, "not_found");
             admin.post(&route, &json!({"why": ""})).await.refused(400, "invalid_request");
         },

@@ -167,6 +167,11 @@ async fn members_see_what_is_theirs() {
             let robot =
                 program(server, &ada, &json!({"scopes": ["owner"], "namespace": "acme"})).await;
             assert_eq!(read(&robot, "namespace=acme").await.len(), 2);
+            // Who may read, and is a member, reads it; who is none does not.
+            let robot = program(server, &ada, &json!({"scopes": ["read"]})).await;
+            assert_eq!(read(&robot, "namespace=acme").await.len(), 2);
+            robot.get(&log("package=flat")).await.refused(403, "forbidden_scope");
+            robot.get(&log("")).await.refused(403, "forbidden_scope");
         },
     )
     .await;

@@ -32,6 +32,15 @@ pub(super) struct Writer {
     pre: Option<usize>,
     /// Cells of the row so far; `None` outside of rows.
     row: Option<usize>,
+    /// Within a link: where it leads.
+    link: Option<Link>,
+}
+
+/// A link that has begun.
+struct Link {
+    target: String,
+    /// Whether it has a text yet.
+    is_written: bool,
 }
 
 impl Writer {
@@ -46,12 +55,28 @@ impl Writer {
         }
         for word in text.split_ascii_whitespace() {
             self.flush();
+            if let Some(link) = self.link.as_mut().filter(|link| !link.is_written) {
+                link.is_written = true;
+                self.out.push('[');
+            }
             self.out.push_str(word);
             self.gap = Gap::Blank;
         }
         let blank = text.ends_with(|c: char| c.is_ascii_whitespace());
         if !blank && !text.is_empty() {
             self.gap = Gap::None;
+        }
+    }
+
+    /// The texts from here on lead somewhere.
+    pub(super) fn begin_link(&mut self, target: Option<String>) {
+        self.link = target.map(|target| Link { target, is_written: false });
+    }
+
+    /// The texts from here on lead nowhere.
+    pub(super) fn end_link(&mut self) {
+        if let Some(Link { target, is_written: true }) = self.link.take() {
+            self.out.extend(["](", &target, ")"]);
         }
     }
 
@@ -204,6 +229,7 @@ impl Writer {
 
     pub(super) fn finish(mut self) -> String {
         self.end_pre();
+        self.end_link();
         if self.row.is_some_and(|cells| cells > 0) {
             self.out.push_str(" |");
         }

@@ -1,0 +1,51 @@
+//! Line ends and marks of a file that is read and written by somebody who has only one kind of them.
+
+use similar::{ChangeTag, TextDiff};
+
+const MARK: char = '\u{feff}';
+
+/// The text without marks, with plain line ends.
+pub(super) fn plain(text: &str) -> String {
+    text.trim_start_matches(MARK).replace("\r\n", "\n")
+}
+
+/// A new text with the line ends and the mark of an old one: lines that stay have the bytes that they
+/// had, new ones end like the first.
+pub(super) fn as_in(old: &str, new: &str) -> String {
+    let (own, lines): (String, Vec<&str>) = (plain(old), old.split_inclusive('\n').collect());
+    let is_windows = lines.first().is_some_and(|line| line.ends_with("\r\n"));
+    let end = if is_windows { "\r\n" } else { "\n" };
+    let mut text = String::with_capacity(new.len());
+    if old.starts_with(MARK) {
+        text.push(MARK);
+    }
+    for change in TextDiff::from_lines(own.as_str(), new).iter_all_changes() {
+        let line = change.value();
+        match (change.tag(), change.old_index()) {
+            (ChangeTag::Equal, Some(at)) => {
+                text.push_str(lines.get(at).map_or(line, |line| line.trim_start_matches(MARK)));
+            }
+            (ChangeTag::Insert, _) => text.push_str(&line.replace('\n', end)),
+            _ => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_stay_have_the_bytes_that_they_had() {
+        for (old, new, expected) in [
+            ("a\r\nb\r\n", "a\nc\nb\n", "a\r\nc\r\nb\r\n"),
+            ("a\nb\r\nc\n", "a\nb\nd\n", "a\nb\r\nd\n"),
+            ("\u{feff}a\r\n", "a\nb\n", "\u{feff}a\r\nb\r\n"),
+            ("a", "a\nb\n", "a\nb\n"),
+            ("", "a\n", "a\n"),
+        ] {
+            assert_eq!(as_in(old, new), expected, "{old:?}");
+        }
+    }
+}

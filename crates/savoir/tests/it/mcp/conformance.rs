@@ -1,0 +1,125 @@
+//! The official conformance tests of the protocol, against `/mcp` of a real server.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use super::relay::Relay;
+use crate::{house::House, outside::service, support::Sandbox};
+
+/// What every server can be asked.
+const RUN: [&str; 9] = [
+    "server-initialize",
+    "ping",
+    "completion-complete",
+    "tools-list",
+    // A tool that is not there is an error that a model can read.
+    "tools-call-error",
+    "resources-list",
+    "prompts-list",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+];
+
+/// What Savoir does not offer and does not claim to: it sends no log, and files of skills are read
+/// anew each time. A client that asks nevertheless is told that there is no such method.
+const NOT_OFFERED: [&str; 3] =
+    ["logging-set-level", "resources-subscribe", "resources-unsubscribe"];
+
+/// These need tools, prompts or resources of given names that answer with given things.
+const NEED_FIXTURES: [&str; 20] = [
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-with-logging",
+    "tools-call-with-progress",
+    "tools-call-sampling",
+    "tools-call-elicitation",
+    "json-schema-2020-12",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+    "server-sse-polling",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+];
+
+/// The runner, if it is installed.
+struct Runner {
+    node: String,
+    script: String,
+}
+
+impl Runner {
+    fn new() -> Option<Self> {
+        let script = service("SAVOIR_TEST_MCP_CONFORMANCE", "the MCP conformance tests")?;
+        Some(Self { node: service("SAVOIR_TEST_NODE", "a new node")?, script })
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        Command::new(Path::new(&self.node).join("node"))
+            .arg(&self.script)
+            .args(words)
+            .env("NO_PROXY", "127.0.0.1")
+            .output()
+            .expect("node runs")
+    }
+
+    /// Whether a scenario passes, and what was printed.
+    fn passes(&self, address: &str, scenario: &str) -> (bool, String) {
+        let url = format!("http://{address}/mcp");
+        let output = self.run(&["server", "--url", &url, "--scenario", scenario]);
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
+    }
+}
+
+/// A server behind a relay that shows a token: the runner has none to show.
+fn house(sandbox: &Sandbox) -> (House, String) {
+    let relay = Relay::new();
+    let origin = format!("http://{}", relay.address);
+    let house = House::start(sandbox, &["--cors-origin", &origin], None);
+    let token = house.log_in(sandbox);
+    let address = relay.address.clone();
+    relay.lead(&house.address, Some(format!("authorization: Bearer {token}")));
+    (house, address)
+}
+
+#[test]
+fn the_official_conformance_tests_pass() {
+    let Some(runner) = Runner::new() else { return };
+    let sandbox = Sandbox::new();
+    let (house, address) = house(&sandbox);
+    for scenario in RUN {
+        let (passed, printed) = runner.passes(&address, scenario);
+        assert!(passed, "{scenario}: {printed}");
+    }
+    for scenario in NOT_OFFERED {
+        let (passed, printed) = runner.passes(&address, scenario);
+        assert!(!passed && printed.contains("-32601"), "{scenario}: {printed}");
+    }
+    // The token was what let the runner in.
+    let (passed, printed) = runner.passes(&house.address, "ping");
+    assert!(!passed && printed.contains("Authorization header"), "{printed}");
+}
+
+#[test]
+fn every_conformance_test_is_run_or_left_out_for_a_reason() {
+    let Some(runner) = Runner::new() else { return };
+    let listed = String::from_utf8(runner.run(&["list", "--server"]).stdout).expect("a text");
+    let mut listed: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- ")?.split_whitespace().next())
+        .collect();
+    let mut known = [&RUN[..], &NOT_OFFERED, &NEED_FIXTURES].concat();
+    listed.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(listed, known);
+}

@@ -1,0 +1,87 @@
+//! A place between a program and a server on this machine, where what is asked can be read.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::Value;
+
+/// A port that leads nowhere yet.
+pub(super) struct Relay {
+    listener: TcpListener,
+    pub(super) address: String,
+}
+
+/// The bodies of what was asked, oldest first.
+#[derive(Clone, Default)]
+pub(super) struct Overheard(Arc<Mutex<Vec<Value>>>);
+
+impl Overheard {
+    pub(super) fn all(&self) -> Vec<Value> {
+        self.0.lock().expect("a lock").clone()
+    }
+}
+
+impl Relay {
+    pub(super) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        Self { listener, address }
+    }
+
+    /// Hands everything on to a server, with this header besides for those who cannot send it.
+    pub(super) fn lead(self, server: &str, header: Option<String>) -> Overheard {
+        let overheard = Overheard::default();
+        let (server, heard) = (server.to_owned(), overheard.clone());
+        let header = header.map(|header| format!("{header}\r\n")).unwrap_or_default();
+        thread::spawn(move || {
+            for client in self.listener.incoming().flatten() {
+                let (server, header, heard) = (server.clone(), header.clone(), heard.clone());
+                // A client that goes away ends its thread, and nothing else.
+                thread::spawn(move || hand_on(client, &server, &header, &heard));
+            }
+        });
+        overheard
+    }
+}
+
+/// One request for each connection, so that the head of every one is seen.
+fn hand_on(
+    mut client: TcpStream,
+    server: &str,
+    more: &str,
+    overheard: &Overheard,
+) -> io::Result<()> {
+    let mut from = BufReader::new(client.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if from.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if line.trim_end().is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        match name.to_ascii_lowercase().as_str() {
+            "connection" => continue,
+            "content-length" => length = value.trim().parse().expect("a length"),
+            "transfer-encoding" => panic!("a body without a length: {head}{line}"),
+            _ => {}
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    if let Ok(body) = serde_json::from_slice(&body) {
+        overheard.0.lock().expect("a lock").push(body);
+    }
+    let mut server = TcpStream::connect(server)?;
+    write!(server, "{head}{more}connection: close\r\n\r\n")?;
+    server.write_all(&body)?;
+    io::copy(&mut server, &mut client)?;
+    client.shutdown(Shutdown::Both)
+}

@@ -1,0 +1,79 @@
+//! A scripted model that others wrote, with a script for one test.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::relay::{Overheard, Relay};
+use crate::{outside::service, support::Sandbox};
+
+/// What the person says to the agent.
+pub(super) const PROMPT: &str = "Do as the skill says.";
+/// What the model says at the end.
+pub(super) const LAST_WORDS: &str = "All of it was done.";
+
+/// A model that makes its calls one after the other, whatever comes back.
+pub(super) struct Model {
+    child: Child,
+    pub(super) url: String,
+    overheard: Overheard,
+}
+
+impl Model {
+    /// A model that is asked for the first time after it said something as often as `before`.
+    pub(super) fn new(sandbox: &Sandbox, before: usize, calls: &[(String, Value)]) -> Option<Self> {
+        let program = service("SAVOIR_TEST_AIMOCK_PROGRAM", "a scripted model")?;
+        let turn = |turn: usize, response: Value| json!({"match": {"userMessage": PROMPT, "turnIndex": before + turn}, "response": response});
+        let mut turns: Vec<Value> = Vec::new();
+        for (place, (name, arguments)) in calls.iter().enumerate() {
+            turns.push(turn(place, json!({"toolCalls": [{"name": name, "arguments": arguments}]})));
+        }
+        turns.push(turn(calls.len(), json!({"content": LAST_WORDS})));
+        let script = sandbox.write("script.json", json!({"fixtures": turns}).to_string());
+        let mut child = Command::new("node")
+            .arg(program)
+            .args(["--host", "127.0.0.1", "--port", "0", "--fixtures"])
+            .arg(script)
+            .env("AIMOCK_STRICT_TURN_INDEX", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("node runs");
+        let output = BufReader::new(child.stdout.take().expect("an output"));
+        let mut lines = output.lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("http://")?.1.trim().to_owned()));
+        // Its log has no other reader, and a full pipe would stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        let relay = Relay::new();
+        let url = format!("http://{}", relay.address);
+        let overheard = relay.lead(&address.expect("an address"), None);
+        Some(Self { child, url, overheard })
+    }
+
+    /// What the agent asked, oldest first: in the course of the conversation, and besides, as to find
+    /// a title or to remember something.
+    pub(super) fn questions(&self) -> Vec<String> {
+        self.overheard.all().iter().map(Value::to_string).collect()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where programs are, with the newer node first if there is one.
+pub(super) fn programs() -> String {
+    let usual = env::var("PATH").expect("a path");
+    match env::var("SAVOIR_TEST_NODE") {
+        Ok(node) => format!("{node}:{usual}"),
+        Err(_) => usual,
+    }
+}

@@ -1,0 +1,70 @@
+//! `serve --skill-tools`: tools of skills in conversations of the server.
+
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, Manner, Provider},
+    support::Sandbox,
+};
+
+/// A skill whose program every machine has.
+const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n";
+
+const CALLS: &[(&str, &str)] = &[("use_skill", r#"{"name": "demo"}"#), ("demo__hello", "{}")];
+
+/// What the last tool told the model in a new conversation.
+fn heard(house: &House, provider: &Provider, token: &str, session: &str) -> String {
+    let body = json!({"session_id": session, "message": "Greet me."});
+    let answer = house.ask("POST", "/api/v1/chat/completions", token, Some(&body));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let asked = provider.questions();
+    let messages = asked.last().and_then(|last| last["messages"].as_array()).expect("messages");
+    let told = messages.iter().rev().find(|message| message["role"] == "tool");
+    told.map_or_else(|| panic!("no tool was called: {messages:?}"), Value::to_string)
+}
+
+fn keep(house: &House, token: &str) {
+    let body = json!({"name": "demo", "content": DEMO});
+    let made = house.ask("POST", "/api/v1/skills", token, Some(&body));
+    assert_eq!(made.status, 201, "{}", made.body);
+}
+
+#[test]
+fn a_tool_runs_once_the_operator_approved_its_skill() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Calls(CALLS, &["Done."]));
+    let house = House::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
+    let token = house.log_in(&sandbox);
+    keep(&house, &token);
+    let told = heard(&house, &provider, &token, "first");
+    assert!(told.contains("needs a person's approval"), "{told}");
+    let place = sandbox.path(".savoir/data/skills/demo").canonicalize().expect("a folder");
+    assert!(told.contains(&format!("savoir approve {}", place.display())), "{told}");
+    let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    let told = heard(&house, &provider, &token, "second");
+    assert!(told.contains("hello world"), "{told}");
+    let runs = sandbox.run(&["runs", "--json"]);
+    assert!(runs.stdout.contains("demo"), "it is in the records: {runs}");
+}
+
+#[test]
+fn without_the_option_there_are_no_tools_of_skills() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Calls(CALLS, &["Done."]));
+    let house = House::start(&sandbox, &["--chat-tools"], Some(&provider));
+    let token = house.log_in(&sandbox);
+    keep(&house, &token);
+    let approved = sandbox.run(&["approve", ".savoir/data/skills/demo", "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    let told = heard(&house, &provider, &token, "first");
+    assert!(!told.contains("hello world") && told.contains("demo__hello"), "{told}");
+}
+
+#[test]
+fn skills_in_a_bucket_have_no_tools() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["serve", "--skill-tools", "--storage", "s3://skills"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("--skill-tools") && run.stderr.contains("bucket"), "{run}");
+}

@@ -1,0 +1,119 @@
+//! Where tools of skills run on a server, if its operator lets them.
+//!
+//! They run as with `savoir run`: from the folder in which their skill lies, after an approval of the
+//! operator and in the sandbox. Nobody can be asked, so what is not approved is refused with the
+//! command that approves it. A run starts in an empty folder of its person, and sees none of the
+//! variables of the server, which may be secrets.
+
+use std::{fmt, io, path::Path, sync::Arc};
+
+use savoir_engine::{
+    Home, RunError,
+    agent::{
+        consent::Nobody,
+        library::Library as _,
+        skill_tools::{Bench, SkillTools, Subjects},
+    },
+    ground::Ground,
+    subject::Subject,
+};
+use tempfile::TempDir;
+use tokio::{runtime::Handle, sync::Semaphore};
+
+use crate::{access::Scope, app::App, asked::Caller, library::PersonalLibrary};
+
+/// Runs of all people at once.
+const MOST_RUNS: usize = 8;
+/// Variables of the server that a run may see.
+const PASSED: [&str; 4] = ["PATH", "LANG", "TZ", "TERM"];
+
+/// Reads the skill in a folder, with who vouches for it.
+pub trait ReadFolder: fmt::Debug + Send + Sync {
+    /// The skill as it is now.
+    fn read(&self, folder: &Path) -> Result<Subject, RunError>;
+}
+
+/// Where tools of skills run. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Workshop {
+    home: Home,
+    ground: Ground,
+    reader: Arc<dyn ReadFolder>,
+    places: Arc<Semaphore>,
+}
+
+impl Workshop {
+    /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
+    /// and a few variables count.
+    pub fn new(home: Home, ground: Ground, reader: Arc<dyn ReadFolder>) -> Self {
+        Self { home, ground, reader, places: Arc::new(Semaphore::new(MOST_RUNS)) }
+    }
+
+    /// What runs the tools of the skills that a person may use.
+    fn tools(&self, app: &App, caller: &Caller) -> io::Result<SkillTools> {
+        let folder = tempfile::Builder::new().prefix("savoir-tools-").tempdir()?;
+        let mut variables = self.ground.variables.clone();
+        variables.retain(|(name, _)| PASSED.contains(&name.as_str()));
+        let ground = Ground {
+            repository: None,
+            variables,
+            kept: self.ground.kept.clone(),
+            ..Ground::at(folder.path(), folder.path())
+        };
+        let library = PersonalLibrary::new(app.clone(), caller.clone());
+        let reader = Arc::clone(&self.reader);
+        let bench = Bench {
+            subjects: Arc::new(Offered { app: app.clone(), library, reader, _folder: folder }),
+            asker: Arc::new(Nobody),
+            home: self.home.clone(),
+            ground,
+            mode: "Global".to_owned(),
+        };
+        Ok(SkillTools::new(bench).sharing(Arc::clone(&self.places)))
+    }
+}
+
+/// What runs the tools of skills for somebody who may run skills, if the operator lets them run.
+pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
+    let workshop = app.config.skill_tools.as_ref()?;
+    caller.must_have(Scope::SkillsRun).ok()?;
+    match workshop.tools(app, caller) {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            tracing::error!(%error, "there is no folder in which tools of skills can run");
+            None
+        }
+    }
+}
+
+/// The skills that an agent of one person is offered at the moment of a run.
+#[derive(Debug)]
+struct Offered {
+    app: App,
+    library: PersonalLibrary,
+    reader: Arc<dyn ReadFolder>,
+    /// Where their tools run, as long as somebody may run them.
+    _folder: TempDir,
+}
+
+impl Subjects for Offered {
+    fn subject(&self, skill: &str) -> Result<Subject, RunError> {
+        // Somebody may have disabled it since its tools were offered.
+        let opened = Handle::current().block_on(self.library.open(skill));
+        opened.map_err(|error| RunError::call(error.code(), error))?;
+        let files = self.app.skills.keeper().files();
+        if !files.is_local() {
+            return Err(RunError::refused(
+                "skill-not-here",
+                "tools run where a skill lies in a folder, and those of this server lie in a bucket",
+            )
+            .way_out("do without the tool"));
+        }
+        let place = files.place(skill).map_err(|error| {
+            tracing::error!(skill, %error, "the folder of a skill cannot be read");
+            RunError::failed("skill-unreadable", "the server failed; try again")
+        })?;
+        let gone = || RunError::call("no-skill", format!("there is no skill `{skill}`"));
+        self.reader.read(&place.ok_or_else(gone)?)
+    }
+}

@@ -1,0 +1,173 @@
+//! Tools of skills, for agents that come over HTTP: only if the operator lets them, and only what the
+//! operator approved.
+
+use std::{fs, path::Path, sync::Arc};
+
+use savoir_engine::{
+    Home, RunError,
+    approval::{Approval, Approvals, Trust, Widening},
+    ground::Ground,
+    run::{Call, Given, plan},
+    subject::Subject,
+};
+use savoir_package::trust::TrustStore;
+use savoir_server::{ReadFolder, Workshop};
+use savoir_skill::{Folder, Source, read};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    harness::{Client, Reply, TestServer},
+    mcp::{ask, begin},
+};
+
+/// A skill whose programs every machine has.
+const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n\n### look\n\nLook around.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nls -A\n```\n";
+
+/// Skills as they lie in their folders.
+#[derive(Debug)]
+struct Disk;
+
+impl ReadFolder for Disk {
+    fn read(&self, folder: &Path) -> Result<Subject, RunError> {
+        let file = folder.join("SKILL.md");
+        let bytes = fs::read(&file).map_err(|error| RunError::call("no-skill", error))?;
+        let opened = Folder::open(folder).expect("a folder");
+        let reading = read(Source::from_bytes(bytes).expect("text"), Some(&opened));
+        let store = TrustStore::default();
+        Ok(Subject::new(&reading, &file, Some(folder), Trust::User, &store)?)
+    }
+}
+
+/// A server whose operator lets tools run.
+struct Stage {
+    server: TestServer,
+    home: Home,
+    ground: Ground,
+    _folder: TempDir,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let home = Home::at(&folder.path().join("savoir"));
+        fs::create_dir_all(folder.path().join("work")).unwrap();
+        fs::write(folder.path().join("work/secret"), "of the operator").unwrap();
+        let here = Ground::at(&folder.path().join("work"), folder.path());
+        let variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())];
+        let ground = Ground { variables, ..here.keeping(&home) };
+        let workshop = Workshop::new(home.clone(), ground.clone(), Arc::new(Disk));
+        let server = TestServer::with(|config| config.skill_tools = Some(workshop)).await;
+        Self { server, home, ground, _folder: folder }
+    }
+
+    /// What `savoir approve` does.
+    fn approve(&self, skill: &str) {
+        let subject = Disk.read(&self.server.skills_folder().join(skill)).unwrap();
+        let call = Call {
+            subject: &subject,
+            tool: "hello",
+            given: Given::Json(Map::new()),
+            ground: &self.ground,
+            mode: "Global",
+            extra: &Widening::default(),
+        };
+        let request = plan(&call).unwrap().request;
+        Approvals::new(&self.home).keep(Approval::new(&request, "operator".to_owned())).unwrap();
+    }
+}
+
+async fn keep(client: &Client, text: &str) {
+    let body = json!({"name": "demo", "content": text});
+    let made = client.post("/api/v1/skills", &body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+}
+
+async fn call(client: &Client, session: &str, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
+    ask(client, session, "tools/call", params).await["result"].clone()
+}
+
+fn code(result: &Value) -> &str {
+    result["structuredContent"]["error"]["code"].as_str().unwrap_or_else(|| panic!("{result}"))
+}
+
+fn names(listed: &Value) -> Vec<&str> {
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
+    let stage = Stage::new().await;
+    let (ann, bob) =
+        (stage.server.register("ann@x.org").await, stage.server.register("bob@x.org").await);
+    keep(&ann, DEMO).await;
+    let (of_ann, of_bob) = (begin(&ann).await, begin(&bob).await);
+    let hello = json!({"skill": "demo", "tool": "hello"});
+    let refused = call(&ann, &of_ann, "run_skill_tool", hello.clone()).await;
+    assert_eq!(code(&refused), "approval-needed", "{refused}");
+    assert!(refused.to_string().contains("savoir approve /"), "the way out: {refused}");
+
+    stage.approve("demo");
+    let run = call(&ann, &of_ann, "run_skill_tool", hello.clone()).await;
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+    assert!(run.to_string().contains("hello world"), "{run}");
+    let other = call(&bob, &of_bob, "run_skill_tool", hello.clone()).await;
+    assert_eq!(code(&other), "unknown-skill", "{other}");
+
+    // It comes into the list with its skill, and finds nothing of the operator's.
+    call(&ann, &of_ann, "use_skill", json!({"name": "demo"})).await;
+    let listed = ask(&ann, &of_ann, "tools/list", json!({})).await;
+    assert!(names(&listed).contains(&"demo__look"), "{listed}");
+    let looked = call(&ann, &of_ann, "demo__look", json!({})).await;
+    assert_eq!(looked["structuredContent"]["success"], true, "{looked}");
+    assert!(!looked.to_string().contains("secret"), "{looked}");
+
+    // Whoever disables it has the last word.
+    let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
+    assert_eq!(Reply::of(patched.json(&json!({"enabled": false}))).await.status, 200);
+    for (tool, arguments) in [("demo__hello", json!({})), ("run_skill_tool", hello.clone())] {
+        let refused = call(&ann, &of_ann, tool, arguments).await;
+        assert_eq!(code(&refused), "unknown-skill", "{tool}: {refused}");
+    }
+    let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
+    assert_eq!(Reply::of(patched.json(&json!({"enabled": true}))).await.status, 200);
+    // Another text is another skill.
+    let changed = json!({"content": DEMO.replace("hello world", "good bye")});
+    assert_eq!(ann.put("/api/v1/skills/demo", &changed).await.status, 200);
+    let refused = call(&ann, &of_ann, "run_skill_tool", hello).await;
+    assert_eq!(code(&refused), "approval-needed", "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_runs_tools_who_may_only_read_skills() {
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    stage.approve("demo");
+    for (scopes, may) in [(vec!["skills:read"], false), (vec!["skills:read", "skills:run"], true)] {
+        let body = json!({"name": "p", "scopes": scopes});
+        let made = ann.post("/api/v1/auth/tokens", &body).await.json();
+        let agent = stage.server.client(made["token"].as_str().unwrap());
+        let session = begin(&agent).await;
+        let listed = ask(&agent, &session, "tools/list", json!({})).await;
+        assert_eq!(names(&listed).contains(&"run_skill_tool"), may, "{scopes:?}");
+        let hello = json!({"skill": "demo", "tool": "hello"});
+        let run = call(&agent, &session, "run_skill_tool", hello).await;
+        assert_eq!(run["isError"], json!(!may), "{scopes:?}: {run}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_operators_word_no_tool_runs() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    let session = begin(&ann).await;
+    let told = call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
+    assert_eq!(told["structuredContent"]["tools"], Value::Null, "{told}");
+    let hello = json!({"skill": "demo", "tool": "hello"});
+    assert_eq!(code(&call(&ann, &session, "run_skill_tool", hello).await), "unknown-tool");
+    assert_eq!(code(&call(&ann, &session, "demo__hello", json!({})).await), "unknown-tool");
+}
