@@ -58,8 +58,10 @@ impl Remote {
             settings.plain = Plain::Anyone;
         }
         if let Some(url) = credentials::variable(REGISTRY) {
-            // What it is asked about stands where it was set, if it was.
-            let passing = set.iter().any(|entry| is_same(&entry.address, &url));
+            // Those that are set are asked as they are set, if one of them is for all names.
+            let is_for_all = |entry: &Entry| entry.namespaces.is_empty() || entry.fallback;
+            let is_it = |entry: &Entry| is_same(&entry.address, &url);
+            let passing = set.iter().any(|entry| is_for_all(entry) || is_it(entry));
             entries.push(Entry { passing, ..Entry::at(&url) });
         }
         entries.extend(set);

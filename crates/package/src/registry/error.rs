@@ -118,6 +118,12 @@ pub enum RegistryError {
         /// The one that the name would come from.
         other: String,
     },
+    /// Skills of a namespace came from several registries.
+    #[error(
+        "skills of `{0}` came from several registries, so that nobody knows which one is asked; write \
+         `{0}` into the `namespaces` of one of them in `[registries]`, or give --registry"
+    )]
+    SplitNamespace(String),
     /// An address has no index.
     #[error(
         "`{address}` is no registry: there is no {address}/index/v1/config.json; the address of a \
@@ -320,7 +326,7 @@ impl RegistryError {
             Self::Format { .. } => "index_version",
             Self::FilesOnly(_) => "files_only",
             Self::Unknown { .. } => "unknown_skill",
-            Self::TwoHomes { .. } => "two_registries",
+            Self::TwoHomes { .. } | Self::SplitNamespace(_) => "two_registries",
             Self::NoNamespace { .. } => "unknown_namespace",
             Self::NoVersion(_) | Self::NoFit { .. } => "unknown_version",
             Self::Malformed { .. } => "answer_malformed",

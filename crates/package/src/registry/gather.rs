@@ -147,7 +147,7 @@ impl GatherError {
 pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered, GatherError> {
     let mut registries = registries.clone();
     let order = Order::new(&mut registries, wish)?;
-    let (bound, homes) = (&order.bound, &order.homes());
+    let (bound, homes) = (&order.bound, &order.homes);
     let (local, held) = (&order.local, &order.held_names().cloned().collect());
     let lookup = Lookup { names: order.names(), bound, homes, local, held };
     let known = registries.look_up(lookup).await?;

@@ -73,6 +73,10 @@ struct Registry {
     is_open: bool,
     /// Whether it is asked about them in any case.
     is_fallback: bool,
+    /// Its place among those that somebody set, if somebody did.
+    set: Option<usize>,
+    /// Whether somebody named it at all; else only a lock did.
+    is_named: bool,
 }
 
 /// Names that are looked up, each where it belongs.
@@ -81,8 +85,9 @@ pub(super) struct Lookup<'a> {
     pub(super) names: BTreeSet<Name>,
     /// Names that somebody wants from one registry.
     pub(super) bound: &'a BTreeMap<Name, usize>,
-    /// Registries of namespaces from which something of them came before.
-    pub(super) homes: &'a BTreeMap<String, usize>,
+    /// Registries of namespaces from which something of them came before; nobody is asked if those
+    /// were several.
+    pub(super) homes: &'a BTreeMap<String, Option<usize>>,
     /// Names that no registry is asked about.
     pub(super) local: &'a BTreeSet<String>,
     /// Names of what is installed, which is there even if there is no registry any more.
@@ -120,13 +125,25 @@ impl Registries {
         if at == self.list.len() {
             let client = self.client(&address)?;
             let (names, namespaces) = (Vec::new(), BTreeSet::new());
-            let (is_open, is_fallback) = (false, false);
-            self.list.push(Registry { client, names, namespaces, is_open, is_fallback });
+            self.list.push(Registry {
+                client,
+                names,
+                namespaces,
+                is_open: false,
+                is_fallback: false,
+                set: None,
+                is_named: true,
+            });
         }
         if let Some(token) = token {
             self.log_in(&address, token)?;
         }
+        let next = self.list.iter().filter(|one| one.set.is_some()).count();
         let known = &mut self.list[at];
+        known.is_named = true;
+        if !passing {
+            known.set.get_or_insert(next);
+        }
         known.names.extend(name);
         known.is_open |= namespaces.is_empty() && !passing;
         known.is_fallback |= fallback;
@@ -236,6 +253,16 @@ impl Registries {
         self.add(Entry { passing: true, ..Entry::at(text) })
     }
 
+    /// The place of a registry that a lock names, which says nothing of other skills.
+    pub(super) fn place_of_lock(&mut self, address: &str) -> Result<usize, RegistryError> {
+        if let Some(at) = self.position(&canonical(address)?) {
+            return Ok(at);
+        }
+        let at = self.place(address)?;
+        self.list[at].is_named = false;
+        Ok(at)
+    }
+
     /// The place of the registry with an address in its usual form.
     pub(super) fn position(&self, address: &str) -> Option<usize> {
         self.list.iter().position(|known| known.client.address() == address)
@@ -267,14 +294,23 @@ impl Registries {
         if let Some(owner) = self.owner(name.owner()) {
             return vec![owner];
         }
-        let open = self.list.iter().position(|one| one.is_open);
-        let is_asked = |at: &usize| Some(*at) == open || self.list[*at].is_fallback;
-        let asked: Vec<usize> = (0..self.list.len()).filter(is_asked).collect();
+        let asked = self.for_anybody();
         if !asked.is_empty() {
             return asked;
         }
-        // Nobody set one for it; what is needed may be where something else was wanted from.
-        self.list.iter().position(|one| one.namespaces.is_empty()).into_iter().collect()
+        // Nobody set one for it; what is needed may be where somebody wants something else from.
+        let is_wanted = |one: &Registry| one.namespaces.is_empty() && one.is_named;
+        self.list.iter().position(is_wanted).into_iter().collect()
+    }
+
+    /// Those that are asked about names of nobody, in their order.
+    fn for_anybody(&self) -> Vec<usize> {
+        let mut set: Vec<usize> = (0..self.list.len()).collect();
+        set.retain(|at| self.list[*at].set.is_some());
+        set.sort_by_key(|at| self.list[*at].set);
+        let open = set.iter().copied().find(|at| self.list[*at].is_open);
+        set.retain(|at| Some(*at) == open || self.list[*at].is_fallback);
+        set
     }
 
     /// How a registry is asked that is not asked about names of nobody.
@@ -283,8 +319,9 @@ impl Registries {
 
     /// Registries that could be asked about names of nobody, and are not.
     pub fn silent(&self) -> impl Iterator<Item = String> {
-        let open = self.list.iter().filter(|one| one.is_open).skip(1);
-        open.filter(|one| !one.is_fallback).map(|one| one.client.address())
+        let asked = self.for_anybody();
+        let open = (0..self.list.len()).filter(|at| self.list[*at].is_open);
+        open.filter(move |at| !asked.contains(at)).map(|at| self.at(at).address())
     }
 
     /// Skills with all that any version of them needs, each from the registry that it belongs to.
@@ -364,13 +401,14 @@ impl Registries {
         if lookup.local.contains(&name.to_string()) {
             return None;
         }
-        let home = || match self.owner(name.owner()) {
-            Some(_) => None,
-            None => lookup.homes.get(name.namespace()?),
+        let home = match (self.owner(name.owner()), name.namespace()) {
+            (None, Some(namespace)) => lookup.homes.get(namespace),
+            _ => None,
         };
-        let route = match lookup.bound.get(name).or_else(home) {
-            Some(bound) => vec![*bound],
-            None => self.route(name),
+        let route = match (lookup.bound.get(name), home) {
+            (Some(bound), _) => vec![*bound],
+            (None, Some(home)) => home.iter().copied().collect(),
+            (None, None) => self.route(name),
         };
         route.get(misses.get(name).copied().unwrap_or(0)).copied()
     }
@@ -386,6 +424,10 @@ impl Registries {
         let (address, name) =
             published.ok_or_else(|| RegistryError::NotFromARegistry(installed.to_owned()))?;
         let (client, name) = (self.named(address)?, Name::parse(name)?);
+        if let Some(owner) = self.owner_of(&name).filter(|one| one.address() != client.address()) {
+            let (owner, other) = (owner.address(), client.address());
+            return Err(RegistryError::NotItsOwn { name, owner, other });
+        }
         let package = client.index(&name).await?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
         let package = package.ok_or_else(unknown)?;
@@ -468,6 +510,24 @@ mod tests {
         assert_eq!(wide.silent().count(), 0);
         assert_eq!(route(&set([true, false, false]), "pdf"), ["https://work", "https://public"]);
         assert_eq!(route(&set([false, true, false]), "pdf"), ["https://public"]);
+    }
+
+    #[test]
+    fn who_is_named_for_one_skill_keeps_its_place() {
+        let named = Entry { passing: true, ..Entry::at("https://other") };
+        let all = registries(vec![
+            named,
+            entry("public", "https://public", &[], false),
+            entry("other", "https://other", &[], false),
+        ])
+        .unwrap();
+        assert_eq!(all.clients().next().unwrap().address(), "https://other");
+        assert_eq!(route(&all, "inner"), ["https://public"]);
+        assert_eq!(all.silent().collect::<Vec<_>>(), ["https://other"]);
+        // A lock says nothing of other skills, also where nobody else is asked.
+        let mut work = registries(vec![entry("work", "https://work", &["acme"], false)]).unwrap();
+        work.place_of_lock("https://b").unwrap();
+        assert!(route(&work, "helper").is_empty());
     }
 
     #[test]

@@ -19,6 +19,9 @@ const HOSTS: [(&str, &str); 4] = [
     ("bitbucket", "bitbucket.org"),
 ];
 
+/// What stands before other things than repositories on hosts.
+const PREFIXES: [&str; 5] = ["path+", "git+", "url+", "well-known+", "registry:"];
+
 /// Hosts that have nothing but repositories below `/owner/name`.
 const REPOSITORY_HOSTS: [&str; 7] = [
     "github.com",
@@ -168,11 +171,13 @@ fn published(text: &str) -> Result<Source, SourceError> {
 pub fn is_shorthand(text: &str) -> bool {
     let text = text.trim();
     let Some((first, _)) = text.split_once('/') else { return false };
+    let is_host =
+        |(word, _): &(&str, &str)| text.split_once(':').is_some_and(|(it, _)| it == *word);
+    let is_said =
+        PREFIXES.iter().any(|prefix| text.starts_with(prefix)) || HOSTS.iter().any(is_host);
     let means_a_file = is_file(text) && text.matches('/').count() < 3;
-    !is_plain_path(text)
-        && !first.contains([':', '.', '+'])
-        && !text.contains("://")
-        && !means_a_file
+    let is_elsewhere = is_plain_path(text) || text.contains("://") || is_scp(text) || means_a_file;
+    !is_said && !is_elsewhere && !first.contains('.')
 }
 
 /// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.

@@ -22,9 +22,9 @@ use savoir_skill::folder::is_skill_file;
 use serde_json::{Value, json};
 
 use crate::{
-    ask, credentials,
+    ask, config, credentials,
     error::CommandError,
-    packed,
+    installed, packed,
     remote::Remote,
     runtime,
     shelf::{Progress, told},
@@ -217,11 +217,29 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
         return Ok((stem, tree));
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let real = folder.canonicalize().map_err(unreadable)?;
+    must_have_no_secrets(&real)?;
     let tree =
         Tree::read(folder).map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
-    let real = folder.canonicalize().map_err(unreadable)?;
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok((name, tree))
+}
+
+/// Refuses a folder that a person's home lies in, with keys and tokens: what is published stays for
+/// ever.
+fn must_have_no_secrets(folder: &Path) -> Result<(), CommandError> {
+    let real = |place: PathBuf| place.canonicalize().unwrap_or(place);
+    let settings = config::user_folder().map(real);
+    let data = real(Home::from_environment()?.data().to_owned());
+    let around = [Some(real(installed::home()?)), settings.clone(), Some(data)];
+    let has_them = around.iter().flatten().any(|place| place.starts_with(folder));
+    if !has_them && !settings.is_some_and(|settings| folder.starts_with(settings)) {
+        return Ok(());
+    }
+    let shown = folder.display();
+    Err(CommandError::refused(format!("{shown} has your keys, tokens or settings in it"))
+        .named("secrets_inside")
+        .hint("move the skill into a folder of its own, and publish that"))
 }
 
 fn rejected(path: &Path, rejection: &Rejection) -> CommandError {

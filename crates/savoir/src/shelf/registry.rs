@@ -4,6 +4,7 @@ use std::path::Path;
 
 use savoir_package::{
     lock::LockedSkill,
+    manifest::Wanted,
     registry::{
         Asked, GatherError, Name, NameError, Network, Note, Registries, RegistryError, Settings,
         Wish, gather,
@@ -37,14 +38,15 @@ impl Ask {
         if !is_shorthand(text) {
             return as_typed();
         }
-        let registries = door.registries(&door.shelf.state()?, self)?;
+        let state = door.shelf.state()?;
+        let registries = door.registries(&state, self)?;
         let typed = self.remote.registry.is_some();
-        if !typed && registries.is_empty() {
+        if !typed && registries.is_empty() && !has_published(&state) {
             return as_typed();
         }
         let (full, reference) = match text.split_once('@') {
-            Some((full, reference)) => (full, Some(reference)),
-            None => (text, None),
+            Some((full, reference)) if !full.is_empty() => (full, Some(reference)),
+            _ => (text, None),
         };
         let name = Name::parse(full);
         match (&name, reference) {
@@ -57,7 +59,9 @@ impl Ask {
             (Ok(_), Some(reference)) if !is_range(reference) => {
                 return Err(unclear(text, "a registry has versions and no branches or tags"));
             }
-            (Ok(name), None) if !typed && registries.owner_of(name).is_none() => {
+            (Ok(name), None)
+                if !typed && registries.owner_of(name).is_none() && !has_home(&state, name) =>
+            {
                 must_be_known(&registries, name, door)?;
             }
             _ => {}
@@ -78,6 +82,24 @@ impl Ask {
     }
 }
 
+/// Whether a project has anything of a registry, whoever set that.
+fn has_published(state: &State) -> bool {
+    let wants = |wanted: &Wanted| matches!(wanted, Wanted::Version { registry: Some(_), .. });
+    state.manifest.skills.values().any(wants) || published(state).next().is_some()
+}
+
+/// Whether something of a namespace came from a registry before, which is asked about the rest of it.
+fn has_home(state: &State, name: &Name) -> bool {
+    published(state)
+        .any(|known| Name::parse(known).is_ok_and(|known| known.namespace() == name.namespace()))
+}
+
+/// The names of what the lock has from registries.
+fn published(state: &State) -> impl Iterator<Item = &str> {
+    let locked = state.lock.skills.iter();
+    locked.filter_map(|(installed, locked)| Some(locked.source.published(installed)?.1))
+}
+
 /// Refuses a name that no registry knows.
 fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<(), CommandError> {
     door.doing("asking the registry");
@@ -86,7 +108,7 @@ fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<()
     let why = match found {
         Ok(Some(_)) => return Ok(()),
         Ok(None) if registries.clients().next().is_none() => {
-            "you are logged in to several registries, and none of them is set".to_owned()
+            "registries are known here, and none of them is set".to_owned()
         }
         Ok(None) => "no registry that is asked about it knows it".to_owned(),
         Err(error) => format!("whether a registry has it cannot be told: {error}"),

@@ -76,6 +76,20 @@ fn registry(status: &'static str, body: String) -> (String, JoinHandle<String>) 
 }
 
 #[test]
+fn a_home_is_not_published() {
+    let sandbox = sandbox(SKILL);
+    sandbox.write("home/.config/savoir/keys/me.key", "secret");
+    for folder in ["home", "home/.config/savoir", "home/.config"] {
+        sandbox.write(&format!("{folder}/SKILL.md"), SKILL);
+        let path = sandbox.path(folder).display().to_string();
+        let refused = run(&sandbox, &["publish", &path, "--dry-run", "--json"]);
+        let code = &refused.json()["error"]["code"];
+        assert_eq!((refused.code, code), (3, &"secrets_inside".into()), "{folder}: {refused}");
+        assert!(refused.stderr.contains("folder of its own"), "{refused}");
+    }
+}
+
+#[test]
 fn a_dry_run_shows_what_would_be_published() {
     let sandbox = sandbox(SKILL);
     let shown = run(&sandbox, &["publish", "pdf", "--dry-run", "--namespace", "acme"]);

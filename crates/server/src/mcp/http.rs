@@ -30,7 +30,7 @@ use tokio::sync::{Mutex as Turn, Semaphore};
 use super::{
     Desk,
     asker::Rounds,
-    session::Session,
+    session::{Session, Standing},
     visits::{Visit, Visits},
 };
 use crate::{
@@ -149,10 +149,14 @@ impl Door {
         let tools = workshop::tools(app, &caller).map(Arc::new);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let rounds = Arc::new(Rounds::default());
+        let lasting = Lasting::default();
         let new = move || {
-            let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
-            let desk = Desk { library, files, tools: tools.clone(), pinned: Vec::new() };
-            Ok(Session::new(desk, Arc::clone(&rounds)))
+            let desk = || {
+                let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
+                Desk { library, files, tools: tools.clone(), pinned: Vec::new() }
+            };
+            let shared = lasting.get(|| Standing::new(desk()));
+            Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
         };
         let service = StreamableHttpService::new(new, Arc::clone(&sessions), settings(app));
         Self {
@@ -184,6 +188,21 @@ impl Door {
         };
         let ended = self.sessions.close_session(&silent).await;
         ended.map_err(|error| ApiError::internal("Failed to end a session", &error))
+    }
+}
+
+/// What holds for the requests of one token that belong to no session: else a skill would fence in
+/// nothing but the request that loads it. It ends as sessions do.
+#[derive(Default)]
+struct Lasting(Mutex<Option<(Instant, Arc<Standing>)>>);
+
+impl Lasting {
+    fn get(&self, new: impl FnOnce() -> Standing) -> Arc<Standing> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.take().filter(|(last, _)| last.elapsed() < IDLE);
+        let standing = known.map_or_else(|| Arc::new(new()), |(_, standing)| standing);
+        *kept = Some((Instant::now(), Arc::clone(&standing)));
+        standing
     }
 }
 

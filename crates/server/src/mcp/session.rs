@@ -44,21 +44,44 @@ const KNOWN: [&str; 14] = [
     "tools/list",
 ];
 
+/// What stays between two requests: the skill that is followed, its tools, and who listens.
+#[derive(Debug)]
+pub(super) struct Standing {
+    counter: Arc<Counter>,
+    /// Who wants to know when there are other tools, where the protocol has subscriptions.
+    listeners: Mutex<Vec<SubscriptionSink>>,
+}
+
+impl Standing {
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { counter: Arc::new(Counter::new(desk)), listeners: Mutex::default() }
+    }
+}
+
 /// One client.
 #[derive(Debug)]
 pub(super) struct Session {
-    counter: Arc<Counter>,
+    standing: Arc<Standing>,
+    /// What holds for a request without a session, where each has a client of its own.
+    shared: Option<Arc<Standing>>,
     stacks: Stacks,
     rounds: Arc<Rounds>,
-    /// Who wants to know when there are other tools, where the protocol has subscriptions.
-    listeners: Mutex<Vec<SubscriptionSink>>,
 }
 
 impl Session {
     pub(super) fn new(desk: Desk, rounds: Arc<Rounds>) -> Self {
         let (library, files) = (Arc::clone(&desk.library), Arc::clone(&desk.files));
-        let counter = Arc::new(Counter::new(desk));
-        Self { counter, stacks: Stacks { library, files }, rounds, listeners: Mutex::default() }
+        let standing = Arc::new(Standing::new(desk));
+        Self { standing, shared: None, stacks: Stacks { library, files }, rounds }
+    }
+
+    /// With what holds for requests that belong to no session.
+    pub(super) fn sharing(self, shared: Arc<Standing>) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    fn standing(&self, context: &RequestContext<RoleServer>) -> &Standing {
+        self.shared.as_ref().filter(|_| is_modern(context)).unwrap_or(&self.standing)
     }
 
     /// Tells a client that there are other tools now.
@@ -69,7 +92,8 @@ impl Session {
             }
             return;
         }
-        let sinks = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listeners = &self.standing(context).listeners;
+        let sinks = listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for sink in sinks {
             // Whoever does not listen any more does not need to know.
             let _ = sink.notify_tool_list_changed().await;
@@ -87,7 +111,8 @@ impl Session {
             let answers = input_responses.unwrap_or_default();
             return self.rounds.go_on(&state, &name, &arguments, &answers).await;
         }
-        let (counter, moment) = (Arc::clone(&self.counter), self.counter.now());
+        let counter = Arc::clone(&self.standing(context).counter);
+        let moment = counter.now();
         let work = counter.call(name.clone().into_owned(), arguments.clone(), moment);
         if !asker::can_ask(context) {
             Told::Answer(work.await)
@@ -129,9 +154,10 @@ impl ServerHandler for Session {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = ListToolsResult::with_all_items(self.counter.offered().await);
+        let offered = self.standing(&context).counter.offered().await;
+        let tools = ListToolsResult::with_all_items(offered);
         // They are others after the next use_skill.
         Ok(tools.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
@@ -151,7 +177,7 @@ impl ServerHandler for Session {
     ) -> Result<GetPromptResponse, ErrorData> {
         let (told, opened) = self.stacks.prompt(request).await?;
         // A person chose it, so it is followed like one that a model loads.
-        if self.counter.follow(&opened.skill) {
+        if self.standing(&context).counter.follow(&opened.skill) {
             self.tell_of_tools(&context).await;
         }
         Ok(told.into())
@@ -219,7 +245,9 @@ impl ServerHandler for Session {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let listeners = || self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only the revision without sessions has subscriptions.
+        let standing = self.shared.as_ref().unwrap_or(&self.standing);
+        let listeners = || standing.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let sink = context.sink().clone();
         listeners().push(sink.clone());
         context.cancelled().await;

@@ -125,7 +125,7 @@ async fn pages_of_others_and_floods_are_turned_away() {
 }
 
 /// A request of the revision without sessions.
-fn modern(client: &Client, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+pub(crate) fn modern(client: &Client, method: &str, mut params: Value) -> reqwest::RequestBuilder {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

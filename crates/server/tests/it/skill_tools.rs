@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{Client, Reply, TestServer},
-    mcp::{ask, begin},
+    mcp::{ask, begin, modern},
 };
 
 /// A skill whose programs every machine has.
@@ -170,4 +170,41 @@ async fn without_the_operators_word_no_tool_runs() {
     let hello = json!({"skill": "demo", "tool": "hello"});
     assert_eq!(code(&call(&ann, &session, "run_skill_tool", hello).await), "unknown-tool");
     assert_eq!(code(&call(&ann, &session, "demo__hello", json!({})).await), "unknown-tool");
+}
+
+/// A call of a tool without a session.
+async fn call_alone(client: &Client, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
+    let request = modern(client, "tools/call", params).header("mcp-name", name);
+    let told = Reply::of(request).await;
+    let data = told.text.lines().find_map(|line| line.strip_prefix("data: {"));
+    let text = data.map_or_else(|| told.text.clone(), |data| format!("{{{data}"));
+    let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{}", told.text));
+    answer["result"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_fences_in_requests_without_sessions_too() {
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    stage.approve("demo");
+    let narrow = "---\nname: narrow\ndescription: Reads. Use when reading.\nallowed-tools: Read\n---\n\nRead.\n";
+    let body = json!({"name": "narrow", "content": narrow});
+    assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
+    let hello = json!({"skill": "demo", "tool": "hello"});
+    let run = call_alone(&ann, "run_skill_tool", hello.clone()).await;
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+    call_alone(&ann, "use_skill", json!({"name": "narrow"})).await;
+    let refused = call_alone(&ann, "run_skill_tool", hello.clone()).await;
+    assert_eq!(code(&refused), "tool-not-allowed", "{refused}");
+    // A session has a list of its own, and so has another token.
+    let session = begin(&ann).await;
+    let run = call(&ann, &session, "run_skill_tool", hello.clone()).await;
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+    call_alone(&ann, "use_skill", json!({"name": "demo"})).await;
+    let listed = Reply::of(modern(&ann, "tools/list", json!({}))).await;
+    assert!(listed.text.contains("demo__hello"), "{}", listed.text);
+    let run = call_alone(&ann, "run_skill_tool", hello).await;
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
 }

@@ -36,7 +36,7 @@ pub(super) struct Order {
     /// Names that somebody wants from one registry.
     pub(super) bound: BTreeMap<Name, usize>,
     /// Where something of a namespace came from before; nothing if that were several registries.
-    homes: BTreeMap<String, Option<usize>>,
+    pub(super) homes: BTreeMap<String, Option<usize>>,
     /// Names that no registry is asked about, because they come from elsewhere.
     pub(super) local: BTreeSet<String>,
     /// What `savoir.toml` says, by the names under which it is published.
@@ -50,6 +50,9 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn new(registries: &mut Registries, wish: &Wish<'_>) -> Result<Self, RegistryError> {
         let mut order = Self::default();
+        let unbound = wish.asked.iter().filter(|asked| asked.registry.is_none());
+        let nowhere: Vec<(&Name, Option<RegistryError>)> =
+            unbound.map(|asked| (&asked.name, registries.client_of(&asked.name).err())).collect();
         order.take_roots(registries, wish)?;
         for (name, locked) in &wish.state.lock.skills {
             order.hold(registries, name, locked)?;
@@ -57,7 +60,28 @@ impl Order {
         for ready in wish.arrived {
             order.take_arrived(ready);
         }
+        for (name, error) in nowhere {
+            order.must_be_asked(registries, name, error)?;
+        }
         Ok(order)
+    }
+
+    /// Whether somebody is asked about a name. Else it would be called unknown, though nobody was.
+    fn must_be_asked(
+        &self,
+        registries: &Registries,
+        name: &Name,
+        nobody: Option<RegistryError>,
+    ) -> Result<(), RegistryError> {
+        let home = name.namespace().and_then(|namespace| self.homes.get(namespace));
+        if self.bound.contains_key(name) || registries.owner_of(name).is_some() {
+            return Ok(());
+        }
+        match (home, nobody) {
+            (Some(None), _) => Err(RegistryError::SplitNamespace(name.owner().to_owned())),
+            (None, Some(nobody)) => Err(nobody),
+            _ => Ok(()),
+        }
     }
 
     /// What is asked for by name takes the place of what `savoir.toml` says about it.
@@ -72,10 +96,6 @@ impl Order {
                 registry: asked.registry.clone(),
                 namespace: asked.name.namespace().map(str::to_owned),
             };
-            if asked.registry.is_none() {
-                // Else it would be called unknown, though nobody was asked.
-                registries.client_of(&asked.name)?;
-            }
             let folder = asked.name.last();
             let name = self.take_root(registries, folder, &wanted, Asker::CommandLine)?;
             self.asked.insert(name, wanted);
@@ -176,7 +196,7 @@ impl Order {
         registry: &str,
     ) -> Result<(), RegistryError> {
         let Ok(name) = Name::parse(name) else { return Ok(()) };
-        let place = registries.place(registry)?;
+        let place = registries.place_of_lock(registry)?;
         if registries.check_own(&name, place).is_ok() {
             self.settle(&name, place);
             self.bound.entry(name).or_insert(place);
@@ -195,12 +215,6 @@ impl Order {
         if *home != Some(place) {
             *home = None;
         }
-    }
-
-    /// The registries to which namespaces belong because something of them came from there.
-    pub(super) fn homes(&self) -> BTreeMap<String, usize> {
-        let homes = self.homes.iter();
-        homes.filter_map(|(namespace, home)| Some((namespace.clone(), (*home)?))).collect()
     }
 
     fn take_arrived(&mut self, ready: &Ready) {

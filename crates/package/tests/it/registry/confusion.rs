@@ -104,6 +104,47 @@ async fn what_a_lock_names_stays_with_a_registry_that_nobody_here_set() {
 }
 
 #[tokio::test]
+async fn a_lock_does_not_give_a_namespace_to_another_registry() {
+    let (bench, house, other) = (Bench::new(), Site::start().await, Site::start().await);
+    house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    other.publish("acme/notes", &skill("notes", "1.0.0", "Evil."));
+    installed(&bench, &registries(&bench, vec![other.entry()]), &["acme/notes"]).await;
+    let owned = registries(&bench, vec![owner(&house, &["acme"])]);
+    let state = bench.shelf().state().unwrap();
+    let (name, locked) = state.lock.skills.first_key_value().unwrap();
+    let error = owned.fetch_locked(name, locked).await.unwrap_err();
+    assert_eq!(error.code(), "wrong_registry", "{error}");
+    let found = gathered(&bench, &owned, &["acme/notes"], Update::Nothing).await.unwrap();
+    let source = &found.arrivals[0].source;
+    assert_eq!(source.published("notes"), Some((house.address(), "acme/notes")));
+}
+
+#[tokio::test]
+async fn a_namespace_of_two_registries_is_asked_nowhere() {
+    let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
+    first.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
+    second.publish("acme/bait", &skill("bait", "1.0.0", "Evil."));
+    first.publish("acme/new", &skill("new", "1.0.0", "Good."));
+    second.publish("acme/new", &skill("new", "9.9.9", "Evil."));
+    // The first one is only in the lock, which is where its namespace belongs.
+    installed(&bench, &registries(&bench, vec![first.entry()]), &["acme/notes"]).await;
+    let public = registries(&bench, vec![second.entry()]);
+    let found = gathered(&bench, &public, &["acme/new"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/new"].version.to_string(), "1.0.0");
+    let state = bench.shelf().state().unwrap();
+    let bait = Asked { registry: Some(second.address().to_owned()), ..asked("acme/bait") };
+    let wish = Wish { asked: vec![bait, asked("acme/new")], ..Wish::new(&state) };
+    let error = gather(&public, &wish).await.unwrap_err();
+    assert_eq!(error.code(), "two_registries", "{error}");
+    assert!(error.to_string().contains("`namespaces`"), "{error}");
+    let none = registries(&bench, Vec::new());
+    let found = gathered(&bench, &none, &["acme/new"], Update::Nothing).await.unwrap();
+    assert_eq!(found.resolution.chosen["acme/new"].version.to_string(), "1.0.0");
+    let error = gathered(&bench, &none, &["helper"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "no_registry", "{error}");
+}
+
+#[tokio::test]
 async fn one_that_was_named_for_a_skill_is_not_asked_about_others() {
     let (bench, house, public) = (Bench::new(), Site::start().await, Site::start().await);
     house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
@@ -168,11 +209,11 @@ async fn who_owns_namespaces_is_not_asked_about_others() {
     assert!(work.seen().iter().all(|path| !path.contains("world")), "nor told what is looked for");
     assert!(public.seen().iter().all(|path| !path.contains("acme")));
     let alone = registries(&bench, vec![owner(&work, &["acme"])]);
-    let error = gathered(&bench, &alone, &["world/other"], Update::Nothing).await.unwrap_err();
+    let error = gathered(&bench, &alone, &["elsewhere/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "no_registry");
     assert!(error.to_string().contains("`fallback = true`"), "{error}");
     let asked = registries(&bench, vec![Entry { fallback: true, ..owner(&work, &["acme"]) }]);
-    let error = gathered(&bench, &asked, &["world/other"], Update::Nothing).await.unwrap_err();
+    let error = gathered(&bench, &asked, &["elsewhere/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unknown_skill");
 }
 

@@ -178,7 +178,7 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
     let two = format!("{token}[\"http://127.0.0.1:1\"]\ntoken = \"sav_other\"\n");
     machine.sandbox.write(credentials, two);
     private(&machine.sandbox.path(credentials));
-    ambiguous("acme/pdf", "several registries");
+    ambiguous("acme/pdf", "none of them is set");
 }
 
 /// Names with a slip, which somebody could take on GitHub.
@@ -192,6 +192,9 @@ fn never_github(machine: &Machine, more: &[&str]) {
         "acme/pdf@v1",
         " acme/other",
         "acme/other\r",
+        "a:b/c",
+        "Github:acme/pdf",
+        "ACME+x/pdf",
     ] {
         let refused = machine.run(&[&["install", asked, "--json"], more].concat());
         let code = &refused.json()["error"]["code"];
@@ -231,6 +234,13 @@ fn a_manifest_that_names_a_registry_is_enough() {
     machine.sandbox.write("project/savoir.toml", wanted);
     machine.well(&["sync", "--allow-experimental"]);
     assert!(machine.has(PDF));
+    // It knows a registry, so that nothing leads to GitHub, and the rest of the namespace is there.
+    never_github(&machine, &[]);
+    machine.skill("elsewhere/tea", "1.0.0", "Boil it.");
+    machine.publish("acme/tea", "elsewhere/tea");
+    machine.well(&["install", "acme/tea", "--allow-experimental"]);
+    assert!(machine.has("project/.claude/skills/tea/SKILL.md"));
+    machine.well(&["remove", "tea"]);
     fs::remove_file(machine.sandbox.path("project/savoir.lock")).expect("it was there");
     machine.sandbox.write("project/savoir.toml", "[skills]\npdf = \"*\"\n");
     let nobody = machine.run(&["sync", "--json"]);
