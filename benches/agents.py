@@ -102,9 +102,6 @@ def peers(skills):
     python = str(compare.PEERS / "bin" / "python")
     if compare.installed("fastmcp==4.1.2"):
         found.append(("FastMCP, SkillsDirectoryProvider", [python, "-c", FASTMCP, str(skills)], {}))
-    if compare.installed("skillport"):
-        environment = {"SKILLPORT_SKILLS_DIR": str(skills)}
-        found.append(("skillport", [str(compare.PEERS / "bin" / "skillport"), "serve"], environment))
     return found
 
 
