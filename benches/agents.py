@@ -102,6 +102,11 @@ def peers(skills):
     python = str(compare.PEERS / "bin" / "python")
     if compare.installed("fastmcp==4.1.2"):
         found.append(("FastMCP, SkillsDirectoryProvider", [python, "-c", FASTMCP, str(skills)], {}))
+    if compare.installed("skillport-mcp==1.1.2"):
+        program = str(compare.PEERS / "bin" / "skillport-mcp")
+        # Its index is made in the first run, and found in the others: the median is without it.
+        options = ["--skills-dir", str(skills), "--db-path", str(skills.parent / "skillport.lancedb")]
+        found.append(("skillport-mcp", [program, *options, "--embedding-provider", "none"], {}))
     return found
 
 

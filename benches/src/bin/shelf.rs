@@ -286,6 +286,7 @@ fn install(source: &str, project: &str, data: &str) {
             called: offer.name.clone(),
             source: locked_source(&offer.place, Path::new(project)).unwrap(),
             why: Why::Asked(wanted(&offer.place, Path::new(project))),
+            counted: None,
         })
         .collect();
     phases.done("name");

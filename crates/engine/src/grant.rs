@@ -4,6 +4,7 @@
 //! - `files`, `hosts`, `variables` and `programs` each turn one domain into a part of the policy.
 
 mod files;
+mod git;
 mod glob;
 mod hosts;
 mod obeyed;
@@ -20,8 +21,9 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{is_protected, protect};
-pub(crate) use self::obeyed::{Obeyed, SIGNS_OF_GIT, is_repository};
+pub(crate) use self::files::{is_protected, protect, remove_abandoned};
+pub(crate) use self::git::led_by_repository;
+pub(crate) use self::obeyed::{Care, Obeyed, SIGNS_OF_GIT, is_repository};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
 pub(crate) use self::variables::visible_secrets;
 use crate::{approval::Widening, ground::Ground, subject::HISTORY};

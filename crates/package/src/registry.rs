@@ -29,7 +29,7 @@ pub use client::{Client, Closure, Listing, Package, Sort, Yanked, canonical};
 pub use error::{RegistryError, Release};
 pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
 pub use known::Known;
-pub use look::{Published, look};
+pub use look::{Published, look, still_given};
 pub(crate) use name::is_namespace;
 pub use name::{Name, NameError};
 pub use registries::{Entry, Registries};

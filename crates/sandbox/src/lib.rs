@@ -88,7 +88,7 @@ mod support;
 pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern, is_public};
-pub use linux::{Killer, Process, Sandbox, Stream};
+pub use linux::{Killer, Process, Sandbox, Stream, remove_abandoned};
 pub use memory::give_memory_back;
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
 pub use policy::{

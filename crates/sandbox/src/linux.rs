@@ -27,6 +27,7 @@ mod trial;
 mod watch;
 
 pub use launch::Sandbox;
+pub use placeholder::remove_abandoned;
 pub use process::{Killer, Process, Stream};
 pub(crate) use trial::examine;
 

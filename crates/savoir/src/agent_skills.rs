@@ -1,10 +1,12 @@
-//! The skills of this machine, as an agent gets them: found when somebody asks for the first time,
-//! read one by one, and run as what they are on the disk at that moment.
+//! The skills of this machine, as an agent gets them: found when somebody asks, looked at again while
+//! somebody goes on asking, read one by one, and run as what they are on the disk at that moment.
+
+mod sight;
 
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use futures::future::BoxFuture;
@@ -26,6 +28,7 @@ use savoir_package::{
 };
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 
+use self::sight::Sight;
 use crate::{
     discover,
     error::CommandError,
@@ -60,7 +63,19 @@ pub(crate) struct AgentSkills {
     which: Which,
     home: Home,
     trust: Trust,
-    found: OnceLock<Result<Folders, LibraryError>>,
+    looks: Looks,
+    found: Mutex<Option<Sight>>,
+    /// What was warned of: nobody wants to read it each time that somebody looks.
+    warned: Mutex<HashSet<String>>,
+}
+
+/// How often skills are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    /// Once: an agent that can write files makes itself no skill.
+    Once,
+    /// Again and again.
+    Again,
 }
 
 impl AgentSkills {
@@ -75,7 +90,14 @@ impl AgentSkills {
         if let Some(project) = &which.project {
             named_project(project)?;
         }
-        Ok(Self { which, home, trust: Trust::User, found: OnceLock::new() })
+        Ok(Self {
+            which,
+            home,
+            trust: Trust::User,
+            looks: Looks::Once,
+            found: Mutex::default(),
+            warned: Mutex::default(),
+        })
     }
 
     /// The same, as if they came from strangers.
@@ -83,19 +105,40 @@ impl AgentSkills {
         Self { trust: Trust::Untrusted, ..self }
     }
 
-    /// The skills by name, found once.
-    pub(crate) fn folders(&self) -> Result<&Folders, LibraryError> {
-        self.found.get_or_init(|| self.find()).as_ref().map_err(Clone::clone)
+    /// The same, with those that come later.
+    pub(crate) fn noticing(self) -> Self {
+        Self { looks: Looks::Again, ..self }
     }
 
-    fn find(&self) -> Result<Folders, LibraryError> {
-        let failed =
-            |error: &dyn std::fmt::Display| LibraryError::Failed { reason: error.to_string() };
-        let places = if self.which.paths.is_empty() {
-            self.installed().map_err(|error| failed(&error))?
+    /// The skills by name, as they were a moment ago, or when they were found.
+    pub(crate) fn folders(&self) -> Result<Arc<Folders>, LibraryError> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Looks::Once, Some(sight)) = (self.looks, &*found) {
+            return Ok(Arc::clone(&sight.folders));
+        }
+        let sight = Sight::renewed(found.take(), || self.places(), |places| self.shelved(places))?;
+        let folders = Arc::clone(&sight.folders);
+        *found = Some(sight);
+        Ok(folders)
+    }
+
+    fn places(&self) -> Result<Vec<(String, PathBuf)>, LibraryError> {
+        if self.which.paths.is_empty() {
+            self.installed().map_err(|error| failed(&error))
         } else {
-            below(&self.which.paths)
-        };
+            Ok(below(&self.which.paths, &|warning| self.warn(warning)))
+        }
+    }
+
+    fn warn(&self, warning: String) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.contains(&warning) {
+            tracing::warn!("{warning}");
+            warned.insert(warning);
+        }
+    }
+
+    fn shelved(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
         let usage = Usage::of(&self.home).map_err(|error| failed(&error))?;
         let drafts = self.home.data_folder(DRAFTS).map_err(|error| failed(&error))?;
         Ok(Folders::new(places, Some(usage), drafts))
@@ -105,7 +148,7 @@ impl AgentSkills {
     fn installed(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
         let installed = Installed::open(self.which.project.as_deref())?;
         for warning in installed.warnings() {
-            tracing::warn!("{warning}");
+            self.warn(warning);
         }
         let wanted = |agent: &Agent| self.which.agent.iter().any(|wanted| wanted.id == agent.id);
         let takes = |entry: &&Entry| {
@@ -154,12 +197,16 @@ fn subject_at(folder: &Path, how: Trust) -> Result<Subject, RunError> {
     trust::subject(&loaded, how, &believed)
 }
 
+fn failed(error: &dyn std::fmt::Display) -> LibraryError {
+    LibraryError::Failed { reason: error.to_string() }
+}
+
 fn unfit(error: &LibraryError) -> RunError {
     RunError::failed(error.code(), error)
 }
 
 /// The skills below some folders, by the names of their own.
-fn below(paths: &[PathBuf]) -> Vec<(String, PathBuf)> {
+fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
     let (mut places, mut names) = (Vec::new(), HashSet::new());
     discover::walk(paths, &mut |candidate| {
         match candidate {
@@ -168,15 +215,15 @@ fn below(paths: &[PathBuf]) -> Vec<(String, PathBuf)> {
                 if names.insert(name.clone()) {
                     places.push((name, folder.root().to_owned()));
                 } else {
-                    tracing::warn!(path = %path.display(), "a skill of this name is there already");
+                    warn(format!("{}: a skill of this name is there already", path.display()));
                 }
             }
             discover::Candidate::Skill { .. } => {}
             discover::Candidate::Unreadable { path, problem } => {
-                tracing::warn!(path = %path.display(), "{problem}");
+                warn(format!("{}: {problem}", path.display()));
             }
             discover::Candidate::Empty { path } => {
-                tracing::warn!(path = %path.display(), "there is no skill below it");
+                warn(format!("{}: there is no skill below it", path.display()));
             }
         }
         true
@@ -199,6 +246,14 @@ impl Library for AgentSkills {
         Box::pin(async move { self.folders()?.open(name).await })
     }
 
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
+        Box::pin(async { self.folders()?.choices().await })
+    }
+
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(async move { self.folders()?.choose(name).await })
+    }
+
     fn read<'a>(
         &'a self,
         name: &'a str,
@@ -213,6 +268,19 @@ impl Library for AgentSkills {
                 folders.used(name).await;
             }
         })
+    }
+
+    fn edition(&self) -> Option<u64> {
+        if self.looks == Looks::Once {
+            return None;
+        }
+        let begun = self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        // Nothing is looked for before somebody asks; what cannot be found now is as it was.
+        if begun {
+            let _ = self.folders();
+        }
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(found.as_ref().map_or(0, |sight| sight.edition))
     }
 
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
@@ -238,7 +306,8 @@ impl SkillFiles for AgentSkills {
     }
 
     fn directory(&self, skill: &str) -> Option<String> {
-        let place = self.folders().ok()?.place(skill)?;
+        let folders = self.folders().ok()?;
+        let place = folders.place(skill)?;
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         Some(place.to_string_lossy().into_owned())
     }

@@ -87,7 +87,8 @@ Examples:
   savoir chat                            talk to a model that uses your skills
   savoir serve                           skills, chat, knowledge and workflows over HTTP
 
-Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by policy.")]
+Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by
+policy.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -232,4 +233,26 @@ fn publisher(name: &str) -> Result<String, String> {
         return Err(format!("write it on one line, with at most {MAX_SHOWN_BYTES} bytes"));
     }
     Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// Lines that end where help would break them.
+    const WIDTH: usize = 100;
+
+    fn too_wide(command: &clap::Command) -> Vec<String> {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let wide = help.lines().filter(|line| line.chars().count() > WIDTH);
+        let wide = wide.map(|line| format!("{}: {line}", command.get_name()));
+        wide.chain(command.get_subcommands().flat_map(too_wide)).collect()
+    }
+
+    #[test]
+    fn what_help_says_is_not_broken_up() {
+        assert_eq!(too_wide(&Cli::command()), Vec::<String>::new());
+    }
 }

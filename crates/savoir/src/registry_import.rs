@@ -60,6 +60,8 @@ pub(crate) struct Done {
     pub(crate) skipped: u64,
     /// How many that were there are yanked now, because the tree says so.
     pub(crate) yanked: u64,
+    /// How many numbers are taken now, because the tree says that their versions were taken down.
+    pub(crate) taken_down: u64,
     /// What was refused.
     pub(crate) refused: Vec<Refusal>,
 }

@@ -8,6 +8,7 @@ use savoir_package::{
     Tree, TreeError,
     trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore},
 };
+use savoir_skill::{Reading, convert::with_tools_of_original};
 
 use crate::{
     config,
@@ -67,7 +68,11 @@ pub(crate) fn subject(
     store: &TrustStore,
 ) -> Result<Subject, RunError> {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    Ok(Subject::new(&loaded.reading, &loaded.path, folder, how, store)?)
+    let Some(skill) = with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) else {
+        return Ok(Subject::new(&loaded.reading, &loaded.path, folder, how, store)?);
+    };
+    let reading = Reading { skill, ..loaded.reading.clone() };
+    Ok(Subject::new(&reading, &loaded.path, folder, how, store)?)
 }
 
 /// Where a skill runs. What decides about the next run is out of its reach: answers and keys.

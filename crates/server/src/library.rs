@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::future::BoxFuture;
 use savoir_engine::{
-    agent::library::{Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
+    agent::library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
     disclosure::Candidate,
 };
 use savoir_skill::Skill;
@@ -58,9 +58,23 @@ impl PersonalLibrary {
         Err(LibraryError::unknown(name, names))
     }
 
+    async fn opened(&self, name: &str, by: CalledBy) -> Result<Arc<Opened>, LibraryError> {
+        let (kept, _) = self.find(name).await?;
+        let skill = usable(&kept, by)?.clone();
+        let entries = self.app.skills.keeper().files().resources(name).await.map_err(failed)?;
+        let resources = entries.into_iter().map(|entry| entry.path).collect();
+        Ok(Arc::new(Opened { skill, resources }))
+    }
+
+    /// Whether a skill is there and can be used at all, whoever calls it.
+    pub(crate) async fn is_there(&self, name: &str) -> Result<(), LibraryError> {
+        let (kept, _) = self.find(name).await?;
+        readable(&kept).map(|_| ())
+    }
+
     async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
-        usable(&kept)?;
+        usable(&kept, CalledBy::Model)?;
         let files = self.app.skills.keeper().files();
         let entries = files.resources(name).await.map_err(failed)?;
         let (own, given) = (name.to_owned(), path.to_owned());
@@ -123,15 +137,18 @@ fn offered(kept: Vec<Arc<Kept>>, noted: &HashMap<String, Facts>) -> Vec<(Arc<Kep
     with_facts.filter(|(_, facts)| facts.is_offered()).collect()
 }
 
-/// A skill as an agent reads it, unless it cannot be used or only people may call it.
-fn usable(kept: &Kept) -> Result<&Skill, LibraryError> {
+/// A skill as an agent reads it, unless it cannot be used.
+fn readable(kept: &Kept) -> Result<&Skill, LibraryError> {
     let name = &kept.file.name;
     let broken =
         |reason: &str| LibraryError::Broken { name: name.clone(), reason: reason.to_owned() };
-    let skill = kept.portable().map_err(broken)?;
-    if skill.policy.model_invocable == Some(false) {
-        return Err(broken("it says that only people call it"));
-    }
+    kept.portable().map_err(broken)
+}
+
+/// The same, unless it says that others call it.
+fn usable(kept: &Kept, by: CalledBy) -> Result<&Skill, LibraryError> {
+    let skill = readable(kept)?;
+    by.check(skill)?;
     Ok(skill)
 }
 
@@ -140,7 +157,7 @@ impl Library for PersonalLibrary {
         Box::pin(async {
             let offered = self.offered().await?;
             let candidates = offered.iter().filter_map(|(kept, facts)| {
-                let skill = usable(kept).ok()?;
+                let skill = usable(kept, CalledBy::Model).ok()?;
                 let last_used = facts.last_used.map(Time::seconds);
                 Some(Candidate { pinned: facts.pinned, last_used, ..Candidate::new(skill) })
             });
@@ -149,14 +166,18 @@ impl Library for PersonalLibrary {
     }
 
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(async move {
-            let (kept, _) = self.find(name).await?;
-            let skill = usable(&kept)?.clone();
-            let files = self.app.skills.keeper().files();
-            let entries = files.resources(name).await.map_err(failed)?;
-            let resources = entries.into_iter().map(|entry| entry.path).collect();
-            Ok(Arc::new(Opened { skill, resources }))
+        Box::pin(self.opened(name, CalledBy::Model))
+    }
+
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
+        Box::pin(async {
+            let offered = self.offered().await?;
+            Ok(offered.iter().map(|(kept, _)| kept.file.name.clone()).collect())
         })
+    }
+
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(self.opened(name, CalledBy::Person))
     }
 
     fn read<'a>(
@@ -189,7 +210,7 @@ impl SkillFiles for PersonalLibrary {
     ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>> {
         Box::pin(async move {
             let (kept, _) = self.find(skill).await?;
-            usable(&kept)?;
+            usable(&kept, CalledBy::Model)?;
             let own = (MANIFEST.to_owned(), kept.file.text.len() as u64);
             let entries = self.app.skills.keeper().files().resources(skill).await;
             let others = entries.map_err(failed)?.into_iter().map(|entry| (entry.path, entry.size));
@@ -207,7 +228,7 @@ impl SkillFiles for PersonalLibrary {
     ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>> {
         Box::pin(async move {
             let (kept, _) = self.find(skill).await?;
-            usable(&kept)?;
+            usable(&kept, CalledBy::Model)?;
             let size = kept.file.text.len();
             if path == MANIFEST {
                 return if size <= most {

@@ -12,6 +12,7 @@
 mod asker;
 mod files;
 mod http;
+mod message;
 mod prompts;
 mod resources;
 mod session;

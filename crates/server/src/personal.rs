@@ -24,6 +24,7 @@ pub use arrival::By;
 pub use integrations::{Projected, project};
 pub use item::Item;
 pub(crate) use item::digest;
+use keeper::Notes;
 pub use keeper::{Before, Keeper, New, SettleError, Settled, Stays};
 pub use package::{Exported, Keep, Package, PackageError, from_bytes, from_tree, to_others};
 pub use reading::read;

@@ -2,23 +2,26 @@
 //!
 //! They run as with `savoir run`: from the folder in which their skill lies, after an approval of the
 //! operator and in the sandbox. Nobody can be asked, so what is not approved is refused with the
-//! command that approves it. A run starts in an empty folder of its person, and sees none of the
-//! variables of the server, which may be secrets.
+//! command that approves it. Every run starts in an empty folder, which is gone after it, and sees none
+//! of the variables of the server, which may be secrets.
 
-use std::{fmt, io, path::Path, sync::Arc};
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use savoir_engine::{
     Home, RunError,
     agent::{
         consent::Nobody,
-        library::Library as _,
-        skill_tools::{Bench, SkillTools, Subjects},
+        skill_tools::{Bench, Queue, SkillTools, Subjects},
     },
     ground::Ground,
     subject::Subject,
 };
 use tempfile::TempDir;
-use tokio::{runtime::Handle, sync::Semaphore};
+use tokio::runtime::Handle;
 
 use crate::{access::Scope, app::App, asked::Caller, library::PersonalLibrary};
 
@@ -39,37 +42,57 @@ pub struct Workshop {
     home: Home,
     ground: Ground,
     reader: Arc<dyn ReadFolder>,
-    places: Arc<Semaphore>,
+    /// What must run alone is alone on the whole server.
+    queue: Queue,
+    /// Where runs have their folders, from the first one on. It goes with the server.
+    folder: Arc<OnceLock<TempDir>>,
 }
 
 impl Workshop {
     /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
     /// and a few variables count.
     pub fn new(home: Home, ground: Ground, reader: Arc<dyn ReadFolder>) -> Self {
-        Self { home, ground, reader, places: Arc::new(Semaphore::new(MOST_RUNS)) }
+        let (queue, folder) = (Queue::with_places(MOST_RUNS), Arc::default());
+        Self { home, ground, reader, queue, folder }
+    }
+
+    fn folder(&self) -> io::Result<PathBuf> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder.path().to_owned());
+        }
+        let made = tempfile::Builder::new().prefix("savoir-tools-").tempdir()?;
+        Ok(self.folder.get_or_init(|| made).path().to_owned())
+    }
+
+    /// Removes what runs that were broken off have left, when the server ends.
+    pub(crate) fn clear(&self) {
+        let Some(folder) = self.folder.get() else { return };
+        if let Err(error) = fs::remove_dir_all(folder.path()) {
+            tracing::warn!(%error, "folders in which tools ran are still there");
+        }
     }
 
     /// What runs the tools of the skills that a person may use.
     fn tools(&self, app: &App, caller: &Caller) -> io::Result<SkillTools> {
-        let folder = tempfile::Builder::new().prefix("savoir-tools-").tempdir()?;
+        let folder = self.folder()?;
         let mut variables = self.ground.variables.clone();
         variables.retain(|(name, _)| PASSED.contains(&name.as_str()));
         let ground = Ground {
             repository: None,
             variables,
             kept: self.ground.kept.clone(),
-            ..Ground::at(folder.path(), folder.path())
+            ..Ground::at(&folder, &folder)
         };
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
         let bench = Bench {
-            subjects: Arc::new(Offered { app: app.clone(), library, reader, _folder: folder }),
+            subjects: Arc::new(Offered { app: app.clone(), library, reader }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             ground,
             mode: "Global".to_owned(),
         };
-        Ok(SkillTools::new(bench).sharing(Arc::clone(&self.places)))
+        Ok(SkillTools::new(bench).sharing(self.queue.clone()).lodging_below(folder))
     }
 }
 
@@ -92,15 +115,14 @@ struct Offered {
     app: App,
     library: PersonalLibrary,
     reader: Arc<dyn ReadFolder>,
-    /// Where their tools run, as long as somebody may run them.
-    _folder: TempDir,
 }
 
 impl Subjects for Offered {
     fn subject(&self, skill: &str) -> Result<Subject, RunError> {
-        // Somebody may have disabled it since its tools were offered.
-        let opened = Handle::current().block_on(self.library.open(skill));
-        opened.map_err(|error| RunError::call(error.code(), error))?;
+        // Somebody may have disabled it since its tools were offered. Whoever may call it was looked at
+        // when it was loaded.
+        let there = Handle::current().block_on(self.library.is_there(skill));
+        there.map_err(|error| RunError::call(error.code(), error))?;
         let files = self.app.skills.keeper().files();
         if !files.is_local() {
             return Err(RunError::refused(

@@ -44,6 +44,7 @@ use crate::{
     folder::Folder,
     limits,
     reading::{Reading, read_as},
+    skill::Skill,
     source::Source,
 };
 
@@ -113,6 +114,35 @@ pub fn convert(
         });
     }
     carry(reading, folder, target, MAX_ORIGINALS)
+}
+
+/// The skill whose tools a file runs, if that is the one that it was made from: dialects that cannot say
+/// which tools there are remember those of the original. What the file itself says about who calls it
+/// and what it allows holds.
+pub fn with_tools_of_original(reading: &Reading, folder: Option<&Folder>) -> Option<Skill> {
+    if !reading.skill.tools.is_empty() {
+        return None;
+    }
+    let original = match trace(reading, folder)? {
+        Trace::Same(original) => original,
+        Trace::Edited(original) => {
+            let dialect = original.skill.dialect;
+            let conversion = convert(reading, folder, dialect).ok()?;
+            read_as(Source::new(conversion.files.into_iter().next()?.text), dialect, folder)
+        }
+    };
+    if original.skill.tools.is_empty() || !original.is_usable() {
+        return None;
+    }
+    let (mut skill, told) = (original.skill, reading.skill.clone());
+    skill.name = told.name;
+    skill.description = told.description;
+    skill.body = told.body;
+    skill.policy.model_invocable = told.policy.model_invocable.or(skill.policy.model_invocable);
+    skill.policy.user_invocable = told.policy.user_invocable.or(skill.policy.user_invocable);
+    skill.policy.allowed_tools = told.policy.allowed_tools.or(skill.policy.allowed_tools);
+    skill.policy.disallowed_tools.extend(told.policy.disallowed_tools);
+    Some(skill)
 }
 
 fn unchanged(reading: &Reading) -> Conversion {

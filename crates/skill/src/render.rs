@@ -18,7 +18,7 @@ use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
 use crate::{
-    dialect::agent_flow,
+    dialect::{Dialect, agent_flow},
     shape::nearest,
     skill::{Input, InputKind, Mode, Skill},
     template::{self, Grammar, claude},
@@ -196,6 +196,24 @@ pub fn input_names(skill: &Skill) -> Vec<String> {
             let names = skill.policy.arguments.iter().cloned();
             names.chain(std::iter::once(ARGUMENTS.to_owned())).collect()
         }
+    }
+}
+
+/// Whether the body has a placeholder for what is typed after the name of the skill: `$ARGUMENTS`,
+/// `$ARGUMENTS[N]` or `$N`.
+pub fn takes_arguments(skill: &Skill) -> bool {
+    let found = claude::scan(&skill.body, &skill.policy.arguments);
+    found.iter().any(|one| matches!(one.target, claude::Target::All | claude::Target::Position(_)))
+}
+
+/// A skill as a person calls it: a dialect without placeholders of its own leaves those of Claude Code
+/// to whoever lets people call its skills.
+pub fn as_called(skill: &Skill) -> Cow<'_, Skill> {
+    let bare = skill.dialect.language().placeholders() == Placeholders::None;
+    if bare && takes_arguments(skill) {
+        Cow::Owned(Skill { dialect: Dialect::CLAUDE_CODE, ..skill.clone() })
+    } else {
+        Cow::Borrowed(skill)
     }
 }
 

@@ -15,8 +15,12 @@ use url::Url;
 
 use crate::{
     Accounts, CatalogSources, Knowledge, Leases, RateLimits, Sessions, Settings, SkillFacts,
-    Storage, StoreError, Usage, VectorSearch, Workflows, accounts::Memory, knowledge::VectorCache,
-    migrations::migrate, registry::Registry, sql::sql,
+    Storage, StoreError, Usage, VectorSearch, Workflows,
+    accounts::Memory,
+    knowledge::VectorCache,
+    migrations::migrate,
+    registry::{Registry, renew_withdrawn},
+    sql::sql,
 };
 
 /// How long a writer waits for another process, in milliseconds.
@@ -127,6 +131,7 @@ impl Database {
         let database = Self { kind, reader, writer, vectors, cache, people: Arc::new(people) };
         let search = migrate(&database).await?;
         let _ = database.vectors.set(search);
+        renew_withdrawn(&database).await?;
         Ok(database)
     }
 

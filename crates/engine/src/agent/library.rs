@@ -22,6 +22,12 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// One of them, whole.
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
 
+    /// The names of the skills among which are all that a person may choose.
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>>;
+
+    /// One that a person chose, whole: also one that no model may call.
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
+
     /// A text file of one, by a path that was checked with [`resource_path`].
     fn read<'a>(
         &'a self,
@@ -32,8 +38,43 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// Notes that one is used.
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
 
+    /// A number that is another one after skills came, changed or went; nothing where nobody looks out
+    /// for that.
+    fn edition(&self) -> Option<u64> {
+        None
+    }
+
     /// Keeps a draft where nobody is offered it until a person looked at it; tells where.
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>>;
+}
+
+/// Who calls a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalledBy {
+    /// A model, by itself.
+    Model,
+    /// A person, who chose it.
+    Person,
+}
+
+impl CalledBy {
+    /// Lets a skill be called, or says why not.
+    pub fn check(self, skill: &Skill) -> Result<(), LibraryError> {
+        let (may, reason) = match self {
+            Self::Model => (skill.policy.model_invocable, "it says that only people call it"),
+            Self::Person => (
+                skill.policy.user_invocable,
+                "it says that only models call it; one loads it with use_skill",
+            ),
+        };
+        if may == Some(false) {
+            return Err(LibraryError::Broken {
+                name: skill.name.clone(),
+                reason: reason.to_owned(),
+            });
+        }
+        Ok(())
+    }
 }
 
 /// A skill that was opened.

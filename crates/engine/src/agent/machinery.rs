@@ -39,6 +39,12 @@ pub struct SkillInstructions {
     pub context_fork: bool,
     /// The tools that it allows, by the names of Personal Agent.
     pub allowed_tools: Vec<String>,
+    /// What really holds: the same list as the skill writes it, with its conditions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<String>,
+    /// The tools that it rules out, as the skill writes them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
     /// Its other files.
     pub resources: Vec<String>,
     /// The names under which its own tools can be called.
@@ -57,6 +63,13 @@ impl SkillInstructions {
             instructions: skill.body.clone(),
             context_fork: skill.policy.context_fork,
             allowed_tools: grants.iter().map(ToolGrant::normalized).collect(),
+            grants: grants.iter().map(ToString::to_string).collect(),
+            disallowed_tools: skill
+                .policy
+                .disallowed_tools
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             resources: opened.resources.clone(),
             tools: Vec::new(),
         }

@@ -2,7 +2,8 @@
 //! same decision, in the same sandbox, with the same record.
 
 use std::{
-    fmt,
+    fmt, fs,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -10,6 +11,7 @@ use futures::future::BoxFuture;
 use savoir_model::ToolDefinition;
 use savoir_skill::Skill;
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::{
@@ -50,16 +52,40 @@ pub struct Bench {
     pub mode: String,
 }
 
+/// Who waits for whom. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// A tool that must run alone holds all of it.
+    turns: Arc<RwLock<()>>,
+    /// Runs that may begin at once, if there is a limit.
+    places: Option<Arc<Semaphore>>,
+}
+
+impl Queue {
+    /// One with so many places.
+    pub fn with_places(count: usize) -> Self {
+        Self { turns: Arc::default(), places: Some(Arc::new(Semaphore::new(count))) }
+    }
+
+    async fn turn(&self, atomic: bool) -> Turn {
+        let turns = Arc::clone(&self.turns);
+        if atomic {
+            (Some(turns.write_owned().await), None)
+        } else {
+            (None, Some(turns.read_owned().await))
+        }
+    }
+}
+
 /// The tools of the skills that are in use.
 #[derive(Debug)]
 pub struct SkillTools {
     bench: Bench,
     /// Those that were used last come last.
     in_use: Mutex<Vec<Skill>>,
-    /// A tool that must run alone holds all of it.
-    turns: Arc<RwLock<()>>,
-    /// Runs that may begin at once, if there is a limit.
-    places: Option<Arc<Semaphore>>,
+    queue: Queue,
+    /// Where every run gets an empty folder of its own, unless all begin on the ground.
+    lodging: Option<PathBuf>,
 }
 
 /// A turn of a tool: alone, or together with others.
@@ -68,20 +94,30 @@ type Turn = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>
 impl SkillTools {
     /// No tools yet.
     pub fn new(bench: Bench) -> Self {
-        Self { bench, in_use: Mutex::default(), turns: Arc::default(), places: None }
+        Self { bench, in_use: Mutex::default(), queue: Queue::default(), lodging: None }
     }
 
-    /// With so many runs at once as there are places, which others may share.
+    /// In a queue that others may share: what must run alone runs alone among all of them.
     #[must_use]
-    pub fn sharing(self, places: Arc<Semaphore>) -> Self {
-        Self { places: Some(places), ..self }
+    pub fn sharing(self, queue: Queue) -> Self {
+        Self { queue, ..self }
+    }
+
+    /// With an empty folder for every run, below another one; it is gone after the run.
+    #[must_use]
+    pub fn lodging_below(self, folder: PathBuf) -> Self {
+        Self { lodging: Some(folder), ..self }
     }
 
     /// No tools yet, on the same bench: what must run alone runs alone here and there.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let (bench, turns) = (self.bench.clone(), Arc::clone(&self.turns));
-        Self { bench, in_use: Mutex::default(), turns, places: self.places.clone() }
+        Self {
+            bench: self.bench.clone(),
+            in_use: Mutex::default(),
+            queue: self.queue.clone(),
+            lodging: self.lodging.clone(),
+        }
     }
 
     /// Offers the tools of a skill from here on; tells the names under which they can be called.
@@ -94,6 +130,12 @@ impl SkillTools {
         in_use.push(skill.clone());
         let own = |name: &&crate::call::ToolName| name.skill == skill.name;
         names(&in_use).iter().filter(own).map(|name| name.api.clone()).collect()
+    }
+
+    /// Offers the tools of a skill no longer.
+    pub fn forget(&self, skill: &str) {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        in_use.retain(|known| known.name != skill);
     }
 
     /// The skills that are in use; those that were used last come last.
@@ -134,38 +176,34 @@ impl SkillTools {
     ) -> Result<Finished, RunError> {
         let subject = self.subject(skill).await?;
         let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
-        let turn = self.turn(atomic).await;
-        let place = match &self.places {
+        let turn = self.queue.turn(atomic).await;
+        let place = match &self.queue.places {
             // Nobody closes it.
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),
             None => None,
         };
-        let (bench, planned) = (self.bench.clone(), Arc::clone(&subject));
+        let (bench, lent) = match &self.lodging {
+            Some(folder) => {
+                self.bench.lodged_below(folder).map(|(bench, lent)| (bench, Some(lent)))?
+            }
+            None => (self.bench.clone(), None),
+        };
+        let (planning, planned) = (bench.clone(), Arc::clone(&subject));
         let (name, given) = (tool.to_owned(), Given::Json(given.clone()));
-        let plan = blocking(move || bench.plan(&planned, &name, given)).await?;
-        let decision = self.bench.settle(&plan, &subject).await?;
+        let plan = blocking(move || planning.plan(&planned, &name, given)).await?;
+        let decision = bench.settle(&plan, &subject).await?;
         fence.check().map_err(|refused| {
             let error = RunError::refused(refused.code(), &refused);
-            self.bench.turned_down(&plan, &subject, "refused", error)
+            bench.turned_down(&plan, &subject, "refused", error)
         })?;
         // Whoever stops waiting for it ends it; others wait until it has ended.
         let _guard = plan.guard();
-        let bench = self.bench.clone();
         let work = move || {
             let finished = bench.carry_out(plan, &subject, decision);
-            drop((turn, place));
+            drop((turn, place, lent));
             finished
         };
         blocking(work).await
-    }
-
-    async fn turn(&self, atomic: bool) -> Turn {
-        let turns = Arc::clone(&self.turns);
-        if atomic {
-            (Some(turns.write_owned().await), None)
-        } else {
-            (None, Some(turns.read_owned().await))
-        }
     }
 
     async fn subject(&self, skill: &str) -> Result<Arc<Subject>, RunError> {
@@ -181,6 +219,20 @@ impl SkillTools {
 }
 
 impl Bench {
+    /// The same bench in an empty folder, which is there as long as somebody keeps it.
+    fn lodged_below(&self, parent: &Path) -> Result<(Self, TempDir), RunError> {
+        let made = fs::create_dir_all(parent)
+            .and_then(|()| tempfile::Builder::new().prefix("run-").tempdir_in(parent));
+        let folder = made.map_err(|error| {
+            let message = format!("there is no folder in which the tool can run: {error}");
+            RunError::failed("no-folder", message)
+        })?;
+        let Ground { variables, kept, .. } = self.ground.clone();
+        let here = Ground::at(folder.path(), folder.path());
+        let ground = Ground { repository: None, variables, kept, ..here };
+        Ok((Self { ground, ..self.clone() }, folder))
+    }
+
     fn plan(&self, subject: &Subject, tool: &str, given: Given) -> Result<Plan, RunError> {
         let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
         let (ground, mode) = (&self.ground, self.mode.as_str());
@@ -356,4 +408,65 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, RunError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(RunError::failed("run-failed", error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::agent::consent::Nobody;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Subjects for Nothing {
+        fn subject(&self, _: &str) -> Result<Subject, RunError> {
+            Err(RunError::call("no-skill", "there is none"))
+        }
+    }
+
+    fn tools(folder: &Path) -> SkillTools {
+        SkillTools::new(Bench {
+            subjects: Arc::new(Nothing),
+            asker: Arc::new(Nobody),
+            home: Home::at(folder),
+            ground: Ground::at(folder, folder),
+            mode: "Global".to_owned(),
+        })
+    }
+
+    #[tokio::test]
+    async fn what_must_run_alone_is_alone_among_all_that_share_a_queue() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = Queue::with_places(8);
+        let one = tools(folder.path()).sharing(queue.clone());
+        let (other, lone) = (tools(folder.path()).sharing(queue), tools(folder.path()));
+        let alone = one.queue.turn(true).await;
+        let moment = Duration::from_millis(50);
+        for atomic in [false, true] {
+            assert!(timeout(moment, other.queue.turn(atomic)).await.is_err(), "{atomic}");
+            assert!(timeout(moment, one.apart().queue.turn(atomic)).await.is_err(), "{atomic}");
+        }
+        assert!(timeout(moment, lone.queue.turn(true)).await.is_ok(), "it shares nothing");
+        drop(alone);
+        let _together = (one.queue.turn(false).await, other.queue.turn(false).await);
+        assert!(timeout(moment, one.queue.turn(true)).await.is_err());
+    }
+
+    #[test]
+    fn a_lodging_is_empty_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = tools(folder.path()).bench;
+        let parent = folder.path().join("not/there/yet");
+        let (first, lent) = bench.lodged_below(&parent).unwrap();
+        fs::write(first.ground.directory.join("left"), "x").unwrap();
+        let (second, _kept) = bench.lodged_below(&parent).unwrap();
+        assert_eq!(fs::read_dir(&second.ground.directory).unwrap().count(), 0);
+        assert_eq!(second.ground.directory, second.ground.home);
+        drop(lent);
+        assert!(!first.ground.directory.exists());
+    }
 }

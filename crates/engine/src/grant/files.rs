@@ -272,6 +272,22 @@ pub(crate) fn protect(
     Ok(protected.into_iter().map(PathGrant::protected).collect())
 }
 
+/// Removes what runs left that were killed while they held places below a folder.
+pub(crate) fn remove_abandoned(ground: &Ground, root: &Path) {
+    let opened = [root.join(".git")];
+    let mut protected = protected_paths(ground, &opened);
+    protected.extend(protected_paths(ground, &[]));
+    let below = |path: PathBuf| {
+        let ways: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
+        ways.into_iter().take_while(|way| way != root).collect::<Vec<_>>()
+    };
+    let inside = protected.into_iter().filter(|path| path.starts_with(root));
+    let mut places: Vec<PathBuf> = inside.flat_map(below).collect();
+    places.sort();
+    places.dedup();
+    savoir_sandbox::remove_abandoned(places.iter().rev().map(PathBuf::as_path));
+}
+
 /// Whether a folder is, or lies in, something that no skill writes to.
 pub(crate) fn is_protected(path: &Path, ground: &Ground) -> bool {
     protected_above(path, ground, &[]).is_some()

@@ -1,25 +1,75 @@
 //! [`Obeyed`]: what other programs execute or obey, wherever it lies.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
 use savoir_package::{Agent, agents::Foreign};
 
-use super::files::{PROTECTED_IN_PROJECT, protected_paths};
+use super::{
+    files::{PROTECTED_IN_PROJECT, protected_paths},
+    git,
+};
 use crate::ground::Ground;
 
-/// Settings of agents and editors that no folder of skills leads to.
-const SETTINGS: [&str; 7] = [
-    "opencode.json",
-    "opencode.jsonc",
-    "crush.json",
-    ".crush.json",
-    ".aider.conf.yml",
-    ".zed",
-    ".devcontainer",
+/// How something that is obeyed is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Care {
+    /// Text that a person writes with an agent every day. It is written after a question of its own;
+    /// a change by a command, which nobody sees, is put aside.
+    Asked,
+    /// Programs run what it names, or take their rights from it: no tool writes it.
+    Kept,
+}
+
+/// Names besides those of [`PROTECTED_IN_PROJECT`] and the folders of agents, in every folder. A part
+/// before a slash is the folder around it.
+const NAMES: [(&str, Care); 31] = [
+    // Agents and editors run the servers, hooks and tasks that these name.
+    ("opencode.json", Care::Kept),
+    ("opencode.jsonc", Care::Kept),
+    ("crush.json", Care::Kept),
+    (".crush.json", Care::Kept),
+    (".aider.conf.yml", Care::Kept),
+    (".zed", Care::Kept),
+    (".devcontainer", Care::Kept),
+    (".amazonq", Care::Kept),
+    (".github/hooks", Care::Kept),
+    (".github/agents", Care::Kept),
+    // A shell runs them when somebody enters the folder.
+    ("mise.toml", Care::Kept),
+    (".mise.toml", Care::Kept),
+    ("mise.local.toml", Care::Kept),
+    (".mise.local.toml", Care::Kept),
+    (".mise", Care::Kept),
+    // Hooks of git that projects keep among their files.
+    (".husky", Care::Kept),
+    (".githooks", Care::Kept),
+    // Agents follow them without showing them to anybody.
+    (".cursorrules", Care::Kept),
+    (".windsurfrules", Care::Kept),
+    (".clinerules", Care::Kept),
+    (".roorules", Care::Kept),
+    // Instructions and workflows are what a coding agent is asked to write.
+    ("AGENTS.md", Care::Asked),
+    ("AGENTS.override.md", Care::Asked),
+    ("CLAUDE.md", Care::Asked),
+    ("CLAUDE.local.md", Care::Asked),
+    ("GEMINI.md", Care::Asked),
+    ("QWEN.md", Care::Asked),
+    (".github/workflows", Care::Asked),
+    (".github/actions", Care::Asked),
+    (".github/instructions", Care::Asked),
+    (".github/copilot-instructions.md", Care::Asked),
 ];
+
+/// Ends of names: an editor runs tasks of such a file.
+const ENDS: [&str; 1] = [".code-workspace"];
+
+/// What git goes on with when somebody says so: lists of commands, that it runs.
+const UNDER_WAY: [&str; 3] = [".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"];
 
 /// What of a folder makes git take it for a repository, and read its settings.
 pub(crate) const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
@@ -27,42 +77,83 @@ pub(crate) const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "ref
 /// Names that are obeyed in every folder, and places that are obeyed where they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Obeyed {
-    /// In small letters, since some disks do not tell them apart.
-    names: HashSet<String>,
-    places: HashSet<PathBuf>,
+    names: HashMap<String, Care>,
+    places: HashMap<PathBuf, Care>,
 }
 
 impl Obeyed {
     /// What is obeyed around a place of work.
     pub(crate) fn of(ground: &Ground) -> Self {
-        let own = PROTECTED_IN_PROJECT.iter().chain(&SETTINGS).map(|name| (*name).to_owned());
-        let mut names: HashSet<String> = own.collect();
-        let mut places: HashSet<PathBuf> = protected_paths(ground, &[]).into_iter().collect();
+        let kept = PROTECTED_IN_PROJECT.iter().map(|name| (*name, Care::Kept));
+        let mut names: HashMap<String, Care> =
+            kept.chain(NAMES).map(|(name, care)| (as_compared(name, care), care)).collect();
+        let mut places = protected_paths(ground, &[]);
+        let roots = || [Some(&ground.directory), ground.repository.as_ref()].into_iter().flatten();
         for folder in Agent::ALL.iter().flat_map(project_folders) {
             match folder.split('/').next() {
                 // `.github` has more than skills in it.
                 Some(first) if first.starts_with('.') && first != ".github" => {
-                    names.insert(first.to_owned());
+                    names.insert(first.to_owned(), Care::Kept);
                 }
-                _ => {
-                    let roots = [Some(&ground.directory), ground.repository.as_ref()];
-                    places.extend(roots.into_iter().flatten().map(|root| root.join(folder)));
-                }
+                _ => places.extend(roots().map(|root| root.join(folder))),
             }
         }
-        Self { names, places }
+        places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
+        let places = places.into_iter().map(|place| (place, Care::Kept)).collect();
+        let mut obeyed = Self { names, places };
+        for root in roots() {
+            let led = git::led_by_all(root, &ground.home);
+            obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), &ground.directory);
+        }
+        obeyed
     }
 
-    /// Whether it is obeyed what lies at a path.
-    pub(crate) fn is(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| self.names.contains(&name.to_ascii_lowercase()))
-            || self.places.contains(path)
+    /// Adds places below a folder; gives whether that changes anything.
+    pub(crate) fn add(
+        &mut self,
+        places: impl IntoIterator<Item = (PathBuf, Care)>,
+        below: &Path,
+    ) -> bool {
+        let is_below = |place: &Path| place.starts_with(below) && place != below;
+        let mut is_new = false;
+        for (place, care) in places.into_iter().filter(|(place, _)| is_below(place)) {
+            if self.care(&place) < Some(care) {
+                self.places.insert(place, care);
+                is_new = true;
+            }
+        }
+        is_new
     }
 
-    /// Whether a path below a folder is obeyed, or lies in something that is.
-    pub(crate) fn covers(&self, path: &Path, root: &Path) -> bool {
-        path.ancestors().take_while(|part| *part != root).any(|part| self.is(part))
+    /// How it is kept what lies at a path, if it is obeyed.
+    pub(crate) fn care(&self, path: &Path) -> Option<Care> {
+        let placed = self.places.get(path).copied();
+        let Some(name) = path.file_name().and_then(OsStr::to_str) else { return placed };
+        let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        let pair = folder.filter(|folder| folder.eq_ignore_ascii_case(".github"));
+        let pair = pair.map(|folder| format!("{folder}/{name}"));
+        let known = |name: &str| {
+            let exact = self.names.get(name).copied();
+            // Some disks do not tell small letters from others.
+            exact.or_else(|| self.names.get(&name.to_ascii_lowercase()).copied())
+        };
+        let small = name.to_ascii_lowercase();
+        let by_end = ENDS.iter().any(|end| small.ends_with(end)).then_some(Care::Kept);
+        placed.max(known(name)).max(pair.as_deref().and_then(known)).max(by_end)
+    }
+
+    /// How a path below a folder is kept, by itself or by what it lies in.
+    pub(crate) fn strictest(&self, path: &Path, root: &Path) -> Option<Care> {
+        path.ancestors().take_while(|part| *part != root).filter_map(|part| self.care(part)).max()
+    }
+}
+
+/// Most names count in small letters. A page `docs/agents.md` is no instruction where disks tell the
+/// letters apart.
+fn as_compared(name: &str, care: Care) -> String {
+    match care {
+        Care::Asked if cfg!(target_os = "linux") => name.to_owned(),
+        _ => name.to_ascii_lowercase(),
     }
 }
 
@@ -88,7 +179,8 @@ mod tests {
         let mut ground = Ground::at(Path::new("/w/sub"), Path::new("/h"));
         ground.repository = Some("/w".into());
         let obeyed = Obeyed::of(&ground);
-        let covers = |path: &str| obeyed.covers(Path::new(path), Path::new("/w"));
+        let covers =
+            |path: &str| obeyed.strictest(Path::new(path), Path::new("/w")) == Some(Care::Kept);
         for path in [
             "/w/.git",
             "/w/a/b/.git/hooks/pre-commit",
@@ -111,8 +203,36 @@ mod tests {
         for path in ["/w/a/skills/x", "/w/.github/workflows/ci.yml", "/w/git", "/w/.gitignore"] {
             assert!(!covers(path), "{path}");
         }
+        for path in [
+            "/w/a/.cursorrules",
+            "/w/.amazonq/cli-agents/a.json",
+            "/w/a/mise.toml",
+            "/w/my.code-workspace",
+            "/w/.husky/pre-commit",
+            "/w/.git/rebase-merge/git-rebase-todo",
+        ] {
+            assert_eq!(
+                obeyed.strictest(Path::new(path), Path::new("/w")),
+                Some(Care::Kept),
+                "{path}"
+            );
+        }
+        for path in
+            ["/w/a/AGENTS.md", "/w/CLAUDE.md", "/w/GEMINI.md", "/w/.github/workflows/ci.yml"]
+        {
+            assert_eq!(
+                obeyed.strictest(Path::new(path), Path::new("/w")),
+                Some(Care::Asked),
+                "{path}"
+            );
+        }
+        for path in
+            ["/w/workflows/a", "/w/.github/dependabot.yml", "/w/docs/agents", "/w/README.md"]
+        {
+            assert_eq!(obeyed.strictest(Path::new(path), Path::new("/w")), None, "{path}");
+        }
         // Where the work happens is the person's choice.
-        assert!(!obeyed.covers(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")));
+        assert_eq!(obeyed.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")), None);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 mod fences;
 mod forks;
+mod host_plants;
 mod host_tools;
+mod host_writes;
 mod room;
 mod skill_tools;
 mod stage;

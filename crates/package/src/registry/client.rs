@@ -9,6 +9,7 @@ mod team;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
+use savoir_skill::version::VersionRange;
 use semver::Version;
 use tokio::sync::OnceCell;
 use url::Url;
@@ -48,6 +49,17 @@ impl Package {
     /// What is said of a version that was taken down; nothing if it was not.
     pub fn gone(&self, version: &Version) -> Option<&GoneLine> {
         self.gone.iter().find(|line| line.version == *version)
+    }
+
+    /// What is said of the highest version in a range that was taken down.
+    pub fn taken_down(&self, range: &VersionRange) -> Option<&GoneLine> {
+        let gone = self.gone.iter().filter(|line| range.matches(&line.version));
+        gone.max_by_key(|line| &line.version)
+    }
+
+    /// What is said of all versions that were taken down.
+    pub(super) fn all_gone(&self) -> &[GoneLine] {
+        &self.gone
     }
 }
 
@@ -150,7 +162,7 @@ impl Client {
         let address = shown(&url);
         match self.0.line.ask(Ask::get(url)).await {
             Ok(Answer::Given(given)) => Some(json::<Config>(&address, &given.bytes).is_ok()),
-            Ok(Answer::Missing) => Some(false),
+            Ok(Answer::Missing(_)) => Some(false),
             // Who wants to know who asks is one.
             Err(RegistryError::Refused { code: Some(_), .. }) => Some(true),
             Ok(Answer::Same(_)) | Err(_) => None,
@@ -185,7 +197,7 @@ impl Client {
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
         let (text, reach) = match self.ask(Ask::get(url).unless(etag)).await? {
-            Answer::Missing => return Err(self.not_a_registry().await),
+            Answer::Missing(_) => return Err(self.not_a_registry().await),
             Answer::Same(reach) => (cached.and_then(|cached| cached.text), reach),
             Answer::Given(Given { bytes, etag, reach }) => {
                 let text = text(&address, bytes)?;
@@ -217,7 +229,7 @@ impl Client {
         let ask = Ask::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES);
         let found = match self.ask(ask).await? {
             Answer::Same(_) => return self.both(name, cached.and_then(|cached| cached.text)),
-            Answer::Missing => {
+            Answer::Missing(_) => {
                 // Somebody who mistyped an address is not told that every name is unknown.
                 self.known().await?;
                 Cached { etag: None, text: None }

@@ -9,7 +9,7 @@ use semver::Version;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{Name, NameError};
+use super::{Name, NameError, wire::GoneLine};
 use crate::{
     CardError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError, words,
 };
@@ -177,9 +177,44 @@ pub enum RegistryError {
         /// Which registry.
         registry: String,
     },
+    /// A registry took a version down.
+    #[error(
+        "{of} was taken down{}; nobody gets it any more: choose another version, or do without it",
+        because(reason.as_deref())
+    )]
+    TakenDown {
+        /// What was taken down.
+        of: Box<Release>,
+        /// Why, if who did it said so.
+        reason: Option<String>,
+    },
+    /// A registry gave no answer about some skills.
+    #[error("{registry} was asked about {}: {error}", listed(names))]
+    NoAnswer {
+        /// Which registry.
+        registry: String,
+        /// What it was asked about.
+        names: Vec<Name>,
+        /// Why it gave none.
+        error: Box<Self>,
+    },
+    /// A registry took too long, where nobody waits for it.
+    #[error("it did not answer within {0} s")]
+    Late(u64),
     /// A registry does not have a version.
     #[error("there is no {0}; choose another version")]
     NoVersion(Box<Release>),
+    /// A registry sends to a storage that does not have what its index names.
+    #[error(
+        "the storage of the registry (`{place}`) lacks the archive of {of}, which its index names; \
+         tell who runs the registry, or choose another version"
+    )]
+    Lost {
+        /// What is missing.
+        of: Box<Release>,
+        /// The host that it was looked for at.
+        place: String,
+    },
     /// An answer cannot be read.
     #[error("`{address}` cannot be read: {why}; tell who runs the registry")]
     Malformed {
@@ -285,6 +320,15 @@ pub enum RegistryError {
         /// What was copied.
         of: Box<Release>,
     },
+    /// A version that was taken down is in the registry again.
+    #[error(
+        "{of} was taken down, and the registry has it again: what was taken down never comes back; the \
+         copy goes on saying so"
+    )]
+    ReturnedCopy {
+        /// What was taken down.
+        of: Box<Release>,
+    },
     /// A locked skill is not from a registry.
     #[error("`{0}` is not locked from a registry")]
     NotFromARegistry(String),
@@ -329,6 +373,10 @@ impl RegistryError {
             Self::TwoHomes { .. } | Self::SplitNamespace(_) => "two_registries",
             Self::NoNamespace { .. } => "unknown_namespace",
             Self::NoVersion(_) | Self::NoFit { .. } => "unknown_version",
+            Self::TakenDown { .. } => "taken_down",
+            Self::Lost { .. } => "archive_lost",
+            Self::Late(_) => "unreachable",
+            Self::NoAnswer { error, .. } => error.code(),
             Self::Malformed { .. } => "answer_malformed",
             Self::TooMany(_) => "too_large",
             Self::Refused { code: Some(code), .. } => code,
@@ -339,6 +387,7 @@ impl RegistryError {
             Self::Content { .. } => "content_mismatch",
             Self::Changed { .. } | Self::ChangedCopy { .. } => "version_changed",
             Self::DroppedCopy { .. } => "version_dropped",
+            Self::ReturnedCopy { .. } => "version_returned",
             Self::NotFromARegistry(_) => "not_from_a_registry",
             Self::Busy(_) => "busy",
             Self::Clash(_) => "path_clash",
@@ -369,12 +418,19 @@ impl RegistryError {
     pub fn findings(&self) -> &[Value] {
         match self {
             Self::Refused { findings, .. } => findings,
+            Self::NoAnswer { error, .. } => error.findings(),
             _ => &[],
         }
     }
 
     pub(super) fn no_version(name: &Name, version: &Version, registry: String) -> Self {
         Self::NoVersion(Box::new(Release::new(name, version, registry)))
+    }
+
+    /// What is said of a version that was taken down.
+    pub fn taken_down(gone: &GoneLine, registry: String) -> Self {
+        let reason = gone.withdrawn_reason.as_deref().map(plain);
+        Self::TakenDown { of: Box::new(Release::new(&gone.name, &gone.version, registry)), reason }
     }
 
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
@@ -389,6 +445,19 @@ fn known_ones(known: &[String]) -> String {
     }
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     format!("there are {}", words::and(&known))
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {}", reason.trim_end_matches('.'))).unwrap_or_default()
+}
+
+/// A few names, and how many more there are.
+fn listed(names: &[Name]) -> String {
+    let mut few: Vec<String> = names.iter().take(3).map(|name| format!("`{name}`")).collect();
+    if names.len() > few.len() {
+        few.push(format!("{} more", names.len() - few.len()));
+    }
+    words::and(&few)
 }
 
 fn refusal(address: &str, status: u16, message: Option<&str>) -> String {

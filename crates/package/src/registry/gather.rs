@@ -13,6 +13,7 @@ use self::{order::Order, shop::Shop};
 use super::{
     Known, Name, Registries, RegistryError,
     error::plain,
+    known::Unanswered,
     registries::{Lookup, unchanged},
     side_by_side::side_by_side,
     wire::IndexLine,
@@ -97,6 +98,22 @@ pub enum Note {
         /// Why, if who did it said so.
         reason: Option<String>,
     },
+    /// A registry gave no answer about skills that stay as they are.
+    Unanswered {
+        /// The address of the registry.
+        registry: String,
+        /// Which skills.
+        names: Vec<String>,
+        /// Why it gave none.
+        why: String,
+    },
+}
+
+impl From<&Unanswered> for Note {
+    fn from(one: &Unanswered) -> Self {
+        let names = one.names.iter().map(ToString::to_string).collect();
+        Self::Unanswered { registry: one.registry.clone(), names, why: one.why.clone() }
+    }
 }
 
 /// Why nothing was gathered.
@@ -149,7 +166,8 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     let order = Order::new(&mut registries, wish)?;
     let (bound, homes) = (&order.bound, &order.homes);
     let (local, held) = (&order.local, &order.held_names().cloned().collect());
-    let lookup = Lookup { names: order.names(), bound, homes, local, held };
+    let settled = &order.settled(&wish.update);
+    let lookup = Lookup { names: order.names(), bound, homes, local, held, settled };
     let known = registries.look_up(lookup).await?;
     let shop = Shop { known: &known, order: &order };
     let resolution = choose(&registries, &shop, wish)?;
@@ -165,6 +183,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
                 called: line.name.last().to_owned(),
                 source: LockedSource::registry(&registries.at(at).address(), &line.name),
                 why: why(&order, wish, &line),
+                counted: Some(line.version),
             });
         }
     }
@@ -177,28 +196,44 @@ fn choose(
     shop: &Shop<'_>,
     wish: &Wish<'_>,
 ) -> Result<Resolution, GatherError> {
-    let request = Request {
-        roots: shop.order.roots.clone(),
-        locked: shop.order.locked(),
-        update: shop.order.freed(&wish.update),
-    };
-    resolve(shop, &request).map_err(|error| {
-        let unasked: Vec<String> =
-            shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
-        match error {
-            // Nobody can say that there is no such skill without having asked.
-            ResolveError::Unknown(_) if !unasked.is_empty() => {
-                RegistryError::Offline(unasked.join(", ")).into()
-            }
-            ResolveError::Unknown(mut why) => {
-                why.hints.extend(registries.silent().map(|address| {
-                    format!("`{address}` was not asked: {}", Registries::WAY_TO_THE_SILENT)
-                }));
-                ResolveError::Unknown(why).into()
-            }
-            error => error.into(),
+    let (roots, locked) = (shop.order.roots.clone(), shop.order.locked());
+    let mut request = Request { roots, locked, update: shop.order.freed(&wish.update) };
+    let mut chosen = resolve(shop, &request);
+    // What was withdrawn and cannot be replaced stays where it is, and is told.
+    if chosen.is_err()
+        && let Some(update) = shop.update_of_the_rest(&request.update)
+    {
+        request.update = update;
+        chosen = resolve(shop, &request);
+    }
+    chosen.map_err(|error| explained(registries, shop, error))
+}
+
+/// Why nothing goes together, with what registries said that has to do with it.
+fn explained(registries: &Registries, shop: &Shop<'_>, error: ResolveError) -> GatherError {
+    let unasked: Vec<String> =
+        shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
+    match error {
+        // Nobody can say that there is no such skill without having asked.
+        ResolveError::Unknown(_) if !unasked.is_empty() => {
+            RegistryError::Offline(unasked.join(", ")).into()
         }
-    })
+        ResolveError::Unknown(mut why) => {
+            if let Some((gone, at)) = shop.all_gone_of(&why) {
+                return RegistryError::taken_down(gone, registries.at(at).address()).into();
+            }
+            why.hints.extend(registries.silent().map(|address| {
+                format!("`{address}` was not asked: {}", Registries::WAY_TO_THE_SILENT)
+            }));
+            why.hints.extend(shop.hints(&why));
+            ResolveError::Unknown(why).into()
+        }
+        ResolveError::Conflict(mut why) => {
+            why.hints.extend(shop.hints(&why));
+            ResolveError::Conflict(why).into()
+        }
+        error => error.into(),
+    }
 }
 
 /// The folder of a skill: the last part of its name.
@@ -322,7 +357,7 @@ fn why(order: &Order, wish: &Wish<'_>, line: &IndexLine) -> Why {
 }
 
 fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<Note> = shop.known.unanswered().iter().map(Note::from).collect();
     for (name, chosen) in &resolution.chosen {
         if let Some(gone) = shop.gone(name, &chosen.version) {
             let (name, version) = (name.clone(), chosen.version.clone());

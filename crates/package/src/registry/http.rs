@@ -85,8 +85,8 @@ pub(super) enum Answer {
     Given(Given),
     /// What is known already still holds.
     Same(Reach),
-    /// There is no such thing.
-    Missing,
+    /// There is no such thing: at the address, or where the registry sent who asked.
+    Missing(Option<Box<Url>>),
 }
 
 /// The bytes of an answer.
@@ -119,6 +119,7 @@ impl Line {
     }
 
     async fn follow(&self, mut ask: Ask) -> Result<Answer, RegistryError> {
+        let first = ask.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send(&ask).await?;
             ask.reach = ask.reach.after(&ask.url, response.remote_addr());
@@ -128,7 +129,10 @@ impl Line {
             }
             match status.as_u16() {
                 304 if ask.etag.is_some() => return Ok(Answer::Same(ask.reach)),
-                404 | 410 if ask.method == Method::GET => return Ok(Answer::Missing),
+                404 | 410 if ask.method == Method::GET => {
+                    let elsewhere = (ask.url.origin() != first.origin()).then(|| ask.url.into());
+                    return Ok(Answer::Missing(elsewhere));
+                }
                 301 | 302 | 303 | 307 | 308 => ask.url = next(&ask, &response)?,
                 status => {
                     let body = beginning(response).await;

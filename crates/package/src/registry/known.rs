@@ -15,6 +15,18 @@ use crate::resolve::{Candidate, Index, IndexError, Needs};
 pub struct Known {
     packages: BTreeMap<String, Found>,
     unasked: BTreeSet<Name>,
+    unanswered: Vec<Unanswered>,
+}
+
+/// A registry that gave no answer, where nobody needs one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    /// Its address.
+    pub(super) registry: String,
+    /// What it was asked about.
+    pub(super) names: Vec<Name>,
+    /// Why it gave none.
+    pub(super) why: String,
 }
 
 /// A skill, and the registry that has it.
@@ -31,6 +43,16 @@ impl Known {
 
     pub(super) fn leave_unasked(&mut self, names: BTreeSet<Name>) {
         self.unasked.extend(names);
+    }
+
+    pub(super) fn leave_unanswered(&mut self, unanswered: Unanswered) {
+        self.unanswered.push(unanswered);
+    }
+
+    /// Whether somebody was asked about a name, or nobody can be.
+    pub(super) fn was_asked(&self, name: &Name) -> bool {
+        let mut silent = self.unanswered.iter().flat_map(|one| &one.names);
+        self.has(name) || self.unasked.contains(name) || silent.any(|other| other == name)
     }
 
     pub(super) fn has(&self, name: &Name) -> bool {
@@ -59,6 +81,16 @@ impl Known {
     /// The place of the registry that has a skill.
     pub(super) fn registry_of(&self, name: &str) -> Option<usize> {
         self.packages.get(name).map(|found| found.registry)
+    }
+
+    /// The versions of a skill that were taken down.
+    pub(super) fn all_gone(&self, name: &str) -> &[GoneLine] {
+        self.packages.get(name).map(|found| found.package.all_gone()).unwrap_or_default()
+    }
+
+    /// Registries that gave no answer.
+    pub(super) fn unanswered(&self) -> &[Unanswered] {
+        &self.unanswered
     }
 
     /// What nobody could be asked about without a network.

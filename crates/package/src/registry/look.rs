@@ -1,13 +1,18 @@
 //! Whether there is something newer than what is installed from registries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use savoir_skill::version::VersionRange;
 use semver::Version;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use super::{
-    Client, Name, Package, Registries, RegistryError, error::plain, side_by_side::side_by_side,
+    Client, Name, NameError, Package, Registries, RegistryError, error::plain,
+    registries::unchanged, side_by_side::side_by_side,
 };
 use crate::{
     lock::LockedSkill,
@@ -53,39 +58,85 @@ struct Subject<'a> {
     name: Name,
 }
 
+/// What is asked of whom, by the addresses of registries.
+type Questions<'a> = BTreeMap<&'a str, Vec<Subject<'a>>>;
+
 /// Finds out for every skill that is locked from a registry whether there is something newer. Each
 /// registry is asked once, all at the same time, and answers for its own skills alone.
 pub async fn look(registries: &Registries, state: &State) -> BTreeMap<String, Availability> {
-    let mut answers = BTreeMap::new();
-    let mut by_registry: BTreeMap<&str, Vec<Subject<'_>>> = BTreeMap::new();
-    for (installed, locked) in &state.lock.skills {
-        let Some((address, name)) = locked.source.published(installed) else { continue };
-        match Name::parse(name) {
-            Ok(name) => {
-                let subjects = by_registry.entry(address).or_default();
-                subjects.push(Subject { installed, locked, name });
-            }
-            Err(error) => {
-                answers.insert(installed.clone(), Availability::Unknown(error.to_string()));
-            }
-        }
-    }
-    let questions: Vec<(String, Result<Client, RegistryError>, Vec<Name>)> = by_registry
-        .iter()
-        .map(|(address, subjects)| {
-            let names = subjects.iter().map(|subject| subject.name.clone()).collect();
-            ((*address).to_owned(), registries.named(address), names)
-        })
-        .collect();
-    let asked = side_by_side(questions, |(address, client, names)| async move {
-        Ok::<_, RegistryError>((address, packages(client, names).await))
-    });
-    for (address, found) in asked.await.unwrap_or_default() {
-        for subject in by_registry.get(address.as_str()).into_iter().flatten() {
+    let (questions, wrong) = questions(state, &|_| true);
+    let wrong =
+        wrong.into_iter().map(|(name, error)| (name, Availability::Unknown(error.to_string())));
+    let mut answers: BTreeMap<String, Availability> = wrong.collect();
+    for (address, found) in ask(registries, &questions).await {
+        for subject in questions.get(address.as_str()).into_iter().flatten() {
             answers.insert(subject.installed.to_owned(), subject.answer(&found, state));
         }
     }
     answers
+}
+
+/// How long a registry is waited for that is only asked whether something may be laid out again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether locked skills may be laid out anew, from what is kept of them: refuses one that its
+/// registry took down, does not know, or has with other files, and one that belongs to another
+/// registry. Gives those of which nobody can tell, and why.
+pub async fn still_given(
+    registries: &Registries,
+    state: &State,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, RegistryError> {
+    let (questions, wrong) = questions(state, &|name| names.contains(name));
+    if let Some(error) = wrong.into_values().next() {
+        return Err(error.into());
+    }
+    for subject in questions.values().flatten() {
+        registries.check_locked(subject.installed, subject.locked)?;
+    }
+    let mut untold = BTreeMap::new();
+    let answers = timeout(PATIENCE, ask(registries, &questions)).await.unwrap_or_default();
+    for (address, subjects) in &questions {
+        let silent = || Err(format!("{address} did not answer within {} s", PATIENCE.as_secs()));
+        let found = answers.get(*address).cloned().unwrap_or_else(silent);
+        for subject in subjects {
+            match &found {
+                Ok(packages) => subject.check(packages, &registries.named(address)?)?,
+                Err(why) => _ = untold.insert(subject.installed.to_owned(), why.clone()),
+            }
+        }
+    }
+    Ok(untold)
+}
+
+/// What has to be asked about what is locked from registries; and what nobody can be asked about.
+fn questions<'a>(
+    state: &'a State,
+    is_meant: &dyn Fn(&String) -> bool,
+) -> (Questions<'a>, BTreeMap<String, NameError>) {
+    let (mut questions, mut wrong) = (Questions::new(), BTreeMap::new());
+    for (installed, locked) in state.lock.skills.iter().filter(|(name, _)| is_meant(name)) {
+        let Some((address, name)) = locked.source.published(installed) else { continue };
+        match Name::parse(name) {
+            Ok(name) => {
+                questions.entry(address).or_default().push(Subject { installed, locked, name });
+            }
+            Err(error) => _ = wrong.insert(installed.clone(), error),
+        }
+    }
+    (questions, wrong)
+}
+
+/// What registries say, by their addresses.
+async fn ask(registries: &Registries, questions: &Questions<'_>) -> BTreeMap<String, Packages> {
+    let asked = questions.iter().map(|(address, subjects)| {
+        let names: Vec<Name> = subjects.iter().map(|subject| subject.name.clone()).collect();
+        ((*address).to_owned(), registries.named(address), names)
+    });
+    let asked = side_by_side(asked.collect::<Vec<_>>(), |(address, client, names)| async move {
+        Ok::<_, RegistryError>((address, packages(client, names).await))
+    });
+    asked.await.unwrap_or_default().into_iter().collect()
 }
 
 type Packages = Result<BTreeMap<Name, Package>, String>;
@@ -113,6 +164,26 @@ impl Subject<'_> {
             return Availability::Current;
         }
         Availability::Published(published)
+    }
+
+    /// Whether its registry still gives it to those who have it locked.
+    fn check(
+        &self,
+        packages: &BTreeMap<Name, Package>,
+        client: &Client,
+    ) -> Result<(), RegistryError> {
+        let version = &self.locked.version;
+        let Some(package) = packages.get(&self.name) else {
+            let (name, registry) = (self.name.clone(), client.address());
+            return Err(RegistryError::Unknown { name, registry });
+        };
+        if let Some(gone) = package.gone(version) {
+            return Err(RegistryError::taken_down(gone, client.address()));
+        }
+        match package.iter().find(|line| line.version == *version) {
+            Some(line) => unchanged(client, line, &self.locked.integrity),
+            None => Err(RegistryError::no_version(&self.name, version, client.address())),
+        }
     }
 
     fn judge(&self, package: &Package, ranges: &[&VersionRange]) -> Published {

@@ -6,7 +6,8 @@
 //! archives. So the folder can be served while it grows, and a copy that was broken off goes on
 //! where it was. A version that was copied stays as it was, also if the registry has other bytes
 //! for it later, or drops it without a word: that is told as a failure. What was copied once is
-//! remembered for ever, so that nothing comes back with other bytes.
+//! remembered for ever, so that nothing comes back with other bytes. What was taken down once stays so
+//! in the copy, and its archive goes.
 
 mod memory;
 
@@ -27,7 +28,7 @@ use super::{
     Client, Listing, Name, RegistryError, Release, Yanked,
     client::tree,
     side_by_side::{blocking, side_by_side},
-    wire::{Config, IndexLine, Lines, Reading},
+    wire::{Config, GoneLine, IndexLine, Lines, Reading},
 };
 
 /// How many skills are listed at once.
@@ -64,6 +65,10 @@ pub struct Copied {
     /// What is not in the copy because something is wrong with it, or is there as it was before
     /// because the registry changed it.
     pub failed: Vec<Failed>,
+    /// The versions whose archives are in the copy no more, because they were taken down.
+    pub removed: Vec<(Name, Version)>,
+    /// The versions that were taken down, and the digests of their archives.
+    gone: Vec<(Name, Version, String)>,
 }
 
 /// Something that was not copied.
@@ -101,6 +106,7 @@ pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copie
             copy(client, &folder, dropped.collect(), &mut copied).await?;
         }
     }
+    copied.removed = folder.remove(std::mem::take(&mut copied.gone))?;
     folder.close()?;
     Ok(copied)
 }
@@ -144,6 +150,7 @@ async fn copy(
         copied.fetched += one.fetched;
         copied.bytes += one.bytes;
         copied.failed.append(&mut one.failed);
+        copied.gone.append(&mut one.gone);
     }
     Ok(())
 }
@@ -182,7 +189,7 @@ async fn index(
     copied: &mut Copied,
 ) -> Result<String, RegistryError> {
     let older = folder.index(name)?;
-    let older = versions(&older);
+    let (older, told) = (versions(&older), gone(&older));
     let mut memory = Memory::read(folder, name, older.values().map(|(line, _)| &**line))?;
     let mut lines: Vec<(Version, String)> = Vec::new();
     for (_, reading) in Lines::of(text) {
@@ -194,9 +201,14 @@ async fn index(
             }
             Reading::Unusable(_) | Reading::Broken(_) => continue,
         };
+        let was_told = told.get(&line.version).copied();
         let kept = older.get(&line.version).map(|(_, text)| *text);
-        let outcome = match memory.changed(client, &line) {
-            // A version never changes: what was copied stays as it was.
+        let returned = || {
+            let of = Box::new(Release::new(&line.name, &line.version, client.address()));
+            was_told.map(|_| RegistryError::ReturnedCopy { of })
+        };
+        let outcome = match memory.changed(client, &line).or_else(returned) {
+            // A version never changes: what was copied stays as it was, and what was taken down is.
             Some(error) => (Some(error), kept),
             None => match artifact(client, folder, &line, copied).await {
                 Ok(()) => (None, Some(text)),
@@ -219,13 +231,35 @@ async fn index(
         if named.contains(version) {
             continue;
         }
-        // The highest is the first.
-        let place = lines.iter().position(|(other, _)| other < version).unwrap_or(lines.len());
-        lines.insert(place, (version.clone(), dropped(client, line, text, copied)));
+        insert(&mut lines, version, dropped(client, line, text, copied));
         copied.versions += 1;
+    }
+    for (version, text) in told {
+        if !lines.iter().any(|(other, _)| *other == version) {
+            insert(&mut lines, &version, text.to_owned());
+        }
+    }
+    for version in lines.iter().filter(|(_, text)| GoneLine::read(text).is_some()) {
+        let of = |sha256| (name.clone(), version.0.clone(), sha256);
+        copied.gone.extend(memory.digest(&version.0).map(of));
     }
     memory.write(folder, name)?;
     Ok(lines.into_iter().map(|(_, text)| text + "\n").collect())
+}
+
+/// The highest is the first.
+fn insert(lines: &mut Vec<(Version, String)>, version: &Version, text: String) {
+    let place = lines.iter().position(|(other, _)| other < version).unwrap_or(lines.len());
+    lines.insert(place, (version.clone(), text));
+}
+
+/// The versions of an index that were taken down, and how that is written there.
+fn gone(text: &str) -> BTreeMap<Version, &str> {
+    let gone = Lines::of(text).filter_map(|(_, reading)| match reading {
+        Reading::Gone(line, text) => Some((line.version, text)),
+        _ => None,
+    });
+    gone.collect()
 }
 
 /// The versions of an index, and how they are written there.
@@ -339,7 +373,18 @@ impl Folder {
 
     /// The skills that the copy has.
     fn names(&self) -> Result<BTreeSet<Name>, RegistryError> {
-        let (mut names, mut open) = (BTreeSet::new(), vec![self.root.join("index/v1")]);
+        let mut names = BTreeSet::new();
+        self.each_index(|text| {
+            names.extend(Lines::of(text).find_map(|(_, reading)| match reading {
+                Reading::Version(line, _) => Some(line.name),
+                _ => None,
+            }));
+        })?;
+        Ok(names)
+    }
+
+    fn each_index(&self, mut look: impl FnMut(&str)) -> Result<(), RegistryError> {
+        let mut open = vec![self.root.join("index/v1")];
         while let Some(folder) = open.pop() {
             let entries = match fs::read_dir(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -349,16 +394,41 @@ impl Folder {
                 let path = entry.map_err(RegistryError::io(&folder))?.path();
                 if path.is_dir() {
                     open.push(path);
-                    continue;
+                } else {
+                    look(&fs::read_to_string(&path).unwrap_or_default());
                 }
-                let text = fs::read_to_string(&path).unwrap_or_default();
-                names.extend(Lines::of(&text).find_map(|(_, reading)| match reading {
-                    Reading::Version(line, _) => Some(line.name),
-                    _ => None,
-                }));
             }
         }
-        Ok(names)
+        Ok(())
+    }
+
+    /// Removes the archives of versions that were taken down, unless another skill has the same one;
+    /// tells of which.
+    fn remove(
+        &self,
+        gone: Vec<(Name, Version, String)>,
+    ) -> Result<Vec<(Name, Version)>, RegistryError> {
+        let place = |sha256: &str| self.root.join("artifacts").join(sha256);
+        let mut gone: Vec<_> =
+            gone.into_iter().filter(|(_, _, sha256)| place(sha256).is_dir()).collect();
+        if gone.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut needed = BTreeSet::new();
+        self.each_index(|text| {
+            needed.extend(versions(text).into_values().map(|(line, _)| line.sha256));
+        })?;
+        gone.retain(|(_, _, sha256)| !needed.contains(sha256));
+        for (_, _, sha256) in &gone {
+            match fs::remove_dir_all(place(sha256)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(RegistryError::io(&place(sha256))(error));
+                }
+                _ => {}
+            }
+        }
+        gone.sort();
+        Ok(gone.into_iter().map(|(name, version, _)| (name, version)).collect())
     }
 
     /// Whether an archive is there as it must be.

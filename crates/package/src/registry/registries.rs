@@ -1,16 +1,19 @@
 //! Several registries in an order, and which of them a name belongs to.
 
+mod lookup;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use super::{
-    Client, Known, Name, Plain, RegistryError, Release, Settings, Token,
-    client::{canonical, needs},
+    Client, Known, Name, Plain, RegistryError, Release, Settings, Token, client::canonical,
     wire::IndexLine,
 };
-use crate::{Tree, limits::MAX_RESOLVED_SKILLS, lock::LockedSkill, manifest, source::http::Http};
+use crate::{Tree, lock::LockedSkill, manifest, source::http::Http};
+
+pub(super) use lookup::Lookup;
 
 /// A registry, as somebody set it.
 #[derive(Clone, Debug)]
@@ -77,21 +80,6 @@ struct Registry {
     set: Option<usize>,
     /// Whether somebody named it at all; else only a lock did.
     is_named: bool,
-}
-
-/// Names that are looked up, each where it belongs.
-pub(super) struct Lookup<'a> {
-    /// What is looked up.
-    pub(super) names: BTreeSet<Name>,
-    /// Names that somebody wants from one registry.
-    pub(super) bound: &'a BTreeMap<Name, usize>,
-    /// Registries of namespaces from which something of them came before; nobody is asked if those
-    /// were several.
-    pub(super) homes: &'a BTreeMap<String, Option<usize>>,
-    /// Names that no registry is asked about.
-    pub(super) local: &'a BTreeSet<String>,
-    /// Names of what is installed, which is there even if there is no registry any more.
-    pub(super) held: &'a BTreeSet<String>,
 }
 
 impl Registries {
@@ -328,89 +316,27 @@ impl Registries {
     pub async fn prefetch(&self, names: &[Name]) -> Result<Known, RegistryError> {
         let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
         let (bound, homes) = (&BTreeMap::new(), &BTreeMap::new());
-        let (local, held) = (&nothing, &nothing);
-        self.look_up(Lookup { names, bound, homes, local, held }).await
+        let (local, held, settled) = (&nothing, &nothing, &nothing);
+        self.look_up(Lookup { names, bound, homes, local, held, settled }).await
     }
 
-    pub(super) async fn look_up(&self, lookup: Lookup<'_>) -> Result<Known, RegistryError> {
-        let mut known = Known::default();
-        let mut open = lookup.names.clone();
-        // How many registries do not know a name.
-        let mut misses: BTreeMap<Name, usize> = BTreeMap::new();
-        while !open.is_empty() {
-            for (at, names) in self.sorted(&lookup, std::mem::take(&mut open), &misses)? {
-                let fresh = |name: &Name| !known.has(name) && !misses.contains_key(name);
-                let is_here = |name: &Name| {
-                    names.contains(name)
-                        || fresh(name) && self.first(&lookup, name).is_some_and(|first| first == at)
-                };
-                let closure = self.at(at).closure_of(&names, &is_here).await?;
-                for name in &names {
-                    if !closure.packages.contains_key(name) && !closure.unasked.contains(name) {
-                        *misses.entry(name.clone()).or_default() += 1;
-                        open.insert(name.clone());
-                    }
-                }
-                for (name, package) in closure.packages {
-                    open.extend(needs(&package));
-                    known.insert(&name, at, package);
-                }
-                known.leave_unasked(closure.unasked);
-            }
-            if known.len() + misses.len() > MAX_RESOLVED_SKILLS {
-                return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
-            }
-            let is_asked = |name: &Name| known.has(name) || known.unasked().contains(name);
-            open.retain(|name| !is_asked(name) && self.next(&lookup, name, &misses).is_some());
-        }
-        Ok(known)
-    }
-
-    /// Names by the registry that is asked about them next.
-    fn sorted(
+    /// The registry that a locked skill came from, and its name there, unless that belongs to another.
+    pub(super) fn check_locked(
         &self,
-        lookup: &Lookup<'_>,
-        names: BTreeSet<Name>,
-        misses: &BTreeMap<Name, usize>,
-    ) -> Result<BTreeMap<usize, Vec<Name>>, RegistryError> {
-        let mut sorted: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
-        for name in names {
-            let text = name.to_string();
-            let is_here = lookup.local.contains(&text) || lookup.held.contains(&text);
-            if self.list.is_empty() && !is_here {
-                return Err(RegistryError::None(text));
+        installed: &str,
+        locked: &LockedSkill,
+    ) -> Result<(Client, Name), RegistryError> {
+        let published = locked.source.published(installed);
+        let (address, name) =
+            published.ok_or_else(|| RegistryError::NotFromARegistry(installed.to_owned()))?;
+        let (client, name) = (self.named(address)?, Name::parse(name)?);
+        match self.owner_of(&name).filter(|one| one.address() != client.address()) {
+            Some(owner) => {
+                let (owner, other) = (owner.address(), client.address());
+                Err(RegistryError::NotItsOwn { name, owner, other })
             }
-            if let Some(at) = self.next(lookup, &name, misses) {
-                sorted.entry(at).or_default().push(name);
-            }
+            None => Ok((client, name)),
         }
-        Ok(sorted)
-    }
-
-    fn first(&self, lookup: &Lookup<'_>, name: &Name) -> Option<usize> {
-        self.next(lookup, name, &BTreeMap::new())
-    }
-
-    /// The registry that is asked about a name, after so many that do not know it.
-    fn next(
-        &self,
-        lookup: &Lookup<'_>,
-        name: &Name,
-        misses: &BTreeMap<Name, usize>,
-    ) -> Option<usize> {
-        if lookup.local.contains(&name.to_string()) {
-            return None;
-        }
-        let home = match (self.owner(name.owner()), name.namespace()) {
-            (None, Some(namespace)) => lookup.homes.get(namespace),
-            _ => None,
-        };
-        let route = match (lookup.bound.get(name), home) {
-            (Some(bound), _) => vec![*bound],
-            (None, Some(home)) => home.iter().copied().collect(),
-            (None, None) => self.route(name),
-        };
-        route.get(misses.get(name).copied().unwrap_or(0)).copied()
     }
 
     /// Fetches a locked skill again, from the registry that it came from, and holds it to the lock.
@@ -420,17 +346,13 @@ impl Registries {
         installed: &str,
         locked: &LockedSkill,
     ) -> Result<Tree, RegistryError> {
-        let published = locked.source.published(installed);
-        let (address, name) =
-            published.ok_or_else(|| RegistryError::NotFromARegistry(installed.to_owned()))?;
-        let (client, name) = (self.named(address)?, Name::parse(name)?);
-        if let Some(owner) = self.owner_of(&name).filter(|one| one.address() != client.address()) {
-            let (owner, other) = (owner.address(), client.address());
-            return Err(RegistryError::NotItsOwn { name, owner, other });
-        }
+        let (client, name) = self.check_locked(installed, locked)?;
         let package = client.index(&name).await?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
         let package = package.ok_or_else(unknown)?;
+        if let Some(gone) = package.gone(&locked.version) {
+            return Err(RegistryError::taken_down(gone, client.address()));
+        }
         let line = package.iter().find(|line| line.version == locked.version);
         let line = line
             .ok_or_else(|| RegistryError::no_version(&name, &locked.version, client.address()))?;

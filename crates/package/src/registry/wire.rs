@@ -21,9 +21,9 @@ use crate::{
 pub use line::{GoneLine, IndexLine};
 pub(super) use line::{Lines, Reading};
 pub use team::{
-    Appeal, Clearance, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery, MadeToken,
-    Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo, Tokens,
-    WantedToken,
+    Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
+    MadeToken, Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo,
+    Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.
@@ -322,6 +322,8 @@ pub struct Publish {
     pub filename: String,
     /// The namespace, if the name does not stand alone.
     pub namespace: Option<String>,
+    /// What prose is to be called; other skills have a name of their own.
+    pub name: Option<String>,
     /// Its SKILL.md, which must be that of the archive.
     pub skill: Option<String>,
     /// What changed.
@@ -339,6 +341,14 @@ pub struct Yank {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What became of that; older registries do not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct YankDone {
+    /// Why nobody is given the version all the same.
+    #[serde(default)]
+    pub blocked: Option<String>,
 }
 
 /// Tells people to use something else.

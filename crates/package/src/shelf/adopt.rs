@@ -300,7 +300,8 @@ mod tests {
             tree.add(path.into(), file).unwrap();
         }
         let (source, why) = ("path+./x".parse().unwrap(), Why::Spare);
-        let arrival = crate::shelf::Arrival { tree, called: name.into(), source, why };
+        let arrival =
+            crate::shelf::Arrival { tree, called: name.into(), source, why, counted: None };
         let ready = Ready::check(arrival, &crate::trust::TrustStore::default()).unwrap();
         let (name, path) = (name.to_owned(), PathBuf::from(name));
         let (agents, untraced, edited) = (Vec::new(), None, false);

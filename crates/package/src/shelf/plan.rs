@@ -268,6 +268,13 @@ impl Plan {
         &self.changes
     }
 
+    /// The names of the skills of which it writes files.
+    pub fn laid_out(&self) -> BTreeSet<String> {
+        let written = self.steps.iter().filter(|step| matches!(step.put, Seen::Tree(_)));
+        let names = written.filter_map(|step| step.folder.file_name());
+        names.map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+
     /// What new versions want and nobody accepted yet.
     pub fn growth(&self) -> &[Growth] {
         &self.growth

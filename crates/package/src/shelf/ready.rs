@@ -5,6 +5,7 @@ use std::{
     thread,
 };
 
+use semver::Version;
 use thiserror::Error;
 
 use super::{ShelfError, real};
@@ -30,6 +31,8 @@ pub struct Arrival {
     pub source: LockedSource,
     /// Why it was fetched.
     pub why: Why,
+    /// The version that its registry counts it as, where its files have none.
+    pub counted: Option<Version>,
 }
 
 /// Why a skill was fetched.
@@ -135,13 +138,16 @@ impl Ready {
         arrival: Arrival,
         trust: &TrustStore,
     ) -> Result<Self, ReadyError> {
-        let Arrival { tree, called, source, why } = arrival;
-        let card = Card::read(&tree, &called)
+        let Arrival { tree, called, source, why, counted } = arrival;
+        let mut card = Card::read(&tree, &called)
             .and_then(Card::undisguised)
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
         let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
         let tier = trust::tier(card.dialect, card.claimed, attestation.tier);
+        if let Some(version) = counted.filter(|_| card.written_version().is_empty()) {
+            card.version = version;
+        }
         let report = scan(&tree);
         Ok(Self { tree, card, source, why, attestation, tier, report })
     }

@@ -12,6 +12,7 @@ mod many;
 mod mirror;
 mod random;
 mod site;
+mod taken_down;
 mod team;
 
 use std::path::Path;

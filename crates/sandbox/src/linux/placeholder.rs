@@ -66,14 +66,28 @@ impl Placeholders {
 impl Drop for Placeholders {
     fn drop(&mut self) {
         for (path, folder) in &self.held {
-            // Whoever still needs it holds a lock, and removes it later.
-            if is_placeholder(path) && folder.try_lock().is_ok() {
-                let _ = match content(path) {
-                    None => fs::remove_dir(path),
-                    Some(_) => fs::remove_file(path),
-                };
-            }
+            remove(path, folder);
         }
+    }
+}
+
+/// Removes what runs left that were killed: placeholders at these paths that no run holds. What is
+/// deeper comes first.
+pub fn remove_abandoned<'a>(paths: impl IntoIterator<Item = &'a Path>) {
+    for path in paths.into_iter().filter(|path| is_placeholder(path)) {
+        if let Ok(folder) = File::open(path) {
+            remove(path, &folder);
+        }
+    }
+}
+
+/// Removes a placeholder. Whoever still needs it holds a lock, and removes it later.
+fn remove(path: &Path, folder: &File) {
+    if is_placeholder(path) && folder.try_lock().is_ok() {
+        let _ = match content(path) {
+            None => fs::remove_dir(path),
+            Some(_) => fs::remove_file(path),
+        };
     }
 }
 
@@ -163,5 +177,21 @@ mod tests {
             Placeholders::hold([path.as_path()].into_iter(), std::iter::empty()).unwrap(),
         );
         assert!(is_placeholder(&path));
+    }
+
+    #[test]
+    fn what_nobody_holds_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, own] = [".git", ".idea"].map(|name| folder.path().join(name));
+        fs::create_dir(&own).unwrap();
+        let hold = || Placeholders::hold([path.as_path()].into_iter(), std::iter::empty()).unwrap();
+        let mut run = hold();
+        remove_abandoned([path.as_path(), &own]);
+        assert!(path.exists(), "a run needs it");
+        // A run that is killed lets go of its locks, and removes nothing.
+        run.held.clear();
+        drop(run);
+        remove_abandoned([path.as_path(), &own]);
+        assert!(!path.exists() && own.exists());
     }
 }

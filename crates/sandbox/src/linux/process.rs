@@ -33,7 +33,7 @@ pub enum Stream {
 }
 
 /// Holds back the signals that would end this process before it has tidied up. They end the
-/// program instead, and then it is up to the caller.
+/// program instead, and then it is up to the caller. One that has handlers ends the program itself.
 pub(super) struct Interruptions {
     before: libc::sigset_t,
     arrivals: OwnedFd,

@@ -527,7 +527,8 @@ pub(crate) fn block_signals() -> Result<libc::sigset_t> {
 }
 
 /// Signals by which a person or the system ends a program, held back for this thread and those
-/// that it starts, and the descriptor on which they arrive instead.
+/// that it starts, and the descriptor on which they arrive instead. Those that the program handles
+/// itself stay with it: whoever reads them first has them, and it would not hear of them.
 pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
     // SAFETY: both sets are valid places, initialised before they are read; the descriptor is new.
     unsafe {
@@ -535,7 +536,9 @@ pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
         let mut before: libc::sigset_t = zeroed();
         libc::sigemptyset(&raw mut wanted);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaddset(&raw mut wanted, signal);
+            if !is_handled(signal) {
+                libc::sigaddset(&raw mut wanted, signal);
+            }
         }
         let result = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, &raw mut before);
         if result != 0 {
@@ -544,6 +547,16 @@ pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         let fd = check_int(libc::signalfd(-1, &raw const wanted, flags))?;
         Ok((before, OwnedFd::from_raw_fd(fd)))
+    }
+}
+
+/// Whether this process has a handler of its own for a signal.
+fn is_handled(signal: c_int) -> bool {
+    // SAFETY: the old action is a valid place, and nothing is changed without a new one.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut action) == 0
+            && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
     }
 }
 
@@ -743,5 +756,6 @@ impl Plain for libc::sockaddr_in {}
 impl Plain for libc::msghdr {}
 impl Plain for libc::siginfo_t {}
 impl Plain for libc::sigset_t {}
+impl Plain for libc::sigaction {}
 impl Plain for libc::seccomp_notif {}
 impl Plain for libc::seccomp_notif_resp {}

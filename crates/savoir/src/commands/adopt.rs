@@ -25,9 +25,9 @@ Examples:
   savoir adopt pdf
   savoir adopt --all --global            everything of yours, however it came
 
-Skills of `npx skills`, `gh skill`, ClawHub and of people stay where they are, and so do the ledgers of
-these tools. Where the original can be found, your edits are known as edits, and updates merge into them.
-`savoir undo` takes it back.")]
+Skills of `npx skills`, `gh skill`, ClawHub and of people stay where they are, and so do the ledgers
+of these tools. Where the original can be found, your edits are known as edits, and updates merge
+into them. `savoir undo` takes it back.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(value_name = "NAME")]

@@ -38,10 +38,12 @@ Examples:
   savoir agent check --model llama3.1:8b --context 128K
   savoir agent check --set small --json
 
-Skills are taken from the folders that --skills names, from the folder `skills` beside the file, from
-savoir.lock of the project and of the user, and from the folders of agents. Nothing is fetched or run.
+Skills are taken from the folders that --skills names, from the folder `skills` beside the file,
+from savoir.lock of the project and of the user, and from the folders of agents. Nothing is fetched
+or run.
 
-Exit codes: 0 the agent can start, 1 something is missing or does not fit, 2 the file cannot be read.")]
+Exit codes: 0 the agent can start, 1 something is missing or does not fit, 2 the file cannot be
+read.")]
 struct CheckArgs {
     /// The agent, or its folder
     #[arg(value_name = "AGENT.yaml", default_value = ".")]

@@ -1,5 +1,6 @@
 //! `savoir chat`.
 
+mod hangup;
 mod person;
 
 use std::{
@@ -21,7 +22,10 @@ use savoir_engine::{
     services::{Services, TimeLimits},
 };
 
-use self::person::{Lines, Person};
+use self::{
+    hangup::Hangup,
+    person::{Lines, Person},
+};
 use crate::{
     agent_skills::{AgentSkills, Which},
     error::CommandError,
@@ -45,8 +49,9 @@ Examples:
   savoir chat --workspace ~/project --model ollama:qwen3
   savoir chat --once \"…\" --json          one event on each line, for programs
 
-While a skill is followed, only the tools that it allows can be called. Commands run in the sandbox, and
-you are asked before anything is changed. /skills lists the skills, /quit ends; Ctrl-C ends an answer.
+While a skill is followed, only the tools that it allows can be called. Commands run in the sandbox,
+and you are asked before anything is changed. /skills lists the skills, /quit ends; Ctrl-C ends an
+answer.
 Exit codes of --once: 0 answered, 1 failed or stopped by a limit, 3 something needed your approval.")]
 pub(crate) struct Args {
     /// One question; the answer is printed, and that is all
@@ -86,8 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match args.question()? {
         None if args.json => Err(CommandError::input("--json needs a question")
             .hint("give one: savoir chat --once \"…\" --json")),
-        None => runtime::block_on(converse(args)),
-        Some(question) => match runtime::block_on(once(args, &question)) {
+        None => runtime::block_on_to_the_end(converse(args)),
+        Some(question) => match runtime::block_on_to_the_end(once(args, &question)) {
             Err(error) if args.json => events::report_failure(error),
             ended => ended,
         },
@@ -188,8 +193,12 @@ impl Talk {
 }
 
 async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
+    let hangup = Hangup::listen()?;
     let mut talk = Talk::new(args, Arc::new(Person::of_terminal())).await?;
-    let turn = talk.turn(question).await;
+    let turn = tokio::select! {
+        turn = talk.turn(question) => turn,
+        () = hangup.heard() => Ok((Ended::Stopped, Printer::new(talk.form))),
+    };
     talk.host.settled().await;
     let (ended, printer) = turn?;
     let error = match ended {
@@ -202,19 +211,27 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
             .hint("run it on a terminal, or with --autonomous for what stays in the workspace")
             .hint("tools of skills are approved with: savoir approve SKILL"),
         },
-        Ended::Stopped => CommandError::findings("the answer was stopped").named("stopped"),
+        Ended::Stopped => stopped(),
         Ended::Failed(message) => talk.error(message),
     };
     // A program was told by an event; no other document follows.
     if args.json { Ok(error.report()) } else { Err(error) }
 }
 
+fn stopped() -> CommandError {
+    CommandError::findings("the answer was stopped").named("stopped")
+}
+
 /// Goes on until the person ends it.
 async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
+    let hangup = Hangup::listen()?;
     let lines = Arc::new(Lines::of_terminal());
     let mut talk = Talk::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
     output::note("Ask something. /skills lists the skills, /quit ends, Ctrl-C ends an answer.");
-    let ended = talk_on(&mut talk, &lines).await;
+    let ended = tokio::select! {
+        ended = talk_on(&mut talk, &lines) => ended,
+        () = hangup.heard() => Err(stopped()),
+    };
     talk.host.settled().await;
     ended
 }

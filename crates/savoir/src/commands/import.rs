@@ -18,8 +18,8 @@ use crate::{error::CommandError, output, place::PlaceArgs, runtime};
 #[command(after_help = "\
 The skill of the same name and owner is replaced with all its files. Without an owner it is
 everybody's. If the name is that of another's skill, yours gets the next one that is free, such as
-weekly-report-2. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all. Files
-that are no text, or have more than 256 KiB, are left out.
+weekly-report-2. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all.
+Files that are no text, or have more than 256 KiB, are left out.
 
 Examples:
   savoir import weekly-report/SKILL.md --owner ada@example.com

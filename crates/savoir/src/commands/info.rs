@@ -57,7 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if args.remote.registry.is_some() {
         return told(args.json, || {
             let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
-            published::run(&wanted, &args.remote, args.json)
+            let client = args.remote.client_of(wanted.name())?;
+            published::run(&wanted, &client, &args.remote, args.json)
         });
     }
     let installed = Installed::open(args.project.as_deref())?;
@@ -68,9 +69,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let found = folder(&args.skill);
         if found.is_none()
             && let Some(wanted) = wanted
-            && published::can_ask(&args.remote)?
+            && let Some(client) = published::home(&wanted, &args.remote, &installed)?
         {
-            return told(args.json, || published::run(&wanted, &args.remote, args.json));
+            return told(args.json, || published::run(&wanted, &client?, &args.remote, args.json));
         }
         let folder = found.ok_or_else(|| unknown(&args.skill, &installed))?;
         entries.extend(at(&folder, &installed));

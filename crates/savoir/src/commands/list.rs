@@ -21,7 +21,8 @@ Examples:
   savoir list pdf --long --json          everything about one, for a program
 
 ORIGIN is savoir, npx, gh, clawhub or plain; a dash says that no ledger names the skill. Files of
-skills are read only with --long or --origin. AGENTS are those in use on this machine; --json has all.")]
+skills are read only with --long or --origin. AGENTS are those in use on this machine; --json has
+all.")]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     start_log();
     let home = Home::from_environment()?;
-    let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?);
+    let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.noticing());
     let bench = Bench {
         subjects: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),

@@ -30,7 +30,8 @@ Examples:
   savoir migrate claw-skills --batch --output gaia-skills
   savoir migrate claw-skill --dry-run --json
 
-Each skill becomes a folder of its name in the output. It is experimental, whatever the source claims.
+Each skill becomes a folder of its name in the output. It is experimental, whatever the source
+claims.
 Exit codes: 0 all migrated, 1 something stood in the way, 2 wrong usage or unreadable input.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {

@@ -13,8 +13,8 @@ const SHOWN: usize = 20;
 /// Show which language models can be reached
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Models come from variables (OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, OLLAMA_HOST) and from
-tables [models.NAME] of ~/.config/savoir/config.toml.
+Models come from variables (OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, OLLAMA_HOST) and
+from tables [models.NAME] of ~/.config/savoir/config.toml.
 
 Examples:
   savoir models

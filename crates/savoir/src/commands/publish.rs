@@ -37,13 +37,13 @@ use refused::{not_taken, refuse_blocked};
 /// Publish a skill in a registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A version is published once and for ever: it can be withdrawn, and never changed. What you publish is
-checked here as the registry checks it: the archive, every rule of `savoir check`, name, version,
+A version is published once and for ever: it can be withdrawn, and never changed. What you publish
+is checked here as the registry checks it: the archive, every rule of `savoir check`, name, version,
 signatures, and the scan. The archive is the same for the same files, whoever packs it.
 
-A skill that claims more than the tier experimental needs a signature: one that lies in its folder, or
-one that --key makes for what is published. Nothing is written into the folder: --key and --unsigned
-pass over a signature that lies there.
+A skill that claims more than the tier experimental needs a signature: one that lies in its folder,
+or one that --key makes for what is published. Nothing is written into the folder: --key and
+--unsigned pass over a signature that lies there.
 
 Examples:
   savoir publish --dry-run               see what would be published, and whether it could be
@@ -52,8 +52,9 @@ Examples:
   savoir publish notes.md --namespace anon      a text without frontmatter
   savoir publish my-skill --yes --json          for programs
 
-Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2 wrong
-usage or unreadable input; 3 refused: no token, not agreed to, no signature, or blocked by the scan.")]
+Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2
+wrong usage or unreadable input; 3 refused: no token, not agreed to, no signature, or blocked by the
+scan.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
@@ -130,6 +131,7 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         artifact: parcel.bytes.clone(),
         filename: parcel.filename.clone(),
         namespace: parcel.submission.name.namespace().map(str::to_owned),
+        name: args.name.clone(),
         skill: String::from_utf8(parcel.submission.skill_md.clone()).ok(),
         changelog: args.changelog.clone(),
         audit,
@@ -141,8 +143,33 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         published.map_err(|error| not_taken(error, &address, args, &parcel))
     });
     progress.clear();
-    page.did(&published?.published, &address)?;
+    let published = published?.published;
+    must_be_what_was_sent(&parcel, &published, &address)?;
+    page.did(&published, &address)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was agreed to is what was shown: a registry that made something else of it is not believed.
+fn must_be_what_was_sent(
+    parcel: &Parcel,
+    published: &wire::Publication,
+    address: &str,
+) -> Result<(), CommandError> {
+    let Submission { name, version, .. } = &parcel.submission;
+    let same_version = version.as_ref().is_none_or(|version| *version == published.version);
+    if published.name == *name && same_version {
+        return Ok(());
+    }
+    let sent = version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let done = format!("{} {}", published.name, published.version);
+    Err(CommandError::findings(format!("{address} published {done}, and was sent {name}{sent}"))
+        .named("published_otherwise")
+        .detail("published", json!(published))
+        .hint(format!(
+            "look at it with: savoir info {}@{}; and withdraw it if it is wrong: savoir registry \
+             yank {}@{}",
+            published.name, published.version, published.name, published.version
+        )))
 }
 
 /// Reads, checks, signs and packs.

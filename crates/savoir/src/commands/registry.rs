@@ -35,8 +35,8 @@ Examples:
   savoir registry backup registry.tar
   savoir registry conformance https://skills.example.com/registry
 
-Log in first: savoir login. Who imports, backs up, restores and sweeps needs none: they work on the machine
-where the registry keeps its things.
+Log in first: savoir login. Who imports, backs up, restores and sweeps needs none: they work on the
+machine where the registry keeps its things.
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: a wrong
 password, files that are not what was promised, or a key that others can read.")]

@@ -30,7 +30,8 @@ Examples:
   savoir scan my-skill --deep             run its tools where nothing is real, too
   savoir scan --explain exfiltration      why a rule is there, and what to do
 
-Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network;\nwith --deep it depends on the engines that this machine has.")]
+Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network;
+with --deep it depends on the engines that this machine has.")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
     #[arg(required_unless_present = "explain")]

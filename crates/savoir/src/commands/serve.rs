@@ -49,7 +49,8 @@ Examples:
   savoir serve --address 0.0.0.0:80 --public-url https://skills.example.com --behind-proxy
   SAVOIR_DATABASE=postgres://ada:secret@db/savoir savoir serve --storage s3://skills
 
-SIGTERM or Ctrl-C stops it: what runs may go on for the time of grace. A second one stops it at once.")]
+SIGTERM or Ctrl-C stops it: what runs may go on for the time of grace. A second one stops it at
+once.")]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7878]
     #[arg(long, value_name = "HOST:PORT")]
@@ -168,6 +169,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     require_folder(&settings, &place)?;
     let models = voice::models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
+    if settings.registry_redirect == Some(true) && place.has_folder() {
+        tracing::warn!(
+            "--registry-redirect does nothing here: archives lie in a folder, and only a bucket can \
+             be sent to; name one with --storage s3://…"
+        );
+    }
     runtime::block_on(serve(settings, place, models))
 }
 

@@ -1,6 +1,9 @@
 //! `savoir sync`.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::ExitCode,
+};
 
 use savoir_package::{
     ShelfError,
@@ -25,8 +28,8 @@ Examples:
   savoir sync --frozen                   in a build: fail if the lock does not fit savoir.toml
   savoir sync --check                    only tell what differs: exit code 1 if something does
 
-Skills that savoir.toml names and the lock does not are installed, as `savoir install` does. Files that
-you edited stay as they are, unless --force is given.")]
+Skills that savoir.toml names and the lock does not are installed, as `savoir install` does. Files
+that you edited stay as they are, unless --force is given.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whose: Whose,
@@ -117,7 +120,7 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     let state = door.shelf.state()?;
     let store = door.shelf.store();
     let mut fetched = BTreeMap::new();
-    let mut ready = Vec::new();
+    let (mut ready, mut anew) = (Vec::new(), BTreeSet::new());
     for (name, locked) in &state.lock.skills {
         // Only what somebody agreed to on this machine is in the store.
         if store.has(&locked.integrity) {
@@ -125,7 +128,10 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
             continue;
         }
         let arrived = match door.shelf.installed(name, locked)? {
-            Some(tree) => door.as_arrived(name, locked, tree)?,
+            Some(tree) => {
+                anew.insert(name.clone());
+                door.as_arrived(name, locked, tree)?
+            }
             None if matches!(locked.source, LockedSource::Adopted { .. }) => continue,
             None => {
                 door.doing(&format!("fetching {name}"));
@@ -136,14 +142,19 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
         };
         ready.push(arrived);
     }
+    let new: BTreeSet<String> = fetched.keys().cloned().collect();
+    let mut again = |name: &str, _: &LockedSkill| {
+        fetched.remove(name).ok_or_else(|| IndexError::from("it changed meanwhile; try again"))
+    };
+    let plan = door.shelf.sync(edits, &mut again)?;
+    // What was just fetched was asked about; what is kept here may have been taken down meanwhile.
+    anew.extend(plan.laid_out().into_iter().filter(|name| !new.contains(name)));
+    door.must_be_given(&state, anew, wish.ask)?;
     door.done();
     if !ready.is_empty() && !wish.only_looks {
         wish.consent.to(&ready, &Lock::default())?;
     }
-    let mut again = |name: &str, _: &LockedSkill| {
-        fetched.remove(name).ok_or_else(|| IndexError::from("it changed meanwhile; try again"))
-    };
-    Ok(door.shelf.sync(edits, &mut again)?)
+    Ok(plan)
 }
 
 fn fetch(

@@ -10,7 +10,7 @@ use std::{
 use anstream::eprintln;
 use clap::ValueEnum;
 use savoir_engine::manifest::{self, Manifest};
-use savoir_skill::{Skill, read};
+use savoir_skill::{Skill, convert::with_tools_of_original, read};
 
 use crate::{
     discover::{self, Candidate},
@@ -148,7 +148,7 @@ impl Found {
             let message = message.to_owned();
             return self.leave_out(&path, &message);
         }
-        let skill = reading.skill;
+        let skill = with_tools_of_original(&reading, folder.as_ref()).unwrap_or(reading.skill);
         // Without tools there is nothing that two skills of one name could be mistaken for.
         if skill.tools.is_empty() {
             self.skills.push(skill);

@@ -19,7 +19,8 @@ Examples:
   savoir undo --global
 
 Every folder, savoir.toml and savoir.lock get the bytes that they had. The last 20 changes of each
-project can be taken back, one after the other. What was edited since is not touched without --force.")]
+project can be taken back, one after the other. What was edited since is not touched without
+--force.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whose: Whose,

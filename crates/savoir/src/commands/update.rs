@@ -192,8 +192,8 @@ fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
     if published.taken_down {
         let why = why.unwrap_or_default();
         return Some(format!(
-            "`{name}`{installed} was taken down by its registry; update it, or: savoir remove \
-             {name}{why}"
+            "`{name}`{installed} was taken down by its registry{why}; update it, or: savoir remove \
+             {name}"
         ));
     }
     published.missing.then(|| {

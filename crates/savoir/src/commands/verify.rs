@@ -26,8 +26,8 @@ use crate::{
 /// See who vouches for a skill, and whether every file is what was signed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The tier is what trusted signatures attest, and never more than the skill claims, if its dialect has a
-word for that. A skill without any signature is not wrong: it is experimental.
+The tier is what trusted signatures attest, and never more than the skill claims, if its dialect has
+a word for that. A skill without any signature is not wrong: it is experimental.
 
 Examples:
   savoir verify                          everything that savoir.lock names, file by file
@@ -36,8 +36,8 @@ Examples:
   savoir verify skills/* --json
 
 Exit codes: 0 all signatures hold, or there are none, and every file is what the lock says; 1 a file
-is not, or it cannot be said: the skill has an error, its files cannot be those of a skill, or gpgv is
-missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
+is not, or it cannot be said: the skill has an error, its files cannot be those of a skill, or gpgv
+is missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
 several skills, the highest counts.")]
 pub(crate) struct Args {
     /// Skills' folders, or names of skills in savoir.lock; without any, all that it names

@@ -217,7 +217,13 @@ async fn index_order(subject: &Subject) -> Verdict {
 
 async fn index_unknown(subject: &Subject) -> Verdict {
     for name in [subject.name("nobody"), format!("{}/thing", subject.name("nowhere"))] {
-        subject.index(&name).await?.error(404, "not_found")?;
+        let answer = subject.index(&name).await?;
+        // Whoever serves files answers in a shape of its own.
+        if subject.is_files() {
+            answer.is(&[404])?
+        } else {
+            answer.error(404, "not_found")?
+        };
     }
     Ok(())
 }
@@ -275,7 +281,9 @@ async fn closure(subject: &Subject) -> Verdict {
 
 async fn artifact_digest(subject: &Subject) -> Verdict {
     let sample = subject.sample().await?;
-    for line in sample.lines.iter().rev().take(5) {
+    // Files can be spoilt one by one, and nobody but this looks at all of them.
+    let most = if subject.is_files() { usize::MAX } else { 5 };
+    for line in sample.lines.iter().rev().take(most) {
         let bytes = subject.artifact(line).await?.bytes;
         let digest = sha256_hex(&bytes);
         ensure(line["sha256"] == digest, || format!("the bytes have {digest}"))?;

@@ -144,13 +144,23 @@ impl Subject {
     }
 
     async fn any_sample(&self) -> Result<Sample, Miss> {
-        let list = self.get("api/v1/skills").query("per_page", "1").send().await?;
-        let list = list.is(&[200])?.value()?;
-        let Some(name) = list["items"][0]["name"].as_str().map(str::to_owned) else {
-            return Err(Miss::Skipped("the registry is empty, and nothing is published".into()));
+        let name = match self.named() {
+            Some(name) => name.to_string(),
+            None => self.first_listed().await?,
         };
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
         Ok(Sample::new(name, lines))
+    }
+
+    async fn first_listed(&self) -> Result<String, Miss> {
+        if self.is_files() {
+            let why = "files only: they have no list, so name a skill of theirs with --skill NAME";
+            return Err(Miss::Skipped(why.to_owned()));
+        }
+        let list = self.get("api/v1/skills").query("per_page", "1").send().await?;
+        let list = list.is(&[200])?.value()?;
+        let empty = || Miss::Skipped("the registry is empty, and nothing is published".into());
+        list["items"][0]["name"].as_str().map(str::to_owned).ok_or_else(empty)
     }
 
     /// A word that only this run has.

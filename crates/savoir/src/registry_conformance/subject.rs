@@ -10,6 +10,7 @@ use reqwest::{
     Method,
     header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
+use savoir_package::registry::Name;
 use savoir_skill::check::render::visible;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -26,6 +27,15 @@ const TRIES: usize = 4;
 /// The longest that one who is told to wait does, in seconds.
 const LONGEST_WAIT: u64 = 61;
 
+/// How a registry is to be asked.
+const CONFIG: &str = "index/v1/config.json";
+
+fn why(miss: Miss) -> String {
+    match miss {
+        Miss::Failed(why) | Miss::Skipped(why) => why,
+    }
+}
+
 /// Which registry, and as whom.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
@@ -39,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) namespace: Option<String>,
     /// Whether nothing is published.
     pub(crate) read_only: bool,
+    /// The skill that is pulled if nothing is published; else the first that is listed.
+    pub(crate) skill: Option<Name>,
 }
 
 /// The registry that is checked.
@@ -57,6 +69,8 @@ pub(crate) struct Subject {
     faults: Mutex<Vec<String>>,
     /// Whether only those who have an account may read.
     private: bool,
+    /// Whether there are files alone, and no program behind them.
+    files: bool,
     pub(super) sample: OnceCell<Result<Sample, Miss>>,
 }
 
@@ -101,17 +115,48 @@ impl Subject {
             run,
             faults: Mutex::default(),
             private: false,
+            files: false,
             sample: OnceCell::new(),
         };
-        let config = subject.get("index/v1/config.json").send().await;
-        let config = config.map_err(|miss| match miss {
-            Miss::Failed(why) | Miss::Skipped(why) => why,
-        })?;
-        subject.private = config.status == 401;
+        let mut config = subject.get(CONFIG).send().await.map_err(why)?;
         if config.status == 404 && !url.ends_with("/registry") {
             subject.base = format!("{url}/registry");
+            config = subject.get(CONFIG).send().await.map_err(why)?;
         }
+        subject.private = config.status == 401;
+        subject.files = subject.has_files_alone(&config).await.map_err(why)?;
         Ok(subject)
+    }
+
+    /// Whether the settings name no address of a program, and none is there.
+    async fn has_files_alone(&self, config: &Answer) -> Result<bool, Miss> {
+        let said = config.value().unwrap_or_default();
+        if config.status != 200 || said["version"] != 1 || !said["base"].is_null() {
+            return Ok(false);
+        }
+        Ok(self.get("api/v1/skills").send().await?.status == 404)
+    }
+
+    /// Why a private registry would answer nothing, in a sentence.
+    pub(crate) async fn shut(&self) -> Option<&'static str> {
+        if !self.private {
+            return None;
+        }
+        if self.settings.token.is_none() {
+            return Some("it is private, and answers only those who have an account");
+        }
+        let answer = self.get(CONFIG).send().await.ok()?;
+        (answer.status == 401).then_some("it is private, and does not take this token")
+    }
+
+    /// Whether there are files alone.
+    pub(super) fn is_files(&self) -> bool {
+        self.files
+    }
+
+    /// The skill that is pulled, if one is named.
+    pub(super) fn named(&self) -> Option<&Name> {
+        self.settings.skill.as_ref()
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -129,7 +174,7 @@ impl Subject {
 
     /// Whether it may publish.
     pub(crate) fn publishes(&self) -> bool {
-        self.settings.token.is_some() && !self.settings.read_only
+        self.settings.token.is_some() && !self.settings.read_only && !self.files
     }
 
     /// What is missing for a check.

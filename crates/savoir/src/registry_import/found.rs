@@ -43,6 +43,8 @@ pub(super) struct Mirrored {
     pub(super) index: PathBuf,
     /// Each with its line.
     pub(super) versions: Vec<(usize, IndexLine)>,
+    /// What was taken down: nobody can have it any more, and nothing else gets its number.
+    pub(super) gone: Vec<GoneLine>,
 }
 
 pub(super) fn found(folder: &Path) -> Found {
@@ -119,16 +121,19 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
         Ok(text) => text,
         Err(error) => return found.refused.push(Refusal::new(&path, "io", error)),
     };
-    let mut versions = Vec::new();
+    let (mut versions, mut gone) = (Vec::new(), Vec::new());
     for (at, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
-        // Nobody can have it any more.
-        if GoneLine::read(text).is_some() {
-            continue;
-        }
         let mut refuse = |reason: String| {
             let refusal = Refusal::new(&path, "invalid_index", reason);
             found.refused.push(Refusal { line: Some(at + 1), ..refusal });
         };
+        if let Some(line) = GoneLine::read(text) {
+            match misplaced(&line.name, index, &path) {
+                Some(why) => refuse(why),
+                None => gone.push(line),
+            }
+            continue;
+        }
         match serde_json::from_str::<IndexLine>(text) {
             Err(error) => refuse(format!("it is no version of a skill: {error}")),
             Ok(line) => match wrong(&line, index, &path) {
@@ -137,16 +142,15 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
             },
         }
     }
-    found.jobs.push(Job::Package(Mirrored { root: root.to_owned(), index: path, versions }));
+    found.jobs.push(Job::Package(Mirrored { root: root.to_owned(), index: path, versions, gone }));
 }
 
 /// What keeps a line from being followed.
 fn wrong(line: &IndexLine, index: &Path, path: &Path) -> Option<String> {
-    let place = |name: &Name| index.join(name.index_path());
     let small_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
-    if place(&line.name) != path {
-        return Some(format!("it is about `{}`, whose index lies elsewhere", line.name));
+    if let Some(why) = misplaced(&line.name, index, path) {
+        return Some(why);
     }
     if line.sha256.len() != 64 || !line.sha256.bytes().all(small_hex) {
         return Some("its sha256 is not 64 hexadecimal digits".to_owned());
@@ -155,4 +159,9 @@ fn wrong(line: &IndexLine, index: &Path, path: &Path) -> Option<String> {
         return Some("its archive is called what no file can be called".to_owned());
     }
     None
+}
+
+fn misplaced(name: &Name, index: &Path, path: &Path) -> Option<String> {
+    let elsewhere = || format!("it is about `{name}`, whose index lies elsewhere");
+    (index.join(name.index_path()) != path).then(elsewhere)
 }

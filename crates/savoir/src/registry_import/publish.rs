@@ -23,9 +23,13 @@ use super::{
 /// Bytes of a reason that are kept.
 const LONGEST_REASON: usize = 4096;
 
+/// What precedes the reason of those who took a version down elsewhere.
+const TAKEN_DOWN: &str = "it was taken down where it came from: ";
+
 /// A version that is there.
 #[derive(Debug)]
 struct There {
+    /// Nothing if it was taken down.
     sha256: String,
     yanked: bool,
 }
@@ -45,6 +49,8 @@ pub(super) struct Publisher<'a> {
     registry: Registry<'a>,
     plan: &'a Plan,
     known: HashMap<PackageName, Known>,
+    /// The numbers of this batch that were taken down where it comes from, and why.
+    gone: BTreeMap<PackageName, Vec<(Version, Option<String>)>>,
 }
 
 /// Two versions that differ in build metadata alone are the same.
@@ -54,7 +60,7 @@ fn plain(version: &Version) -> Version {
 
 impl<'a> Publisher<'a> {
     pub(super) fn new(registry: Registry<'a>, plan: &'a Plan) -> Self {
-        Self { registry, plan, known: HashMap::new() }
+        Self { registry, plan, known: HashMap::new(), gone: BTreeMap::new() }
     }
 
     async fn known(&mut self, package: &PackageName) -> Result<&mut Known, StoreError> {
@@ -66,8 +72,11 @@ impl<'a> Publisher<'a> {
                     let there = There { sha256: version.sha256, yanked: version.yanked };
                     known.versions.insert(plain(&version.version), there);
                 }
-                let numbers = self.registry.numbers(package).await?;
-                known.last = numbers.iter().map(|version| version.patch).max().unwrap_or(0);
+                for number in self.registry.numbers(package).await? {
+                    known.last = known.last.max(number.patch);
+                    let withdrawn = || There { sha256: String::new(), yanked: true };
+                    known.versions.entry(plain(&number)).or_insert_with(withdrawn);
+                }
             }
             self.known.insert(package.clone(), known);
         }
@@ -81,16 +90,61 @@ impl<'a> Publisher<'a> {
         done: &mut Done,
     ) -> Result<Vec<Job>, StoreError> {
         self.known.clear();
+        self.gone.clear();
         let mut left = Vec::with_capacity(jobs.len());
         for job in jobs {
             let Job::Package(mut mirrored) = job else {
                 left.push(job);
                 continue;
             };
+            self.take_down(&mirrored, done).await?;
             self.strip(&mut mirrored, done).await?;
             left.push(Job::Package(mirrored));
         }
         Ok(left)
+    }
+
+    /// Notes which numbers nothing may get any more. What is here is only yanked: it was taken down by
+    /// others, and who did so here can do the rest.
+    async fn take_down(&mut self, mirrored: &Mirrored, done: &mut Done) -> Result<(), StoreError> {
+        for line in &mirrored.gone {
+            let Ok(package) = line.name.to_string().parse::<PackageName>() else { continue };
+            let why = line.withdrawn_reason.as_deref().unwrap_or_default();
+            let why = &why[..why.floor_char_boundary(LONGEST_REASON - TAKEN_DOWN.len())];
+            let known = self.known(&package).await?;
+            match known.versions.get_mut(&plain(&line.version)) {
+                Some(there) if there.yanked => {}
+                Some(there) => {
+                    there.yanked = true;
+                    let why = format!("{TAKEN_DOWN}{why}");
+                    self.yank(&package, &line.version, Some(&why), mirrored, done).await?;
+                }
+                None => {
+                    let there = There { sha256: String::new(), yanked: true };
+                    known.versions.insert(plain(&line.version), there);
+                    let why = Some(why.to_owned()).filter(|why| !why.is_empty());
+                    self.gone.entry(package).or_default().push((line.version.clone(), why));
+                    done.taken_down += u64::from(self.plan.mode == Mode::Look);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn yank(
+        &self,
+        package: &PackageName,
+        version: &Version,
+        why: Option<&str>,
+        mirrored: &Mirrored,
+        done: &mut Done,
+    ) -> Result<(), StoreError> {
+        if self.plan.mode == Mode::Write {
+            let yank = self.registry.yank(&Actor::operator(), package, version, why).await;
+            told(yank.map(drop), &mirrored.index, done)?;
+        }
+        done.yanked += 1;
+        Ok(())
     }
 
     async fn strip(&mut self, mirrored: &mut Mirrored, done: &mut Done) -> Result<(), StoreError> {
@@ -110,12 +164,7 @@ impl<'a> Publisher<'a> {
             _ => true,
         });
         for (version, why) in yanked {
-            if self.plan.mode == Mode::Write {
-                let actor = Actor::operator();
-                let yank = self.registry.yank(&actor, &package, &version, why.as_deref()).await;
-                told(yank.map(drop), &mirrored.index, done)?;
-            }
-            done.yanked += 1;
+            self.yank(&package, &version, why.as_deref(), mirrored, done).await?;
         }
         Ok(())
     }
@@ -174,21 +223,56 @@ impl<'a> Publisher<'a> {
                 new.entry(one.package.clone()).or_default().push(one);
             }
         }
+        for (package, gone) in std::mem::take(&mut self.gone) {
+            if self.known(&package).await?.is_old {
+                self.reserve(&package, gone, done).await?;
+            } else {
+                new.entry(package.clone()).or_default();
+                self.gone.insert(package, gone);
+            }
+        }
         if new.is_empty() {
             return Ok(());
         }
         match self.together(&new).await {
-            Ok(versions) => done.published += versions,
+            Ok(added) => self.count(added, &new, done),
             Err(RegistryError::Store(error)) => return Err(error),
             // One of them is the reason; the others need not suffer for it.
             Err(_) => {
                 for (package, versions) in new {
                     let path = versions.first().map(|one| one.path.clone()).unwrap_or_default();
-                    match self.together(&BTreeMap::from([(package, versions)])).await {
-                        Ok(versions) => done.published += versions,
+                    let one = BTreeMap::from([(package, versions)]);
+                    match self.together(&one).await {
+                        Ok(added) => self.count(added, &one, done),
                         Err(error) => told(Err(error), &path, done)?,
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts versions of packages that were added.
+    fn count(&self, added: u64, packages: &BTreeMap<PackageName, Vec<Ready>>, done: &mut Done) {
+        let gone = packages.keys().filter_map(|package| self.gone.get(package));
+        let gone = gone.map(|gone| gone.len() as u64).sum();
+        done.published += added.saturating_sub(gone);
+        done.taken_down += gone;
+    }
+
+    /// Takes numbers of a package that is there.
+    async fn reserve(
+        &self,
+        package: &PackageName,
+        gone: Vec<(Version, Option<String>)>,
+        done: &mut Done,
+    ) -> Result<(), StoreError> {
+        let actor = Actor::operator();
+        for (version, why) in gone {
+            let why = why.as_deref();
+            match self.registry.withdraw_unseen(&actor, package, &version, why).await {
+                Ok(added) => done.taken_down += u64::from(added),
+                Err(error) => told(Err(error), package.to_string().as_ref(), done)?,
             }
         }
         Ok(())
@@ -262,7 +346,16 @@ impl<'a> Publisher<'a> {
         let mut versions: Vec<&Ready> = versions.iter().collect();
         versions.sort_by(|a, b| a.number().cmp_precedence(&b.number()));
         let record = |ready: &Ready| version(ready, self.plan, now, is_active);
-        let versions: Vec<VersionRecord> = versions.into_iter().map(record).collect();
+        let mut versions: Vec<VersionRecord> = versions.into_iter().map(record).collect();
+        let gone = self.gone.get(package).into_iter().flatten();
+        versions.extend(gone.map(|(version, why)| VersionRecord {
+            version: version.to_string(),
+            withdrawn_at: Some(now),
+            withdrawn_why: Some(why.clone().unwrap_or_default()),
+            published_by: self.plan.owner,
+            published_at: now,
+            ..VersionRecord::default()
+        }));
         let created_at = versions.iter().map(|version| version.published_at).min();
         Ok(Record::Package(Box::new(PackageRecord {
             name: package.clone(),

@@ -45,7 +45,7 @@ pub(super) fn read(job: Job, plan: &Plan) -> Vec<Result<Ready, Refusal>> {
     match job {
         Job::Folder(path) => vec![folder(&path, plan)],
         Job::Archive(path) => vec![zip(&path, plan)],
-        Job::Package(Mirrored { root, index, versions }) => {
+        Job::Package(Mirrored { root, index, versions, .. }) => {
             let one = |(number, line): (usize, IndexLine)| {
                 mirrored(&root, line)
                     .map_err(|refusal| Refusal { line: refusal.line.or(Some(number)), ..refusal })

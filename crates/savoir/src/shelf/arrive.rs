@@ -27,6 +27,7 @@ impl Door {
                 called: offer.called().to_owned(),
                 source,
                 why: why.clone(),
+                counted: None,
             });
         }
         self.doing("scanning");
@@ -64,7 +65,8 @@ impl Door {
         tree: Tree,
     ) -> Result<Ready, CommandError> {
         let (called, source) = (name.to_owned(), locked.source.clone());
-        Ok(Ready::check(Arrival { tree, called, source, why: Why::Newer }, &self.trust)?)
+        let (why, counted) = (Why::Newer, Some(locked.version.clone()));
+        Ok(Ready::check(Arrival { tree, called, source, why, counted }, &self.trust)?)
     }
 
     /// The part of a lock that somebody agreed to on this machine. The rest may be anybody's words.

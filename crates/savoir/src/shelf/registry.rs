@@ -1,13 +1,13 @@
 //! Skills that are asked for by name.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use savoir_package::{
-    lock::LockedSkill,
+    lock::{LockedSkill, LockedSource},
     manifest::Wanted,
     registry::{
         Asked, GatherError, Name, NameError, Network, Note, Registries, RegistryError, Settings,
-        Wish, gather,
+        Wish, gather, still_given,
     },
     resolve::Update,
     shelf::{Ready, State},
@@ -165,6 +165,32 @@ impl Door {
         Ok(checked.collect::<Result<_, _>>()?)
     }
 
+    /// Refuses to lay out skills, of which there is a copy on this machine, that their registries took
+    /// down meanwhile.
+    pub(crate) fn must_be_given(
+        &self,
+        state: &State,
+        mut names: BTreeSet<String>,
+        ask: &Ask,
+    ) -> Result<(), CommandError> {
+        let skills = &state.lock.skills;
+        let is_published = |name: &String| {
+            let source = skills.get(name).map(|locked| &locked.source);
+            matches!(source, Some(LockedSource::Registry(_)))
+        };
+        names.retain(is_published);
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.doing("asking the registry");
+        let registries = self.registries(state, ask)?;
+        let untold = self.wait(still_given(&registries, state, &names)).map_err(ways_out)?;
+        for (name, why) in untold.iter().filter(|_| !ask.offline) {
+            output::note(&format!("whether `{name}` was taken down cannot be told: {why}"));
+        }
+        Ok(())
+    }
+
     /// Fetches a locked skill again from its registry.
     pub(crate) fn fetch_published(
         &self,
@@ -174,7 +200,24 @@ impl Door {
         ask: &Ask,
     ) -> Result<savoir_package::Tree, CommandError> {
         let registries = self.registries(state, ask)?;
-        Ok(self.wait(registries.fetch_locked(name, locked))?)
+        self.wait(registries.fetch_locked(name, locked)).map_err(ways_out)
+    }
+}
+
+/// What can be done about a locked skill that is not given any more.
+fn ways_out(error: RegistryError) -> CommandError {
+    let name = match &error {
+        RegistryError::TakenDown { of, .. } | RegistryError::NoVersion(of) => {
+            Some(of.name.last().to_owned())
+        }
+        _ => None,
+    };
+    let failed = CommandError::from(error);
+    match name {
+        Some(name) => failed
+            .hint(format!("to have another version: savoir update {name}"))
+            .hint(format!("to do without it: savoir remove {name}")),
+        None => failed,
     }
 }
 
@@ -192,6 +235,11 @@ fn told(note: &Note) -> String {
                 "`{name}` {version} was taken down by its registry{reason}; remove it, or update it"
             )
         }
+        Note::Unanswered { registry, names, why } => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            format!("{registry} gave no answer about {names}, which stay as they are: {why}")
+        }
     }
 }
 
@@ -204,9 +252,8 @@ pub(crate) fn withdrawn(what: &str, reason: Option<&str>) -> String {
 impl From<RegistryError> for CommandError {
     fn from(error: RegistryError) -> Self {
         let failed = match error.code() {
-            "digest_mismatch" | "content_mismatch" | "version_changed" | "wrong_registry" => {
-                Self::refused(&error)
-            }
+            "digest_mismatch" | "content_mismatch" | "version_changed" | "wrong_registry"
+            | "taken_down" => Self::refused(&error),
             "invalid_registry" | "invalid_token" | "unknown_registry" | "namespace_conflict" => {
                 Self::input(&error)
             }

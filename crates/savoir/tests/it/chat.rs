@@ -3,14 +3,16 @@
 use std::{
     fs,
     io::Read as _,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
 use crate::{
     house::{Manner, Provider},
-    outside::service,
+    outside::{service, skipped},
     support::{Sandbox, Transcript},
 };
 
@@ -222,6 +224,95 @@ fn an_interrupt_ends_an_answer_and_says_so() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("error: the answer was stopped"), "{said}");
+}
+
+/// A project whose model runs a command that does not end, and the program that asked it to.
+fn busy(sandbox: &Sandbox) -> (Provider, Child) {
+    let calls: &[_] = &[("run_command", r#"{"command": "touch begun; sleep 60"}"#)];
+    let provider = Provider::new(Manner::Calls(calls, &["Done."]));
+    let mut command = sandbox.command(&["chat", "--autonomous", "--once", "Work."]);
+    command.current_dir(sandbox.path("project")).env("HOME", sandbox.path("home"));
+    provider.of(&mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("savoir starts");
+    let begun = Instant::now();
+    while !sandbox.path("project/begun").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the command begins");
+        thread::sleep(Duration::from_millis(20));
+    }
+    (provider, child)
+}
+
+fn names(sandbox: &Sandbox) -> Vec<String> {
+    let mut names = Vec::new();
+    for folder in ["project", "project/.git"] {
+        let Ok(entries) = fs::read_dir(sandbox.path(folder)) else { continue };
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        names.extend(entries.flatten().map(|entry| format!("{folder}/{}", name(entry))));
+    }
+    names.retain(|name| name != "project/begun");
+    names.sort();
+    names
+}
+
+fn can_run() -> bool {
+    let is_held = savoir_sandbox::Support::examine().sandbox.is_held();
+    if !is_held {
+        skipped("this machine has no sandbox");
+    }
+    is_held
+}
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
+}
+
+#[test]
+fn whoever_ends_the_program_leaves_nothing_behind() {
+    if !can_run() {
+        return;
+    }
+    for name in ["-TERM", "-HUP", "-INT"] {
+        let sandbox = project();
+        let before = names(&sandbox);
+        let (_provider, child) = busy(&sandbox);
+        assert_ne!(names(&sandbox), before, "places are held");
+        signal(&child, name);
+        let told = Instant::now();
+        let output = child.wait_with_output().expect("an end");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains("error: the answer was stopped"), "{name}: {said}");
+        assert!(told.elapsed() < Duration::from_secs(10), "{name}: {:?}", told.elapsed());
+        assert_eq!(names(&sandbox), before, "{name}");
+    }
+}
+
+#[test]
+fn what_a_killed_program_left_is_removed_at_the_next_start() {
+    if !can_run() {
+        return;
+    }
+    for has_repository in [true, false] {
+        let sandbox = project();
+        if !has_repository {
+            fs::remove_dir(sandbox.path("project/.git")).expect("an empty folder");
+        }
+        let before = names(&sandbox);
+        let (_provider, mut child) = busy(&sandbox);
+        signal(&child, "-KILL");
+        child.wait().expect("an end");
+        assert_ne!(names(&sandbox), before, "places are held");
+        let provider = Provider::new(Manner::Says(&["Hello."]));
+        // What a command of the killed program still holds is removed by whoever comes later.
+        let begun = Instant::now();
+        while names(&sandbox) != before && begun.elapsed() < Duration::from_secs(10) {
+            let run = chat(&sandbox, &["--once", "Hello"], |command| provider.of(command));
+            assert_eq!(run.code, 0, "{run}");
+        }
+        assert_eq!(names(&sandbox), before);
+    }
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! - [`Client`] is one client; each module below is one theme.
 
 mod conformance;
+mod converted;
 mod handing_on;
 mod install;
+mod later;
 mod manners;
+mod people;
 mod real_agents;
 mod real_clients;
 mod relay;

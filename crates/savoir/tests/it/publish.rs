@@ -277,3 +277,50 @@ fn prose_goes_to_anon() {
     let named = [&args[..], &["--name", "other"]].concat();
     assert_eq!(run(&sandbox, &named).json()["name"], "anon/other");
 }
+
+#[test]
+fn a_name_of_others_in_anon_needs_another_name() {
+    let sandbox = sandbox(SKILL);
+    sandbox.write("project/notes.md", "# Minutes\n\nWrite down what was said.\n");
+    let body = r#"{"error":{"code":"forbidden_scope","message":"No."}}"#;
+    let (url, taken) = registry("403 Forbidden", body.to_owned());
+    let args = ["publish", "notes.md", "--namespace", "anon", "--registry", &url, "--yes"];
+    let refused = with_token(&sandbox, &args);
+    taken.join().expect("a request");
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("--name NAME"), "{refused}");
+    assert!(!refused.stderr.contains("--namespace NAMESPACE"), "{refused}");
+}
+
+#[test]
+fn prose_is_published_under_the_name_that_was_shown() {
+    let sandbox = sandbox(SKILL);
+    sandbox.write("project/notes.md", "# Minutes\n\nWrite down what was said.\n");
+    let answer = |name: &str, version: &str| {
+        format!(r#"{{"published":{{"name":"{name}","version":"{version}"}}}}"#)
+    };
+    let publish = |args: &[&str], answer: String| {
+        let (url, taken) = registry("201 Created", answer);
+        let args = [args, &["--registry", &url, "--yes", "--json"]].concat();
+        let told = with_token(&sandbox, &args);
+        (told, taken.join().expect("a request"))
+    };
+    let notes = ["publish", "notes.md", "--namespace", "anon", "--name", "other"];
+    let (done, sent) = publish(&notes, answer("anon/other", "0.0.1"));
+    assert_eq!(done.code, 0, "{done}");
+    assert!(sent.contains("name=\"name\"\r\n\r\nother\r\n"), "{sent}");
+    let (done, sent) = publish(&notes[..4], answer("anon/minutes", "0.0.1"));
+    assert_eq!(done.code, 0, "{done}");
+    assert!(!sent.contains("name=\"name\""), "nobody asked for one: {sent}");
+    // A registry that made something else of it is not believed.
+    for (args, name, version) in [
+        (&notes[..], "anon/minutes", "0.0.1"),
+        (&["publish", "pdf"], "pdf", "1.3.0"),
+        (&["publish", "pdf"], "acme/pdf", "1.2.0"),
+    ] {
+        let (told, _) = publish(args, answer(name, version));
+        assert_eq!(told.code, 1, "{told}");
+        assert_eq!(told.json()["error"]["code"], "published_otherwise", "{told}");
+        assert!(told.stderr.contains(&format!("{name} {version}")), "{told}");
+    }
+}

@@ -2,6 +2,8 @@
 //! real connections.
 
 mod accounts;
+mod decided;
+mod files_only;
 mod finding;
 mod real;
 mod server;

@@ -111,6 +111,15 @@ impl Shop {
         Actor::person(&made.expect("an answer").expect("an account"))
     }
 
+    /// Makes an account an administrator, and the account if there is none.
+    pub(crate) async fn make_admin(&self, email: &str) {
+        let accounts = self.database.accounts();
+        if accounts.create(email, "h", Role::Admin).await.expect("an answer").is_none() {
+            let (user, _) = accounts.by_email(email).await.expect("an answer").expect("an account");
+            assert!(accounts.set_role(user.id, Role::Admin).await.expect("an answer"));
+        }
+    }
+
     pub(crate) async fn publish(
         &self,
         actor: &Actor,

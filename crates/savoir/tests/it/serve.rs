@@ -319,3 +319,14 @@ fn wrong_settings_are_named_before_anything_is_made() {
     }
     assert!(!sandbox.path(".savoir").exists());
 }
+
+#[test]
+fn a_setting_that_does_nothing_is_told() {
+    let sandbox = Sandbox::new();
+    let told = "--registry-redirect does nothing here";
+    let house = House::start(&sandbox, &["--registry-redirect"], None);
+    assert!(house.greeting.contains(told), "{}", house.greeting);
+    drop(house);
+    let house = House::start(&sandbox, &[], None);
+    assert!(!house.greeting.contains(told), "{}", house.greeting);
+}

@@ -33,7 +33,12 @@ fn keep(house: &House, token: &str) {
 fn a_tool_runs_once_the_operator_approved_its_skill() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(Manner::Calls(CALLS, &["Done."]));
-    let house = House::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
+    let temporary = sandbox.path("temporary");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let house = House::start_with(&sandbox, &["--chat-tools", "--skill-tools"], |command| {
+        provider.of(command);
+        command.env("TMPDIR", &temporary);
+    });
     let token = house.log_in(&sandbox);
     keep(&house, &token);
     let told = heard(&house, &provider, &token, "first");
@@ -46,6 +51,18 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
     assert!(told.contains("hello world"), "{told}");
     let runs = sandbox.run(&["runs", "--json"]);
     assert!(runs.stdout.contains("demo"), "it is in the records: {runs}");
+    let folders = || {
+        let there = std::fs::read_dir(&temporary).expect("a folder").flatten();
+        there.filter(|one| one.file_name().to_string_lossy().starts_with("savoir-tools-")).collect()
+    };
+    let during: Vec<std::fs::DirEntry> = folders();
+    assert_eq!(during.len(), 1, "{during:?}");
+    let left = std::fs::read_dir(during[0].path()).expect("a folder").count();
+    assert_eq!(left, 0, "every run leaves nothing");
+    house.signal("-TERM");
+    assert_eq!(house.wait().0, Some(0));
+    let after: Vec<std::fs::DirEntry> = folders();
+    assert!(after.is_empty(), "{after:?}");
 }
 
 #[test]

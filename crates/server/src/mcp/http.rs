@@ -15,21 +15,26 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::{HeaderMap, Method, StatusCode, header},
-    response::Response,
+    response::{IntoResponse as _, Response},
     routing::any,
 };
 use http_body_util::BodyExt as _;
-use rmcp::transport::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    streamable_http_server::{SessionId, SessionManager as _, session::local::LocalSessionManager},
+use rmcp::{
+    model::{ClientRequest, JsonRpcMessage},
+    transport::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        streamable_http_server::{
+            SessionId, SessionManager as _, session::local::LocalSessionManager,
+        },
+    },
 };
 use savoir_store::Role;
-use serde::Deserialize;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::{
     Desk,
     asker::Rounds,
+    message::{self, Wrong},
     session::{Session, Standing},
     visits::{Visit, Visits},
 };
@@ -98,7 +103,10 @@ impl Doors {
             let message = format!("{MOST_AT_ONCE} requests are under way: wait for an answer");
             return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
         };
-        let (request, begins) = look(request).await?;
+        let (request, begins) = match look(request).await? {
+            Ok(looked) => looked,
+            Err(wrong) => return Ok(complaint(*wrong)),
+        };
         let visit = door.visit(request.headers()).await;
         let response = if begins {
             let _turn = door.beginning.lock().await;
@@ -206,23 +214,34 @@ impl Lasting {
     }
 }
 
-/// What decides whether a message begins a session.
-#[derive(Deserialize)]
-struct Message {
-    method: Option<String>,
-}
-
-/// Whether a request begins a session. Only `initialize` does, whatever revision it names; what cannot
-/// be read might.
-async fn look(request: Request) -> ApiResult<(Request, bool)> {
-    if request.method() != Method::POST || request.headers().contains_key(SESSION) {
-        return Ok((request, false));
+/// Looks at what a request says, and whether it begins a session. Only `initialize` does, whatever
+/// revision it names. The inner error is what is no message.
+async fn look(request: Request) -> ApiResult<Result<(Request, bool), Box<Wrong>>> {
+    if request.method() != Method::POST || !is_json(request.headers()) {
+        return Ok(Ok((request, false)));
     }
     let (head, body) = request.into_parts();
     let bytes = body::bytes(Request::from_parts(head.clone(), body), MOST_BODY).await?;
-    let message = serde_json::from_slice::<Message>(&bytes).ok();
-    let other = message.is_some_and(|message| message.method.as_deref() != Some("initialize"));
-    Ok((Request::from_parts(head, Body::from(bytes)), !other))
+    let begins = match message::read(&bytes) {
+        Ok(JsonRpcMessage::Request(asked)) => {
+            matches!(asked.request, ClientRequest::InitializeRequest(_))
+                && !head.headers.contains_key(SESSION)
+        }
+        Ok(_) => false,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    Ok(Ok((Request::from_parts(head, Body::from(bytes)), begins)))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// The answer to what is no message.
+fn complaint(Wrong { error, id }: Wrong) -> Response {
+    let message = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
+    (StatusCode::BAD_REQUEST, axum::Json(message)).into_response()
 }
 
 /// Only pages that may use the API may come, and only to a name that is ours: a page of somebody else

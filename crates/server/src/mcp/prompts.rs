@@ -1,6 +1,6 @@
-//! Skills that take inputs, as prompts that a person chooses.
+//! Skills that a person chooses, as prompts: those that take inputs, and those that only people call.
 
-use std::{ops::Bound, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use rmcp::{
     ErrorData,
@@ -12,11 +12,11 @@ use rmcp::{
 use savoir_engine::agent::library::Opened;
 use savoir_skill::{
     Skill,
-    render::{ARGUMENTS, input_names, render},
+    render::{ARGUMENTS, as_called, input_names, render, takes_arguments},
 };
 
 use super::{
-    resources::{FRESH, Stacks},
+    resources::{FRESH, Stacks, behind, failed},
     session::invalid,
     tools::origin,
 };
@@ -31,12 +31,14 @@ impl Stacks {
         &self,
         cursor: Option<&str>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let names = self.names(cursor.map_or(Bound::Unbounded, Bound::Excluded)).await?;
+        let mut names = self.library.choices().await.map_err(|error| failed(&error))?;
+        names.sort_unstable();
+        let names = behind(&names, cursor)?;
         let (mut prompts, mut next) = (Vec::new(), None);
         for (index, name) in names.iter().enumerate() {
             // What cannot be read is not there.
-            if let Ok(opened) = self.library.open(name).await {
-                prompts.extend(prompt(&opened.skill));
+            if let Ok(opened) = self.library.choose(name).await {
+                prompts.extend(prompt(&as_called(&opened.skill)));
             }
             let full = prompts.len() == PAGE || index + 1 == LOOKED_AT;
             if full && index + 1 < names.len() {
@@ -57,15 +59,15 @@ impl Stacks {
         request: GetPromptRequestParams,
     ) -> Result<(GetPromptResult, Arc<Opened>), ErrorData> {
         let GetPromptRequestParams { name, arguments, .. } = request;
-        let opened = self.library.open(&name).await.map_err(invalid)?;
-        let skill = &opened.skill;
-        if prompt(skill).is_none() {
+        let opened = self.library.choose(&name).await.map_err(invalid)?;
+        let skill: Cow<'_, Skill> = as_called(&opened.skill);
+        if prompt(&skill).is_none() {
             return Err(invalid(format!(
                 "the skill `{name}` takes no inputs; load it with use_skill"
             )));
         }
         let directory = self.files.directory(&name);
-        let text = render(skill, &arguments.unwrap_or_default(), directory.as_deref());
+        let text = render(&skill, &arguments.unwrap_or_default(), directory.as_deref());
         let text = text.map_err(|error| invalid(format!("{name}: {error}")))?;
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
@@ -75,11 +77,11 @@ impl Stacks {
     }
 }
 
-/// A skill as a prompt, if it takes inputs.
+/// A skill as a prompt, if it takes inputs or nobody but a person calls it.
 fn prompt(skill: &Skill) -> Option<Prompt> {
     let names: Vec<String> =
         input_names(skill).into_iter().filter(|name| takes(skill, name)).collect();
-    if names.is_empty() {
+    if names.is_empty() && skill.policy.model_invocable != Some(false) {
         return None;
     }
     let arguments = names.into_iter().map(|name| argument(skill, name)).collect();
@@ -89,9 +91,7 @@ fn prompt(skill: &Skill) -> Option<Prompt> {
 
 /// Every skill of Claude Code can be called with words; not all do something with them.
 fn takes(skill: &Skill, name: &str) -> bool {
-    let numbered =
-        || skill.body.as_bytes().windows(2).any(|two| two[0] == b'$' && two[1].is_ascii_digit());
-    name != ARGUMENTS || skill.body.contains("$ARGUMENTS") || numbered()
+    name != ARGUMENTS || takes_arguments(skill)
 }
 
 fn argument(skill: &Skill, name: String) -> PromptArgument {

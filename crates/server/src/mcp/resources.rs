@@ -1,7 +1,7 @@
 //! Files of skills as resources, and whole skills as the skills extension of the protocol hands them
 //! on: with the digest and the size of every file.
 
-use std::{fmt::Write as _, ops::Bound, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rmcp::{
@@ -11,7 +11,7 @@ use rmcp::{
         ResourceContents, ResourceTemplate,
     },
 };
-use savoir_engine::agent::library::{Library, LibraryError};
+use savoir_engine::agent::library::{Library, LibraryError, MOST_FILE_BYTES};
 use savoir_skill::{Source, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -40,18 +40,12 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// The names of the skills behind one, in order.
-    pub(super) async fn names(&self, after: Bound<&str>) -> Result<Vec<String>, ErrorData> {
+    /// The names of the skills, in order.
+    async fn names(&self) -> Result<Vec<String>, ErrorData> {
         let skills = self.library.skills().await.map_err(|error| failed(&error))?;
-        let behind = |name: &&str| match after {
-            Bound::Excluded(after) => *name > after,
-            Bound::Included(from) => *name >= from,
-            Bound::Unbounded => true,
-        };
-        let mut names: Vec<&str> =
-            skills.iter().map(|skill| skill.name.as_str()).filter(behind).collect();
+        let mut names: Vec<String> = skills.iter().map(|skill| skill.name.clone()).collect();
         names.sort_unstable();
-        Ok(names.into_iter().map(str::to_owned).collect())
+        Ok(names)
     }
 
     /// A page of the files of all skills. A cursor is the address of the last file before it.
@@ -60,13 +54,17 @@ impl Stacks {
         cursor: Option<&str>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = cursor.map(|cursor| parse(cursor).ok_or_else(unknown_cursor)).transpose()?;
-        let from = cursor.as_ref().map_or(Bound::Unbounded, |(skill, _)| Bound::Included(&**skill));
+        let names = self.names().await?;
+        let from = match &cursor {
+            Some((skill, _)) => place(&names, skill)?,
+            None => 0,
+        };
         let (mut resources, mut next) = (Vec::new(), None);
-        'skills: for name in self.names(from).await? {
+        'skills: for name in &names[from..] {
             // What cannot be read is not there.
-            let files = self.files.list(&name).await.unwrap_or_default();
+            let files = self.files.list(name).await.unwrap_or_default();
             for (path, size) in files.iter().filter(|_| fits(&files)) {
-                let seen = |(skill, last): &(String, String)| *skill == name && path <= last;
+                let seen = |(skill, last): &(String, String)| skill == name && path <= last;
                 if cursor.as_ref().is_some_and(seen) {
                     continue;
                 }
@@ -74,7 +72,7 @@ impl Stacks {
                     next = resources.last().map(|last: &Resource| last.uri.clone());
                     break 'skills;
                 }
-                resources.push(resource(&name, path, *size));
+                resources.push(resource(name, path, *size));
             }
         }
         let mut page = ListResourcesResult::with_all_items(resources)
@@ -98,6 +96,7 @@ impl Stacks {
         let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(&skill, &path, most).await.map_err(|error| missing(&error))?;
         let contents = match String::from_utf8(bytes) {
+            Ok(text) if is_too_long(&text) => return Err(invalid(too_long(&path, &text))),
             Ok(text) => ResourceContents::text(text, uri).with_mime_type(mime_type(&path, true)),
             Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)
                 .with_mime_type(mime_type(&path, false)),
@@ -150,9 +149,10 @@ impl Stacks {
             None | Some(Value::Null) => None,
             Some(cursor) => Some(cursor.as_str().ok_or_else(unknown_cursor)?),
         };
-        let names = self.names(cursor.map_or(Bound::Unbounded, Bound::Excluded)).await?;
+        let names = self.names().await?;
+        let names = behind(&names, cursor)?;
         let mut skills = Vec::new();
-        let page = names.get(..PAGE_OF_SKILLS).unwrap_or(&names);
+        let page = names.get(..PAGE_OF_SKILLS).unwrap_or(names);
         for name in page {
             match self.whole(name).await {
                 Ok(skill) => skills.push(skill),
@@ -190,6 +190,10 @@ impl Stacks {
             let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
             let bytes = self.files.bytes(name, path, most).await;
             let bytes = bytes.map_err(|error| error.to_string())?;
+            // What cannot be read afterwards is not promised.
+            if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| is_too_long(text)) {
+                return Err(too_long(path, text).to_string());
+            }
             resources.push(json!({
                 "uri": address(name, path), "digest": digest(&bytes), "size": bytes.len(),
             }));
@@ -239,11 +243,37 @@ pub(super) fn template() -> ResourceTemplate {
         .with_description("Names are found with search_skills, paths with use_skill.")
 }
 
+/// Whether a text is more than a model should be given at once.
+fn is_too_long(text: &str) -> bool {
+    text.len() as u64 > MOST_FILE_BYTES
+}
+
+fn too_long(path: &str, text: &str) -> LibraryError {
+    LibraryError::TooLarge { path: path.to_owned(), size: text.len() as u64 }
+}
+
 fn too_large(skill: &str) -> String {
     format!("the skill `{skill}` is too large to be handed on; read its files with read_skill_file")
 }
 
-fn unknown_cursor() -> ErrorData {
+/// Where a skill stands among sorted names. One that went since a cursor was given is as good as none:
+/// whoever pages on gets an error rather than another list.
+fn place(names: &[String], name: &str) -> Result<usize, ErrorData> {
+    names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| unknown_cursor())
+}
+
+/// The names behind the one that a cursor names.
+pub(super) fn behind<'a>(
+    names: &'a [String],
+    cursor: Option<&str>,
+) -> Result<&'a [String], ErrorData> {
+    match cursor {
+        Some(cursor) => Ok(&names[place(names, cursor)? + 1..]),
+        None => Ok(names),
+    }
+}
+
+pub(super) fn unknown_cursor() -> ErrorData {
     invalid("the cursor is not one of this list; begin without one")
 }
 
@@ -253,6 +283,6 @@ fn text<'a>(params: Option<&'a Value>, name: &str) -> Result<&'a str, ErrorData>
 }
 
 /// The library itself failed.
-fn failed(error: &LibraryError) -> ErrorData {
+pub(super) fn failed(error: &LibraryError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

@@ -1,6 +1,9 @@
 //! One client, from its first message to its last.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -11,8 +14,9 @@ use rmcp::{
         PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
         ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
-    service::{RequestContext, SubscriptionContext, SubscriptionSink},
+    service::{Peer, RequestContext, SubscriptionContext, SubscriptionSink},
 };
+use savoir_engine::agent::library::Library;
 
 use super::{
     Desk,
@@ -48,14 +52,47 @@ const KNOWN: [&str; 14] = [
 #[derive(Debug)]
 pub(super) struct Standing {
     counter: Arc<Counter>,
-    /// Who wants to know when there are other tools, where the protocol has subscriptions.
+    /// Who wants to know when there are other tools or skills, where the protocol has subscriptions.
     listeners: Mutex<Vec<SubscriptionSink>>,
+    /// The edition of the library that the client knows of; zero before it asked.
+    told: AtomicU64,
 }
 
 impl Standing {
     pub(super) fn new(desk: Desk) -> Self {
-        Self { counter: Arc::new(Counter::new(desk)), listeners: Mutex::default() }
+        let counter = Arc::new(Counter::new(desk));
+        Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
+
+    fn sinks(&self) -> Vec<SubscriptionSink> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells a client, once, that there are other skills than those that it knows of.
+    pub(super) async fn tell_of_skills(&self, library: &dyn Library, peer: &Peer<RoleServer>) {
+        let Some(now) = library.edition() else { return };
+        let before = self.told.swap(now, Ordering::AcqRel);
+        if before == 0 || before == now {
+            return;
+        }
+        // Whoever does not listen any more does not need to know.
+        if is_greeted(peer) {
+            let _ = peer.notify_tool_list_changed().await;
+            let _ = peer.notify_prompt_list_changed().await;
+            let _ = peer.notify_resource_list_changed().await;
+        }
+        for sink in self.sinks() {
+            let _ = sink.notify_tool_list_changed().await;
+            let _ = sink.notify_prompt_list_changed().await;
+            let _ = sink.notify_resource_list_changed().await;
+        }
+    }
+}
+
+/// Whether the client began with a handshake of a revision in which a server may speak by itself.
+fn is_greeted(peer: &Peer<RoleServer>) -> bool {
+    let info = peer.peer_info();
+    info.is_some_and(|info| info.protocol_version < ProtocolVersion::V_2026_07_28)
 }
 
 /// One client.
@@ -80,6 +117,16 @@ impl Session {
         Self { shared: Some(shared), ..self }
     }
 
+    /// What a watcher of the skills needs.
+    pub(super) fn watched(&self) -> (Arc<Standing>, Arc<dyn Library>) {
+        (Arc::clone(&self.standing), Arc::clone(&self.stacks.library))
+    }
+
+    async fn tell_of_skills(&self, context: &RequestContext<RoleServer>) {
+        let standing = self.standing(context);
+        standing.tell_of_skills(&*self.stacks.library, &context.peer).await;
+    }
+
     fn standing(&self, context: &RequestContext<RoleServer>) -> &Standing {
         self.shared.as_ref().filter(|_| is_modern(context)).unwrap_or(&self.standing)
     }
@@ -92,12 +139,19 @@ impl Session {
             }
             return;
         }
-        let listeners = &self.standing(context).listeners;
-        let sinks = listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for sink in sinks {
+        for sink in self.standing(context).sinks() {
             // Whoever does not listen any more does not need to know.
             let _ = sink.notify_tool_list_changed().await;
         }
+    }
+
+    /// Whoever looks out for other skills says so.
+    fn noticing(&self, mut capabilities: ServerCapabilities) -> ServerCapabilities {
+        if self.stacks.library.edition().is_some() {
+            capabilities.prompts.get_or_insert_default().list_changed = Some(true);
+            capabilities.resources.get_or_insert_default().list_changed = Some(true);
+        }
+        capabilities
     }
 
     async fn answer(
@@ -145,6 +199,7 @@ impl ServerHandler for Session {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
+        let capabilities = self.noticing(capabilities);
         let version = env!("CARGO_PKG_VERSION");
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("savoir", version).with_title("Savoir"))
@@ -153,9 +208,14 @@ impl ServerHandler for Session {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // They all come at once.
+        if request.and_then(|request| request.cursor).is_some() {
+            return Err(resources::unknown_cursor());
+        }
+        self.tell_of_skills(&context).await;
         let offered = self.standing(&context).counter.offered().await;
         let tools = ListToolsResult::with_all_items(offered);
         // They are others after the next use_skill.
@@ -165,9 +225,12 @@ impl ServerHandler for Session {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.stacks.prompts(request.and_then(|request| request.cursor).as_deref()).await
+        let cursor = request.and_then(|request| request.cursor);
+        let listed = self.stacks.prompts(cursor.as_deref()).await;
+        self.tell_of_skills(&context).await;
+        listed
     }
 
     async fn get_prompt(
@@ -186,9 +249,12 @@ impl ServerHandler for Session {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.stacks.page(request.and_then(|request| request.cursor).as_deref()).await
+        let cursor = request.and_then(|request| request.cursor);
+        let listed = self.stacks.page(cursor.as_deref()).await;
+        self.tell_of_skills(&context).await;
+        listed
     }
 
     async fn list_resource_templates(
@@ -224,6 +290,7 @@ impl ServerHandler for Session {
                 return Err(ErrorData::invalid_request("the call was cancelled", None));
             }
         };
+        self.tell_of_skills(&context).await;
         match told {
             Told::Answer(answered) => {
                 if answered.brought {
@@ -241,6 +308,10 @@ impl ServerHandler for Session {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::default();
         accepted.tools_list_changed = wanted.tools_list_changed;
+        if self.stacks.library.edition().is_some() {
+            accepted.prompts_list_changed = wanted.prompts_list_changed;
+            accepted.resources_list_changed = wanted.resources_list_changed;
+        }
         Some(accepted)
     }
 

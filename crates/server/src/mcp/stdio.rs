@@ -4,7 +4,8 @@
 //! end of the input is the end.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
+    future::pending,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -13,33 +14,43 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer, ServiceExt as _,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta as _,
-        JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage,
+        ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion,
+        RequestId, ServerJsonRpcMessage,
     },
-    service::ServerInitializeError,
+    service::{Peer, ServerInitializeError},
     transport::{Transport, stdio_pipes},
 };
-use serde_json::Value;
+use savoir_engine::agent::library::Library;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::{Notify, mpsc, oneshot},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
-use super::{Desk, asker::Rounds, session::Session};
+use super::{
+    Desk,
+    asker::Rounds,
+    message::{self, Wrong},
+    session::{Session, Standing},
+    tools::runs_a_tool,
+};
 
 /// Bytes of a line.
 const MOST_LINE: usize = 4 * 1024 * 1024;
 /// Lines that wait to be written.
 const MOST_LINES: usize = 256;
-/// How long what was asked before the end of the input may take.
+/// How long what was asked before the end of the input may take, and tools that run then.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
+const LAST_RUNS: Duration = Duration::from_secs(1);
+/// How often it is looked whether there are other skills.
+const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
 /// Serves one client over standard input and output, until the input ends.
 pub async fn serve_stdio(desk: Desk) -> io::Result<()> {
     let (read, write) = stdio_pipes();
-    serve_lines(desk, read, write).await
+    Box::pin(serve_lines(desk, read, write)).await
 }
 
 /// Serves one client over lines of JSON, until the input ends.
@@ -49,10 +60,14 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let session = Session::new(desk, Arc::new(Rounds::default()));
+    let (standing, library) = session.watched();
     match session.serve(Lines::new(read, write)).await {
         Ok(running) => {
-            running.waiting().await.map_err(io::Error::other)?;
-            Ok(())
+            let peer = running.peer().clone();
+            tokio::select! {
+                ended = running.waiting() => ended.map(drop).map_err(io::Error::other),
+                () = watch(&standing, &*library, &peer) => Ok(()),
+            }
         }
         // Whoever says nothing, or nothing more, wants nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -64,6 +79,17 @@ where
     }
 }
 
+/// Tells a client that says nothing that there are other skills, as long as it is there.
+async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServer>) {
+    if library.edition().is_none() {
+        return pending().await;
+    }
+    loop {
+        sleep(LOOKED_EVERY).await;
+        standing.tell_of_skills(library, peer).await;
+    }
+}
+
 /// Lines in both directions.
 struct Lines<R> {
     read: BufReader<R>,
@@ -72,6 +98,8 @@ struct Lines<R> {
     discarding: bool,
     /// Whether the client has said who it is.
     begun: bool,
+    /// Whether what was asked before the end of the input had its time.
+    ended: bool,
     writer: Option<mpsc::Sender<Written>>,
     task: Option<JoinHandle<()>>,
     open: Arc<Open>,
@@ -86,21 +114,30 @@ struct Written {
 /// Requests that are not answered yet.
 #[derive(Debug, Default)]
 struct Open {
-    requests: Mutex<HashSet<RequestId>>,
+    requests: Mutex<HashMap<RequestId, Work>>,
     fewer: Notify,
+}
+
+/// What a request has somebody do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Answer.
+    Answer,
+    /// Run a tool of a skill, which may take as long as it likes.
+    Run,
 }
 
 /// What a line turned out to be.
 enum Line {
     Message(Box<ClientJsonRpcMessage>),
     Nothing,
-    Wrong(ErrorData, Option<RequestId>),
+    Wrong(Box<Wrong>),
     End,
 }
 
 impl Open {
-    fn add(&self, id: RequestId) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    fn add(&self, id: RequestId, work: Work) {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, work);
     }
 
     fn remove(&self, id: &RequestId) {
@@ -108,14 +145,32 @@ impl Open {
         self.fewer.notify_waiters();
     }
 
-    async fn none(&self) {
+    /// Waits until those that count are answered.
+    async fn none(&self, counts: impl Fn(Work) -> bool) {
         loop {
             let fewer = self.fewer.notified();
-            if self.requests.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            let open =
+                |requests: &HashMap<RequestId, Work>| requests.values().copied().any(&counts);
+            if !open(&self.requests.lock().unwrap_or_else(PoisonError::into_inner)) {
                 return;
             }
             fewer.await;
         }
+    }
+
+    /// Who pipes some questions in wants all the answers; but a tool is not run for nobody.
+    async fn last_answers(&self) {
+        if timeout(LAST_RUNS, self.none(|_| true)).await.is_err() {
+            let _ = timeout(LAST_ANSWERS, self.none(|work| work == Work::Answer)).await;
+        }
+    }
+
+    /// One of those that are left.
+    fn take(&self) -> Option<RequestId> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = requests.keys().next().cloned()?;
+        requests.remove(&id);
+        Some(id)
     }
 }
 
@@ -127,6 +182,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             line: Vec::new(),
             discarding: false,
             begun: false,
+            ended: false,
             writer: Some(writer),
             task: Some(tokio::spawn(write_lines(lines, write))),
             open: Arc::default(),
@@ -169,16 +225,25 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.discarding) {
             let message = format!("a message has at most {MOST_LINE} bytes");
-            return Line::Wrong(ErrorData::invalid_request(message, None), None);
+            let error = ErrorData::invalid_request(message, None);
+            return Line::Wrong(Box::new(Wrong { error, id: None }));
         }
-        understood(&line)
+        if line.trim_ascii().is_empty() {
+            return Line::Nothing;
+        }
+        match message::read(&line) {
+            Ok(message) => Line::Message(Box::new(message)),
+            Err(wrong) => Line::Wrong(wrong),
+        }
     }
 
     /// Whether a message may go on. Before a client has said who it is, only requests have an answer.
     fn admitted(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             JsonRpcMessage::Request(asked) => {
-                self.open.add(asked.id.clone());
+                let runs = matches!(&asked.request,
+                    ClientRequest::CallToolRequest(call) if runs_a_tool(&call.params.name));
+                self.open.add(asked.id.clone(), if runs { Work::Run } else { Work::Answer });
                 self.begun |= begins(&asked.request);
                 true
             }
@@ -195,7 +260,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     }
 
     /// Says that a line makes no sense. If the client does not read, it does not get to know.
-    fn complain(&self, error: ErrorData, id: Option<RequestId>) {
+    fn complain(&self, wrong: Wrong) {
+        let Wrong { error, id } = wrong;
         tracing::debug!(message = %error.message, "a message cannot be understood");
         let (Some(writer), Ok(line)) =
             (&self.writer, line(&ServerJsonRpcMessage::error(error, id)))
@@ -218,32 +284,11 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-fn understood(line: &[u8]) -> Line {
-    if line.trim_ascii().is_empty() {
-        return Line::Nothing;
-    }
-    let wrong = |code, message: String, id| Line::Wrong(ErrorData::new(code, message, None), id);
-    let value = match serde_json::from_slice::<Value>(line) {
-        Ok(value) => value,
-        Err(error) => {
-            return wrong(ErrorCode::PARSE_ERROR, format!("the line is no JSON: {error}"), None);
-        }
-    };
-    if value.is_array() {
-        let message = "messages come one by one, each on a line of its own".to_owned();
-        return wrong(ErrorCode::INVALID_REQUEST, message, None);
-    }
-    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    let is_request = value.get("method").is_some();
-    if let Ok(message) = serde_json::from_value::<ClientJsonRpcMessage>(value) {
-        return Line::Message(Box::new(message));
-    }
-    let message = if is_request {
-        "it is no message of JSON-RPC 2.0: check jsonrpc, id and params"
-    } else {
-        "it is no message of JSON-RPC 2.0: there is no method"
-    };
-    wrong(ErrorCode::INVALID_REQUEST, message.to_owned(), id)
+/// What a client says that does not wait for an answer any more.
+fn cancelled(id: RequestId) -> ClientJsonRpcMessage {
+    let why = Some("the input has ended".to_owned());
+    let told = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
+    ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(told))
 }
 
 fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
@@ -295,11 +340,14 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
             match self.next().await {
                 Line::Message(message) if self.admitted(&message) => return Some(*message),
                 Line::Message(_) | Line::Nothing => {}
-                Line::Wrong(error, id) => self.complain(error, id),
+                Line::Wrong(wrong) => self.complain(*wrong),
                 Line::End => {
-                    // Who pipes some questions in wants all the answers.
-                    let _ = timeout(LAST_ANSWERS, self.open.none()).await;
-                    return None;
+                    if !self.ended {
+                        self.open.last_answers().await;
+                        self.ended = true;
+                    }
+                    // What still runs is cancelled, call by call, before the end is told.
+                    return self.open.take().map(cancelled);
                 }
             }
         }

@@ -8,7 +8,7 @@ use rmcp::model::{
 use savoir_engine::{
     agent::{
         allowance::{Allowance, Fence, Moment},
-        library::Library,
+        library::{Library, LibraryError},
         machinery::Machinery,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
@@ -17,7 +17,7 @@ use savoir_engine::{
 };
 use savoir_skill::Skill;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex as Turn;
 
 use super::Desk;
 
@@ -27,6 +27,13 @@ const MOST_BYTES: usize = 20_000;
 const AROUND: usize = 256;
 /// The tool that calls those of skills by their names.
 const RUN: &str = "run_skill_tool";
+/// The tools by which a model asks for skills.
+const ASKING: [&str; 4] = ["use_skill", "read_skill_file", "search_skills", "save_skill"];
+
+/// Whether a call of a tool has a tool of a skill run.
+pub(super) fn runs_a_tool(name: &str) -> bool {
+    !ASKING.contains(&name)
+}
 
 /// The tools as one client has them.
 #[derive(Debug)]
@@ -37,7 +44,8 @@ pub(super) struct Counter {
     /// What the skill that is followed leaves of the tools.
     allowance: Arc<Allowance>,
     pinned: Vec<String>,
-    pins: OnceCell<()>,
+    /// Which edition of the library the tools that are offered are from; nothing before the first look.
+    edition: Turn<Option<u64>>,
 }
 
 /// What a call came to.
@@ -80,7 +88,7 @@ impl Counter {
             Some(tools) => machinery.bringing(Arc::clone(tools)),
             None => machinery,
         };
-        Self { library, machinery, tools, allowance, pinned, pins: OnceCell::new() }
+        Self { library, machinery, tools, allowance, pinned, edition: Turn::default() }
     }
 
     /// What holds now.
@@ -94,17 +102,31 @@ impl Counter {
         self.tools.is_some()
     }
 
-    /// Offers the tools of the skills that somebody pinned, once.
-    async fn bring_pinned(&self, tools: &SkillTools) {
-        let bring = || async {
-            for name in &self.pinned {
-                match self.library.open(name).await {
-                    Ok(opened) => drop(tools.bring(&opened.skill)),
-                    Err(error) => tracing::warn!(%error, "a pinned skill is not offered"),
-                }
+    /// Offers the tools of the skills that somebody pinned, and those of the skills in use as they are
+    /// now: once, and again when there are other skills.
+    async fn renew(&self, tools: &SkillTools) {
+        let mut last = self.edition.lock().await;
+        let now = Some(self.library.edition().unwrap_or_default());
+        if *last == now {
+            return;
+        }
+        *last = now;
+        let in_use = tools.in_use();
+        for skill in &in_use {
+            match self.library.open(&skill.name).await {
+                Ok(opened) => drop(tools.bring(&opened.skill)),
+                Err(LibraryError::Unknown { .. }) => tools.forget(&skill.name),
+                // One that a person chose, or that is being written.
+                Err(_) => {}
             }
-        };
-        self.pins.get_or_init(bring).await;
+        }
+        let is_in_use = |name: &String| in_use.iter().any(|skill| skill.name == *name);
+        for name in self.pinned.iter().filter(|name| !is_in_use(name)) {
+            match self.library.open(name).await {
+                Ok(opened) => drop(tools.bring(&opened.skill)),
+                Err(error) => tracing::warn!(%error, "a pinned skill is not offered"),
+            }
+        }
     }
 
     /// The tools that can be called now, those of the skill that was used last before others.
@@ -112,7 +134,7 @@ impl Counter {
         let mut tools: Vec<Tool> = self.machinery.tools().iter().map(of_machinery).collect();
         let Some(own) = &self.tools else { return tools };
         tools.push(of_machinery(&run_tool()));
-        self.bring_pinned(own).await;
+        self.renew(own).await;
         let (moment, specs) = (self.now(), own.tools());
         let mut size = AROUND + tools.iter().map(bytes).sum::<usize>();
         for skill in own.in_use().iter().rev() {
@@ -138,9 +160,7 @@ impl Counter {
         moment: Moment,
     ) -> Answered {
         match name.as_str() {
-            "use_skill" | "read_skill_file" | "search_skills" | "save_skill" => {
-                self.ask_for_skills(&name, &arguments).await
-            }
+            name if ASKING.contains(&name) => self.ask_for_skills(name, &arguments).await,
             RUN => self.run_by_names(&arguments, &moment).await,
             name => self.run_by_name(name, &arguments, &moment).await,
         }
@@ -171,7 +191,7 @@ impl Counter {
             ))
         };
         let Some(tools) = &self.tools else { return unknown() };
-        self.bring_pinned(tools).await;
+        self.renew(tools).await;
         let specs = tools.tools();
         let Some(spec) = specs.iter().find(|spec| spec.definition.name == name) else {
             return unknown();

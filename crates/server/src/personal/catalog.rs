@@ -14,7 +14,7 @@ use std::{
 use savoir_package::{
     Tree,
     limits::MAX_REPOSITORY_BYTES,
-    source::{Fetcher, GitSource, GitUrl, Offer, Place, Settings},
+    source::{Fetcher, GitSource, GitUrl, Offer, Place, Settings, SourceError},
 };
 use savoir_store::CatalogSource;
 use tempfile::TempDir;
@@ -58,6 +58,15 @@ pub(crate) struct Listed {
     pub(crate) folder: String,
     /// The object that its SKILL.md is.
     pub(crate) sha: String,
+}
+
+/// Why the files of a skill did not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotFetched {
+    /// The source gave none.
+    NoAnswer(String),
+    /// It gave them, and they are no skill's.
+    Refused(String),
 }
 
 /// A repository that may be asked.
@@ -159,9 +168,16 @@ impl Catalog {
     }
 
     /// The files of a skill.
-    pub(crate) async fn fetch(&self, listed: &Listed) -> Result<Tree, String> {
+    pub(crate) async fn fetch(&self, listed: &Listed) -> Result<Tree, NotFetched> {
         let fetched = timeout(self.config.patience, self.fetcher.fetch(&listed.offer)).await;
-        fetched.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())
+        let fetched = fetched.map_err(|_| NotFetched::NoAnswer(self.too_slow()))?;
+        fetched.map_err(|error| match error {
+            SourceError::NoSkill { .. }
+            | SourceError::TooManyFiles(_)
+            | SourceError::TooLarge { .. }
+            | SourceError::Tree(_) => NotFetched::Refused(error.to_string()),
+            error => NotFetched::NoAnswer(error.to_string()),
+        })
     }
 
     fn too_slow(&self) -> String {

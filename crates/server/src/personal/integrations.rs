@@ -16,7 +16,7 @@ use savoir_skill::{
 use savoir_store::{Facts, StoreError, Time, WriteError};
 use serde_json::Value;
 
-use super::{Before, Keep, Keeper, New, Package, SettleError, Stays, digest, from_tree};
+use super::{Before, Keep, Keeper, New, Notes, Package, SettleError, Stays, digest, from_tree};
 
 /// How long one round may take before another process begins one.
 const LEASE: Duration = Duration::from_mins(10);
@@ -45,14 +45,44 @@ struct Integration {
     owner: Option<String>,
 }
 
-/// Keeps the skills of all integrations in some folders, and removes those whose integration is gone.
-/// What a person wrote, imported or changed stays as it is. Nothing happens if another process is at
-/// it.
+/// What a round found out about the integrations that there are. What cannot be read is not gone.
+#[derive(Default)]
+struct Sight {
+    /// Skills that are there, broken ones too.
+    seen: BTreeSet<String>,
+    /// Integrations whose skills are all known.
+    known: BTreeSet<String>,
+    /// Integrations whose skills cannot be listed.
+    unlisted: BTreeSet<String>,
+    /// Folders of integrations that do not tell which they are.
+    unread: Vec<PathBuf>,
+    /// Whether there may be integrations that nobody saw.
+    incomplete: bool,
+}
+
+impl Sight {
+    /// Whether a skill is gone for sure.
+    fn misses(&self, id: &str) -> bool {
+        let (domain, skill) = id.split_once(':').unwrap_or((id, ""));
+        let is_left = self.seen.contains(id)
+            || self.unlisted.contains(domain)
+            || self.unread.iter().any(|folder| may_bring(folder, domain, skill));
+        !is_left && (self.known.contains(domain) || !self.incomplete)
+    }
+}
+
+/// Whether a folder that does not tell which integration it is may be the one that brings a skill.
+fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
+    let there = fs::symlink_metadata(folder.join("skills").join(skill));
+    let is_absent = there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    file_name(folder) == domain || !is_absent
+}
+
+/// Keeps the skills of all integrations in some folders, and removes those whose integration is gone:
+/// all of them, if there are no folders any more. What a person wrote, imported or changed stays as it
+/// is. Nothing happens if another process is at it.
 pub async fn project(keeper: &Keeper, folders: &[PathBuf]) -> Result<Projected, StoreError> {
     let mut projected = Projected::default();
-    if folders.is_empty() {
-        return Ok(projected);
-    }
     let leases = keeper.database().leases();
     let holder = uuid::Uuid::new_v4().to_string();
     let Some(lease) = leases.acquire("integrations", &holder, LEASE).await? else {
@@ -68,32 +98,27 @@ async fn project_all(
     folders: &[PathBuf],
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
-    let mut seen = BTreeSet::new();
-    let mut all_read = true;
+    let mut sight = Sight::default();
     for folder in folders {
         let domains = match subfolders(folder) {
             Ok(domains) => domains,
             Err(error) => {
-                // What cannot be read is not gone.
-                all_read = false;
+                sight.incomplete = true;
                 broken(projected, folder, &error);
                 continue;
             }
         };
         for domain in domains {
             match Integration::read(keeper, &domain).await? {
-                Ok(integration) => integration.project(keeper, &mut seen, projected).await?,
+                Ok(integration) => integration.project(keeper, &mut sight, projected).await?,
                 Err(why) => {
-                    all_read = false;
                     broken(projected, &domain, &why);
+                    sight.unread.push(domain);
                 }
             }
         }
     }
-    if all_read {
-        remove_others(keeper, &seen, projected).await?;
-    }
-    Ok(())
+    remove_others(keeper, &sight, projected).await
 }
 
 fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) {
@@ -151,14 +176,24 @@ impl Integration {
     async fn project(
         &self,
         keeper: &Keeper,
-        seen: &mut BTreeSet<String>,
+        sight: &mut Sight,
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
         let folder = self.folder.join("skills");
-        for skill in subfolders(&folder).unwrap_or_default() {
+        let skills = match subfolders(&folder) {
+            Ok(skills) => skills,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                sight.unlisted.insert(self.domain.clone());
+                broken(projected, &folder, &error);
+                return Ok(());
+            }
+        };
+        sight.known.insert(self.domain.clone());
+        for skill in skills {
             let id = format!("{}:{}", self.domain, file_name(&skill));
             // A skill that is broken now is not gone.
-            seen.insert(id.clone());
+            sight.seen.insert(id.clone());
             let read = Tree::read(&skill).map_err(|error| error.to_string());
             let package = read.and_then(|tree| {
                 let package = from_tree(Some(&file_name(&skill)), &tree, Keep::All);
@@ -182,6 +217,7 @@ impl Integration {
     ) -> Result<(), StoreError> {
         let Package { name, text, resources } = package;
         let fresh = Facts {
+            enabled: !was_disabled(keeper, &name, &id).await?,
             source: Provenance::Integration,
             source_id: Some(id),
             source_version: Some(self.version.clone()),
@@ -198,6 +234,15 @@ impl Integration {
         }
         Ok(())
     }
+}
+
+/// Whether somebody had switched off a skill of an integration before it went.
+async fn was_disabled(keeper: &Keeper, name: &str, id: &str) -> Result<bool, StoreError> {
+    let noted = keeper.database().skill_facts().get(name).await?;
+    Ok(noted.is_some_and(|noted| {
+        let is_own = noted.source == Provenance::Integration;
+        is_own && noted.source_id.as_deref() == Some(id) && !noted.enabled
+    }))
 }
 
 /// What will be known of a skill of an integration, if it takes the place of what is there.
@@ -241,11 +286,11 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
 /// Removes skills whose integration is gone, unless somebody changed them.
 async fn remove_others(
     keeper: &Keeper,
-    seen: &BTreeSet<String>,
+    sight: &Sight,
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
     for (name, facts) in keeper.database().skill_facts().all().await? {
-        let is_gone = facts.source_id.as_ref().is_none_or(|id| !seen.contains(id));
+        let is_gone = facts.source_id.as_ref().is_none_or(|id| sight.misses(id));
         if facts.source != Provenance::Integration || !is_gone {
             continue;
         }
@@ -253,7 +298,9 @@ async fn remove_others(
         if facts.digest != current(keeper, &name).await? {
             continue;
         }
-        match keeper.remove(&name, &file.version).await {
+        // What somebody switched off is remembered, so that it does not come back switched on.
+        let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
+        match keeper.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name),
             Ok(Err(WriteError::Store(error))) | Err(SettleError::Store(error)) => {
                 return Err(error);
@@ -263,4 +310,32 @@ async fn remove_others(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_gone_for_sure_is_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let unread = folder.path().join("calendar");
+        fs::create_dir_all(unread.join("skills/meet")).unwrap();
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let mut sight = Sight {
+            seen: set(&["mail:inbox"]),
+            known: set(&["mail", "twice"]),
+            unlisted: set(&["tracker", "twice"]),
+            unread: vec![unread],
+            incomplete: false,
+        };
+        for id in ["mail:inbox", "tracker:x", "twice:x", "calendar:x", "other:meet"] {
+            assert!(!sight.misses(id), "{id}");
+        }
+        for id in ["mail:outbox", "other:x"] {
+            assert!(sight.misses(id), "{id}");
+        }
+        sight.incomplete = true;
+        assert!(sight.misses("mail:outbox") && !sight.misses("other:x"));
+    }
 }

@@ -70,6 +70,15 @@ impl Before {
     }
 }
 
+/// What becomes of what is known of a skill that is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notes {
+    /// It is forgotten.
+    Forgotten,
+    /// It is kept, for when the skill comes back.
+    Kept,
+}
+
 /// Why the skill that is there wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
@@ -273,11 +282,21 @@ impl Keeper {
         name: &str,
         version: &str,
     ) -> Result<Result<(), WriteError>, SettleError> {
+        self.remove_with(name, version, Notes::Forgotten).await
+    }
+
+    /// Removes a skill that still has a version.
+    pub(super) async fn remove_with(
+        &self,
+        name: &str,
+        version: &str,
+        notes: Notes,
+    ) -> Result<Result<(), WriteError>, SettleError> {
         let (keeper, name, version) = (self.clone(), name.to_owned(), version.to_owned());
         to_the_end(async move {
             let remove = async {
                 let removed = keeper.files.delete(&name, Some(&version)).await;
-                if removed.is_ok() {
+                if removed.is_ok() && notes == Notes::Forgotten {
                     keeper.forget(&name).await;
                 }
                 Ok(removed)

@@ -16,6 +16,8 @@ use thiserror::Error;
 
 /// Folders of an archive whose files belong to a skill.
 const KNOWN: [&str; 3] = ["references/", "scripts/", "assets/"];
+/// The file in which a skill has its tools: without it, it is another skill.
+const TOOLS: &str = "tools.py";
 /// Bytes of a file that is kept.
 const MOST_RESOURCE_BYTES: usize = 256 * 1024;
 /// Bytes of a SKILL.md: its owner must fit, too.
@@ -35,7 +37,7 @@ pub struct Package {
 /// Which files of a skill are kept, of those that are text and not too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Those in `references`, `scripts` and `assets`.
+    /// Those in `references`, `scripts` and `assets`, and `tools.py`.
     Known,
     /// All.
     All,
@@ -61,6 +63,11 @@ pub enum PackageError {
         "SKILL.md has {0} bytes, at most {MOST_TEXT_BYTES} are kept; move parts into references"
     )]
     TooLarge(usize),
+    /// Its tools cannot be kept.
+    #[error(
+        "tools.py has {0} bytes or is no text in UTF-8, and at most {MOST_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
+    )]
+    Tools(usize),
     /// Nothing tells its name.
     #[error("nothing tells the name of the skill; add `name` to its frontmatter")]
     NoName,
@@ -75,6 +82,7 @@ impl PackageError {
             Self::Layout(_) => "layout",
             Self::Text(_) => "skill-not-text",
             Self::TooLarge(_) => "file-too-large",
+            Self::Tools(_) => "tools-not-kept",
             Self::NoName => "no-name",
         }
     }
@@ -102,7 +110,8 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
     };
     let mut resources = Vec::new();
     for (path, file) in tree.files() {
-        let wanted = keep == Keep::All || KNOWN.iter().any(|known| path.starts_with(known));
+        let wanted =
+            keep == Keep::All || path == TOOLS || KNOWN.iter().any(|known| path.starts_with(known));
         let fits = file.bytes.len() <= MOST_RESOURCE_BYTES
             && std::str::from_utf8(&file.bytes).is_ok()
             && Resource::can_be_at(path);
@@ -112,6 +121,8 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
                 bytes: Bytes::copy_from_slice(&file.bytes),
                 executable: file.executable,
             });
+        } else if path == TOOLS {
+            return Err(PackageError::Tools(file.bytes.len()));
         } else if !is_skill_file(path) {
             tracing::debug!(path, "a file of a skill is left out");
         }

@@ -29,6 +29,10 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     skill.when_to_use = skill.when_to_use.or(also.when_to_use);
     skill.policy.allowed_tools = skill.policy.allowed_tools.or(also.policy.allowed_tools);
     skill.policy.context_fork |= also.policy.context_fork;
+    // Who may call a skill holds, too, whatever else is in it.
+    let told = read_as(source()?, Dialect::CLAUDE_CODE, None).skill.policy;
+    skill.policy.model_invocable = skill.policy.model_invocable.or(told.model_invocable);
+    skill.policy.user_invocable = skill.policy.user_invocable.or(told.user_invocable);
     Ok(skill)
 }
 

@@ -22,6 +22,8 @@ use super::{
 const EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const BREATH: Duration = Duration::from_secs(5);
+/// How long the last commit may take when the server stops.
+const LAST_COMMIT: Duration = Duration::from_secs(30);
 /// How often downloads are written down.
 const COUNTED: Duration = Duration::from_secs(10);
 /// Changes, or packages, that are read at once.
@@ -57,7 +59,7 @@ pub(crate) async fn follow(
             }
         };
         loop {
-            match follower.catch_up().await {
+            match follower.catch_up_or_start_over().await {
                 Ok(()) => {
                     let _ = tokio::time::timeout(EVERY, desk.news.notified()).await;
                 }
@@ -72,7 +74,9 @@ pub(crate) async fn follow(
         }
     };
     tokio::select! {
-        () = stopping.cancelled() => count(desk, registry).await,
+        () = stopping.cancelled() => {
+            tokio::join!(count(desk, registry), settle(desk));
+        }
         () = feeding => {}
         () = counting => {}
     }
@@ -94,6 +98,15 @@ async fn count(desk: &Desk, registry: Registry<'_>) {
     }
 }
 
+/// Lets the writer finish: one that is ended in the middle leaves files behind.
+async fn settle(desk: &Desk) {
+    let Some(index) = desk.search() else { return };
+    let settling = tokio::task::spawn_blocking(move || index.settle());
+    if tokio::time::timeout(LAST_COMMIT, settling).await.is_err() {
+        tracing::warn!("the search index is still written to; the next start may build it anew");
+    }
+}
+
 async fn open<'a>(
     desk: &Desk,
     database: &Database,
@@ -108,16 +121,38 @@ async fn open<'a>(
     let index = Arc::new(index);
     // It is opened once.
     let _ = desk.search.set(Arc::clone(&index));
-    Ok(Follower { registry, index, applied })
+    Ok(Follower { registry, index, applied, failures: 0 })
 }
 
 struct Follower<'a> {
     registry: Registry<'a>,
     index: Arc<SearchIndex>,
     applied: u64,
+    /// How often the index itself failed since it last did not.
+    failures: u32,
 }
 
 impl Follower<'_> {
+    /// An index that fails again and again is built anew: the database has it all.
+    async fn catch_up_or_start_over(&mut self) -> Result<(), FollowError> {
+        let caught_up = self.catch_up().await;
+        match &caught_up {
+            Ok(()) => self.failures = 0,
+            Err(FollowError::Store(_)) => {}
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                // After two failures, and ever more seldom if that does not help.
+                if self.failures >= 2 && self.failures.is_power_of_two() {
+                    tracing::warn!(%error, "the search index failed again; it is built anew");
+                    let index = Arc::clone(&self.index);
+                    tokio::task::spawn_blocking(move || index.start_over()).await??;
+                    self.applied = 0;
+                }
+            }
+        }
+        caught_up
+    }
+
     async fn catch_up(&mut self) -> Result<(), FollowError> {
         let head = self.registry.head().await?;
         if head < self.applied {

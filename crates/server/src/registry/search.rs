@@ -25,7 +25,7 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -186,8 +186,8 @@ impl SearchError {
 /// nothing between. Both block: call them where blocking is allowed.
 pub(crate) struct SearchIndex {
     // Dropped in this order: the folder is let go last.
-    reader: IndexReader,
-    index: Index,
+    /// Another one after [`Self::start_over`].
+    open: RwLock<Opened>,
     fields: Fields,
     database: String,
     /// The number of the last change; held while changes are applied.
@@ -209,10 +209,19 @@ impl SearchIndex {
     pub(crate) fn open(folder: &Path, database: &str) -> Result<(Self, u64), SearchError> {
         let slot = Slot::take(folder)?;
         let (fields, schema) = Fields::new();
-        let Opened { index, reader, applied } = slot.open(&schema, database)?;
+        let (opened, applied) = slot.open(&schema, database)?;
         let database = database.to_owned();
         let (held, shown) = (Mutex::new(applied), AtomicU64::new(applied));
-        Ok((Self { reader, index, fields, database, applied: held, shown, slot }, applied))
+        let open = RwLock::new(opened);
+        Ok((Self { open, fields, database, applied: held, shown, slot }, applied))
+    }
+
+    fn reader(&self) -> IndexReader {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).reader.clone()
+    }
+
+    fn index(&self) -> Index {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).index.clone()
     }
 
     /// Applies changes, all or none, and remembers that it has everything up to a number.
@@ -251,14 +260,14 @@ impl SearchIndex {
     pub(crate) fn tidy_up(&self) -> Result<(), SearchError> {
         let _applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |error| SearchError::index(self.slot.path())(error);
-        let segments = self.index.searchable_segment_ids().map_err(failed)?;
+        let segments = self.index().searchable_segment_ids().map_err(failed)?;
         if segments.len() < 2 {
             return Ok(());
         }
         let mut writer = self.writer().map_err(failed)?;
         writer.merge(&segments).wait().map_err(failed)?;
         writer.wait_merging_threads().map_err(failed)?;
-        self.reader.reload().map_err(failed)
+        self.reader().reload().map_err(failed)
     }
 
     /// Forgets everything, so that it can be fed from the beginning.
@@ -267,9 +276,26 @@ impl SearchIndex {
         self.write(&mut applied, 0, |writer| writer.delete_all_documents().map(drop))
     }
 
+    /// Throws all files away and begins anew: for when what is there can be written to no more. Nothing
+    /// is found until it is fed from the beginning.
+    pub(crate) fn start_over(&self) -> Result<(), SearchError> {
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, schema) = Fields::new();
+        let opened = self.slot.begin(&schema)?;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        *applied = 0;
+        self.shown.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until nobody writes.
+    pub(crate) fn settle(&self) {
+        drop(self.applied.lock());
+    }
+
     /// How many skills it has.
     pub(crate) fn len(&self) -> u64 {
-        self.reader.searcher().num_docs()
+        self.reader().searcher().num_docs()
     }
 
     /// The number of the last change that it has.
@@ -292,12 +318,12 @@ impl SearchIndex {
         commit.commit().map_err(failed)?;
         *applied = up_to;
         self.shown.store(up_to, Ordering::Relaxed);
-        self.reader.reload().map_err(failed)?;
+        self.reader().reload().map_err(failed)?;
         // What was committed stays if merging fails: it is tried again after the next commit.
         if let Err(error) = writer.wait_merging_threads() {
             tracing::warn!(%error, "the search index could not be tidied up");
         }
-        self.reader.reload().map_err(failed)
+        self.reader().reload().map_err(failed)
     }
 
     fn writer(&self) -> Result<IndexWriter<Waiting>, TantivyError> {
@@ -306,8 +332,10 @@ impl SearchIndex {
             .num_worker_threads(1)
             .num_merge_threads(1)
             .build();
-        let writer = self.index.writer_with_options(options)?;
+        let writer = self.index().writer_with_options(options)?;
         writer.set_merge_policy(Box::new(merge::Merging::default()));
+        // What a process left that was ended while it wrote would be in the way.
+        writer.garbage_collect_files().wait()?;
         Ok(writer)
     }
 
@@ -334,7 +362,7 @@ impl SearchIndex {
 
     /// The first so many skills: one stage after the other, until there are enough.
     fn find(&self, wanted: &Wanted, most: usize) -> Result<Vec<Hit>, TantivyError> {
-        let searcher = self.reader.searcher();
+        let searcher = self.reader().searcher();
         let question = Question { fields: &self.fields, searcher: &searcher, wanted };
         let mut hits: Vec<Hit> = Vec::new();
         let mut known = HashSet::new();

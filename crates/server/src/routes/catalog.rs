@@ -24,12 +24,12 @@ use super::{docs, personal};
 use crate::{
     app::App,
     asked::{Asked, Caller, Json},
-    body::{Members, Shape, Text},
+    body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     params::Path,
     personal::{
         Arrival, Before, Item, Keep, New, Package, SettleError, Settled, Stays,
-        catalog::{Listed, Repository},
+        catalog::{Listed, NotFetched, Repository},
         digest, from_tree,
     },
 };
@@ -208,7 +208,10 @@ async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResul
     let listed = app.catalog.list(&source).await.map_err(unreachable)?;
     let listed = listed.iter().find(|listed| listed.folder == folder).cloned();
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
-    let tree = app.catalog.fetch(&listed).await.map_err(unreachable)?;
+    let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
+        NotFetched::NoAnswer(why) => unreachable(why),
+        NotFetched::Refused(why) => refused(&folder, &why),
+    })?;
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
     let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
     let package = checked(tree, called).await?;
@@ -228,6 +231,13 @@ async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResul
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
 fn unreachable(why: String) -> ApiError {
     ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source gave no answer: {why}"))
+}
+
+/// The source has it, and it is none that can be kept.
+fn refused(folder: &str, why: &str) -> ApiError {
+    let place = vec![json!("body"), json!("folder")];
+    let message = format!("The skill is refused: {why}");
+    ApiError::shape(vec![ShapeError::new("value_error", place, message, json!(folder))])
 }
 
 /// Reads and scans a skill where it blocks nobody.

@@ -59,7 +59,7 @@ impl Shape for WantedToken {
 
 /// Scopes of the registry, as a pattern.
 const GRANTS: &str =
-    "^registry:(read|(publish|yank|owner)(:([a-z0-9-]+|_/[a-z0-9-]+|anon/[a-z0-9-]+))?)$";
+    "^registry:(read|(publish|yank|owner)(:((_/|anon/)?[a-z0-9]+(-[a-z0-9]+)*))?)$";
 
 fn scopes_schema() -> Schema {
     let names = Scope::GRANTABLE.iter().map(|scope| scope.as_str());

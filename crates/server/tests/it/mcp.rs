@@ -84,6 +84,63 @@ async fn everyone_has_their_own_skills_and_sessions() {
 }
 
 #[tokio::test]
+async fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    for (name, fields, body) in [
+        ("deploy", "disable-model-invocation: true\n", "Deploy it."),
+        (
+            "ask",
+            "disable-model-invocation: true\ninputs:\n  - {name: who, type: text, required: true}\n",
+            "Ask {{who}}.",
+        ),
+        ("knows", "user-invocable: false\n", "Know $ARGUMENTS."),
+        ("all", "", "Mend $ARGUMENTS."),
+        ("plain", "", "Do it."),
+    ] {
+        let content = format!("---\nname: {name}\ndescription: Tries it.\n{fields}---\n{body}\n");
+        let made = ada.post("/api/v1/skills", &json!({"name": name, "content": content})).await;
+        assert_eq!(made.status, 201, "{name}: {}", made.text);
+    }
+    let session = begin(&ada).await;
+    let listed = ask(&ada, &session, "prompts/list", json!({})).await;
+    let prompts = listed["result"]["prompts"].as_array().unwrap();
+    let names: Vec<&str> = prompts.iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["all", "ask", "deploy"], "{listed}");
+    let get = async |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        let told = ask(&ada, &session, "prompts/get", params).await;
+        let text = told["result"]["messages"][0]["content"]["text"].as_str();
+        text.map_or_else(|| told["error"]["code"].to_string(), |text| text.trim().to_owned())
+    };
+    assert_eq!(get("deploy", json!({})).await, "Deploy it.");
+    assert_eq!(get("ask", json!({"who": "Eve"})).await, "Ask Eve.");
+    assert_eq!(get("all", json!({"ARGUMENTS": "it"})).await, "Mend it.");
+    assert_eq!(get("knows", json!({})).await, "-32602");
+    let call = async |tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        ask(&ada, &session, "tools/call", params).await["result"].clone()
+    };
+    let found = call("search_skills", json!({"query": "tries it"})).await;
+    assert_eq!(found["structuredContent"]["of"], 3, "{found}");
+    for name in ["deploy", "ask"] {
+        let refused = call("use_skill", json!({"name": name})).await;
+        assert_eq!(refused["structuredContent"]["error"]["code"], "broken-skill", "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_nowhere_is_an_error() {
+    let server = TestServer::start().await;
+    let ada = with_skill(&server, "ada@example.org").await;
+    let session = begin(&ada).await;
+    for method in ["tools/list", "prompts/list", "resources/list", "skills/list"] {
+        let wrong = ask(&ada, &session, method, json!({"cursor": "nowhere"})).await;
+        assert_eq!(wrong["error"]["code"], -32602, "{method}: {wrong}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_comes_in_without_a_token_that_may() {
     let server = TestServer::start().await;
     let _ = server.register(ADMIN).await;
@@ -112,12 +169,25 @@ async fn pages_of_others_and_floods_are_turned_away() {
     assert_eq!(post(&ada.header("origin", &own), None, &hello()).await.status, 200);
     let huge = json!({"jsonrpc": "2.0", "id": 1, "method": "x".repeat(2_000_000)});
     assert_eq!(post(&ada, None, &huge).await.status, 413);
-    let garbage =
-        ada.request(Method::POST, "/mcp").header("accept", "application/json, text/event-stream");
-    let garbage = garbage.header("content-type", "application/json").body("garbage");
-    let reply = Reply::of(garbage).await;
-    assert!((400..500).contains(&reply.status.as_u16()), "{}", reply.text);
-    for _ in 0..15 {
+    let session = begin(&ada).await;
+    for (named, garbage) in [(None, "garbage"), (None, "{\"jsonrpc\":"), (Some(session), "garbage")]
+    {
+        let request = ada.request(Method::POST, "/mcp");
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = request.header("content-type", "application/json").body(garbage);
+        let request = match named {
+            Some(session) => request.header("mcp-session-id", session),
+            None => request,
+        };
+        let reply = Reply::of(request).await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+        assert_eq!(reply.json()["error"]["code"], -32700, "{}", reply.text);
+        assert_eq!(reply.json()["id"], Value::Null, "{}", reply.text);
+    }
+    let other = ada.request(Method::POST, "/mcp").header("content-type", "text/plain");
+    let other = other.header("accept", "application/json, text/event-stream").body("garbage");
+    assert_eq!(Reply::of(other).await.status, 415, "it is no JSON at all");
+    for _ in 0..14 {
         assert_eq!(post(&ada, None, &hello()).await.status, 200);
     }
     let full = post(&ada, None, &hello()).await;

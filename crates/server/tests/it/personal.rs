@@ -119,6 +119,33 @@ async fn an_archive_comes_with_its_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tools_come_along_wherever_a_skill_goes() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let files: [(&str, &[u8]); 3] = [
+        ("count/SKILL.md", b"---\nname: count\ndescription: d\n---\nx\n"),
+        ("count/tools.py", b"def count():\n    return 1\n"),
+        ("count/references/a.md", b"a"),
+    ];
+    let reply = import(&ann, "application/zip", zipped(&files)).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    assert_eq!(reply.json()["resources"], json!(["references/a.md", "tools.py"]));
+    let path = "/api/v1/skills/count/export";
+    let exported = ann.request(Method::GET, path).send().await.unwrap().bytes().await.unwrap();
+    assert_eq!(ann.delete("/api/v1/skills/count").await.status, 204);
+    let reply = import(&ann, "application/zip", exported.to_vec()).await;
+    assert_eq!(reply.json()["resources"], json!(["references/a.md", "tools.py"]), "{}", reply.text);
+    // What cannot be kept is told, since a skill without its tools is another one.
+    let large = vec![b'#'; 256 * 1024 + 1];
+    for tools in [&large[..], b"\xff\xfe"] {
+        let reply = import(&ann, "application/zip", zipped(&[files[0], ("count/tools.py", tools)]));
+        let reply = reply.await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+        assert!(reply.text.contains("tools.py"), "{}", reply.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_leaves_nothing() {
     let server = TestServer::start().await;
     let ann = server.register("ann@x.org").await;

@@ -140,6 +140,42 @@ async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
     assert_eq!(code(&refused), "approval-needed", "{refused}");
 }
 
+/// The same, with tools that leave something behind and tell where they are.
+fn leaving() -> String {
+    let tool = |name: &str, command: &str| {
+        format!(
+            "\n### {name}\n\nDo it.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\n{command}\n```\n"
+        )
+    };
+    let text = DEMO.replace("read_only: true\n", "");
+    [text, tool("leave", "touch left"), tool("place", "pwd")].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_run_begins_in_an_empty_folder_that_is_gone_afterwards() {
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, &leaving()).await;
+    stage.approve("demo");
+    let session = begin(&ann).await;
+    call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
+    let left = call(&ann, &session, "demo__leave", json!({})).await;
+    assert_eq!(left["structuredContent"]["success"], true, "{left}");
+    let looked = call(&ann, &session, "demo__look", json!({})).await;
+    assert_eq!(looked["structuredContent"]["success"], true, "{looked}");
+    assert!(!looked.to_string().contains("left"), "{looked}");
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let told = call(&ann, &session, "demo__place", json!({})).await.to_string();
+        let start = told.find('/').expect("a path");
+        let place: String = told[start..].chars().take_while(|c| !"\"\\\n ".contains(*c)).collect();
+        assert!(place.contains("savoir-"), "{told}");
+        assert!(!Path::new(&place).exists(), "{place} is still there");
+        places.push(place);
+    }
+    assert_ne!(places[0], places[1]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_runs_tools_who_may_only_read_skills() {
     let stage = Stage::new().await;

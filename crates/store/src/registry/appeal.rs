@@ -11,6 +11,7 @@ use super::{
     blobs::is_digest,
     change::check,
     facts::read_name,
+    found,
     log::{Act, Deed, note},
     people::must_publish,
     publish::is_taken,
@@ -45,7 +46,7 @@ pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), 
 }
 
 /// Finds the entries of the log that speak of some bytes.
-fn speaks_of(sha256: &str) -> String {
+pub(super) fn speaks_of(sha256: &str) -> String {
     format!("%\"sha256\":\"{sha256}\"%")
 }
 
@@ -83,7 +84,10 @@ impl Registry<'_> {
         if let Some(account) = actor.account {
             count_appeal(work.connection(), account, sha256).await?;
         }
-        let details = json!({"sha256": sha256, "message": message});
+        let mut details = json!({"sha256": sha256, "message": message});
+        if let Some(details) = details.as_object_mut() {
+            details.extend(found::known(work.connection(), package, version, sha256).await?);
+        }
         let deed = Deed::new(Act::Appealed).version(package, version).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
@@ -122,12 +126,34 @@ impl Registry<'_> {
 
     /// Takes that back for all packages; false if it was not so.
     pub async fn unclear(&self, actor: &Actor, sha256: &str) -> Result<bool, RegistryError> {
+        let all = (setting(sha256, None), format!("{}/%", setting(sha256, None)));
+        self.forget_clearances(actor, sha256, all).await
+    }
+
+    /// Takes it back for one package; false if it was not so.
+    pub async fn unclear_for(
+        &self,
+        actor: &Actor,
+        sha256: &str,
+        package: &PackageName,
+    ) -> Result<bool, RegistryError> {
+        // A name may have signs in it that mean something in a pattern, and no name is empty.
+        let one = (setting(sha256, Some(package)), String::new());
+        self.forget_clearances(actor, sha256, one).await
+    }
+
+    async fn forget_clearances(
+        &self,
+        actor: &Actor,
+        sha256: &str,
+        (name, pattern): (String, String),
+    ) -> Result<bool, RegistryError> {
         actor.must_be_admin()?;
         must_be_digest(sha256)?;
         let mut work = self.begin().await?;
         let rows = sql("DELETE FROM settings WHERE name = $1 OR name LIKE $2 RETURNING name")
-            .text(&setting(sha256, None))
-            .text(&format!("{}/%", setting(sha256, None)))
+            .text(&name)
+            .text(&pattern)
             .all(work.connection())
             .await?;
         if rows.is_empty() {

@@ -11,7 +11,7 @@ use super::{
     index::renew,
     keys::earn,
     log::{Act, Deed, note},
-    order::sort_key,
+    order::{self, sort_key},
     people::must_publish,
 };
 use crate::{Time, sql::sql};
@@ -215,6 +215,14 @@ impl Registry<'_> {
         let mut work = self.as_publisher(actor, package).await?;
         work.must_be_live(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
+        let row =
+            sql("SELECT sha256, integrity FROM versions WHERE package = $1 AND sort_key = $2")
+                .text(&id)
+                .bytes(&key)
+                .one(work.connection())
+                .await?;
+        // Of what is gone only this is left, so that it does not come back under another number.
+        let details = json!({"why": why, "sha256": row.text(0)?, "integrity": row.text(1)?});
         sql(
             "UPDATE versions SET withdrawn_at = $3, withdrawn_why = $4, facts = '{}', entry = '{}',
                 scan = NULL, integrity = '', sha256 = '', skill_md = ''
@@ -231,8 +239,43 @@ impl Registry<'_> {
             .bytes(&key)
             .run(work.connection())
             .await?;
-        let deed = Deed::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
+        let deed = Deed::new(Act::Withdrawn).version(package, version).details(details);
         work.done(actor, package, deed).await
+    }
+
+    /// Takes the number of a version that was taken down elsewhere and was never here, so that nothing
+    /// else gets it; false if there is or was such a version. For administrators.
+    pub async fn withdraw_unseen(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+        why: Option<&str>,
+    ) -> Result<bool, RegistryError> {
+        check(why)?;
+        order::check(version)?;
+        actor.must_be_admin()?;
+        let mut work = self.as_publisher(actor, package).await?;
+        let now = Time::now();
+        let added = sql("INSERT INTO versions (package, sort_key, version, attested, integrity,
+                sha256, size, skill_md, entry, facts, withdrawn_at, withdrawn_why, published_by,
+                published_at)
+             VALUES ($1, $2, $3, 0, '', '', 0, '', '{}', '{}', $4, $5, $6, $4)
+             ON CONFLICT (package, sort_key) DO NOTHING")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .text(&version.to_string())
+        .time(now)
+        .text(why.unwrap_or_default())
+        .maybe_number(actor.account)
+        .run(work.connection())
+        .await?;
+        if added == 0 {
+            return Ok(false);
+        }
+        let deed = Deed::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
+        work.done(actor, package, deed).await?;
+        Ok(true)
     }
 
     /// Keeps what a scan found, and tells what tier the version has now, and what stands: a scan finds,

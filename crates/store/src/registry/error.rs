@@ -85,6 +85,32 @@ pub enum RegistryError {
         /// As the one who did it put it.
         why: String,
     },
+    /// An administrator took the same bytes down.
+    #[error(
+        "this is what {package} {version} was, which an administrator took down{}; publish something \
+         else, or appeal with the digest of the archive",
+        because(why)
+    )]
+    TakenDown {
+        /// Of which package.
+        package: PackageName,
+        /// Which version it was.
+        version: Version,
+        /// As the one who did it put it.
+        why: String,
+    },
+    /// A key that others have registered.
+    #[error(
+        "the key {key_id} is registered for {}, and what it signs counts there; register a key of \
+         your own, or ask an administrator of the registry",
+        place(holding)
+    )]
+    KeyTaken {
+        /// What it signs for.
+        holding: Holding,
+        /// Which one.
+        key_id: String,
+    },
     /// There is such a thing already.
     #[error("there is {what} already")]
     Exists {
@@ -114,6 +140,15 @@ pub enum RegistryError {
         /// What was done.
         what: &'static str,
         /// How often it may be.
+        most: u64,
+    },
+    /// Somebody takes too many names.
+    #[error(
+        "{most} namespaces for one account are enough, since each keeps the names that begin with it \
+         from everybody else; publish into one of yours, or ask an administrator of the registry"
+    )]
+    TooManyNames {
+        /// How many there may be.
         most: u64,
     },
     /// Somebody else sweeps or imports.
@@ -154,11 +189,14 @@ impl RegistryError {
             Self::VersionExists { .. } => "version_exists",
             Self::NotFound { .. } => "not_found",
             Self::Withdrawn { .. } => "withdrawn",
+            Self::TakenDown { .. } => "taken_down",
+            Self::KeyTaken { .. } => "key_taken",
             Self::Exists { .. } => "exists",
             Self::KeyRevoked { .. } => "key_revoked",
             Self::LastOwner { .. } => "last_owner",
             Self::TooSlow => "too_slow",
             Self::TooOften { .. } => "too_often",
+            Self::TooManyNames { .. } => "too_many_names",
             Self::Busy => "busy",
             Self::AccountsExist { .. } => "accounts_exist",
             Self::SharedStorage { .. } => "shared_storage",
@@ -179,6 +217,14 @@ impl From<sqlx::Error> for RegistryError {
     fn from(error: sqlx::Error) -> Self {
         Self::Store(error.into())
     }
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(": {why}") }
+}
+
+fn place(holding: &Holding) -> String {
+    if holding.is_for_auditors() { "an auditor".to_owned() } else { format!("`{holding}`") }
 }
 
 fn wanted(right: Right, place: Option<&Holding>) -> String {

@@ -6,7 +6,7 @@ use savoir_skill::permission::{Tier, effective};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::{Holding, PackageName, RegistryError};
+use super::{Holding, PackageName, RegistryError, index::why_blocked};
 use crate::{StoreError, Time, sql::damaged};
 
 const MOST_TAGS: usize = 50;
@@ -252,6 +252,13 @@ pub struct PackageVersion {
 }
 
 impl PackageVersion {
+    /// Why nobody is given it anew, if an administrator or a scan blocks it.
+    pub fn why_blocked(&self) -> Option<String> {
+        let (scan, _) = self.scan.as_ref()?;
+        let blocked = scan.verdict == ScanVerdict::Block;
+        blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| "a scan blocks it".to_owned()))
+    }
+
     /// How far it is trusted: never more than it claims, if it claims anything, and never more than is
     /// attested.
     pub fn tier(&self) -> Tier {

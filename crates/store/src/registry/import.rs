@@ -86,6 +86,8 @@ pub struct Imported {
     pub accounts: Vec<String>,
     /// Those among them that are administrators.
     pub administrators: Vec<String>,
+    /// The addresses of administrators whose accounts were here, and are no administrators.
+    pub not_administrators: Vec<String>,
     /// The number of the last change.
     pub seq: u64,
 }
@@ -254,7 +256,7 @@ impl Import<'_> {
         for record in records {
             let Record::Account { id, email, admin, disabled } = record else { continue };
             let role = if admin { Role::Admin } else { Role::User };
-            let row = sql("SELECT id FROM users WHERE email = $1 AND deleted_at IS NULL")
+            let row = sql("SELECT id, role FROM users WHERE email = $1 AND deleted_at IS NULL")
                 .text(&email)
                 .optional(self.work.connection())
                 .await?;
@@ -262,6 +264,9 @@ impl Import<'_> {
                 Some(row) => {
                     let found = row.number(0)?;
                     if self.password_hash.is_some() {
+                        if admin && row.text(1)? != Role::Admin.as_str() {
+                            self.done.not_administrators.push(email.clone());
+                        }
                         self.before.emails.insert(found, email);
                     }
                     Some(found)

@@ -12,14 +12,21 @@ use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
 use super::{
-    Facts, PackageName, ScanVerdict,
-    facts::{read_tier, read_version, tier_number},
+    Facts, Lock, PackageName, ScanVerdict, Work,
+    facts::{read_name, read_tier, read_version, tier_number},
     order::sort_key,
 };
 use crate::{
-    StoreError, Time,
+    Database, StoreError, Time,
     sql::{Row, Value, insert_rows, sql},
 };
+
+/// The setting that says how far [`renew_withdrawn`] came: the last package, or all.
+const RENEWED: &str = "registry.renewed";
+/// No package is called so.
+const ALL: &str = "all";
+/// Packages that are renewed in one transaction.
+const RENEWED_AT_ONCE: u64 = 100;
 
 /// The part of a line that never changes, as it is kept with the version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -294,6 +301,66 @@ pub(super) async fn renew(
     .await?;
     let tags = (old_tags != new_tags).then_some(tags);
     put_tags(connection, &id, tags, now).await
+}
+
+/// Renews, once, the indexes of packages of which versions were withdrawn: older programs left them out.
+/// Several processes may do it at once; each goes on where another one ended.
+pub(crate) async fn renew_withdrawn(database: &Database) -> Result<(), StoreError> {
+    while database.settings().get(RENEWED).await?.as_deref() != Some(ALL) {
+        let (transaction, kind) = (database.begin().await?, database.kind());
+        renew_some(Work { transaction, kind }).await?;
+    }
+    Ok(())
+}
+
+async fn renew_some(mut work: Work) -> Result<(), StoreError> {
+    // Others wait here.
+    let row = sql("INSERT INTO settings (name, value) VALUES ($1, '')
+         ON CONFLICT (name) DO UPDATE SET value = settings.value RETURNING value");
+    let after = row.text(RENEWED).one(work.connection()).await?.text(0)?;
+    if after == ALL {
+        return work.commit().await;
+    }
+    let rows = sql("SELECT DISTINCT package FROM versions
+         WHERE withdrawn_at IS NOT NULL AND package > $1 ORDER BY package LIMIT $2")
+    .text(&after)
+    .count(RENEWED_AT_ONCE)
+    .all(work.connection())
+    .await?;
+    let mut last = ALL.to_owned();
+    for row in &rows {
+        last = row.text(0)?;
+        match renew_text(&mut work, &last).await {
+            // It is told whenever somebody asks for it, and no reason not to start.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(package = last, %error, "an index could not be renewed");
+            }
+            renewed => renewed?,
+        }
+    }
+    sql("UPDATE settings SET value = $2 WHERE name = $1")
+        .text(RENEWED)
+        .text(&last)
+        .run(work.connection())
+        .await?;
+    work.commit().await
+}
+
+/// Renews the text of the index of a package, and nothing else: nobody changed the package.
+async fn renew_text(work: &mut Work, id: &str) -> Result<(), StoreError> {
+    let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", Lock::Alone);
+    let Some(row) = row.text(id).optional(work.connection()).await? else { return Ok(()) };
+    let versions = live_versions(work.connection(), id).await?;
+    let gone = gone_versions(work.connection(), id).await?;
+    let deprecated = row.maybe_text(0)?;
+    let (text, tag) = index_text(&read_name(id)?, &versions, &gone, deprecated.as_deref());
+    sql("UPDATE packages SET index_text = $2, index_tag = $3 WHERE id = $1")
+        .text(id)
+        .text(&text)
+        .text(&tag)
+        .run(work.connection())
+        .await
+        .map(drop)
 }
 
 /// Renews the tags of a package, or only their time.

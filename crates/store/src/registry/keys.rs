@@ -71,6 +71,14 @@ fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     })
 }
 
+/// The files that a key signs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Files<'a> {
+    pub(super) integrity: &'a str,
+    /// The digest of one of them, by which they are found.
+    pub(super) skill_md: &'a str,
+}
+
 /// What a key is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyState {
@@ -161,6 +169,7 @@ impl Work {
         actor: &Actor,
         package: &PackageName,
         signatures: &[NewSignature],
+        files: Files<'_>,
     ) -> Result<Vec<KeyState>, RegistryError> {
         let mut states = vec![KeyState::Unknown; signatures.len()];
         let mut order: Vec<usize> = (0..signatures.len()).collect();
@@ -169,7 +178,10 @@ impl Work {
             let holding = signatures[n].signer.holding(package);
             let state = self.key_state(&holding, &signatures[n].key_id, Lock::Share).await?;
             let trusted = match signatures[n].signer {
-                Signer::Publisher => true,
+                Signer::Publisher => {
+                    let key = (&holding, &*signatures[n].key_id);
+                    signed_for(self.connection(), actor, key, files).await?.is_none()
+                }
                 Signer::Auditor => {
                     may_audit(self.connection(), actor, &signatures[n].key_id).await?
                 }
@@ -264,6 +276,8 @@ impl Registry<'_> {
         let details = json!({"key_id": new.key_id, "label": new.label, "account": new.account});
         let deed = Deed::new(Act::KeyAdded).holding(new.holding).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
+        // Looked at last: whoever registers the same key elsewhere at once waits for the number above.
+        must_be_free(work.connection(), actor, &new).await?;
         Ok(work.commit().await?)
     }
 
@@ -357,6 +371,21 @@ impl Registry<'_> {
             }
         }
         work.must_be_live(package, version).await?;
+        if new.signer == Signer::Publisher {
+            let row = sql("SELECT integrity, skill_md FROM versions
+                 WHERE package = $1 AND sort_key = $2")
+            .text(&package.id())
+            .bytes(&sort_key(version))
+            .one(work.connection())
+            .await?;
+            let (integrity, skill_md) = (row.text(0)?, row.text(1)?);
+            let files = Files { integrity: &integrity, skill_md: &skill_md };
+            let key = (&holding, &*new.key_id);
+            let others = signed_for(work.connection(), actor, key, files).await?;
+            if let Some(holding) = others {
+                return Err(RegistryError::KeyTaken { holding, key_id: new.key_id.clone() });
+            }
+        }
         let (at, state) = ((package, version), SignatureState::Active);
         put_signature(work.connection(), actor, at, new, state, now).await?;
         let (before, tier) = earn(work.connection(), &package.id(), &sort_key(version)).await?;
@@ -407,6 +436,80 @@ async fn must_own_keys(
         return actor.must_be_admin();
     }
     must_be(connection, actor, holding, TeamRole::Owner).await
+}
+
+/// Refuses a key that others have registered: what they signed would count as signed for this holding.
+/// Nobody proves that a key is theirs, so the first to register it has it; an administrator who finds
+/// that it was the wrong one revokes it there, and registers it here. Auditors and publishers never share
+/// one, or nobody could tell for whom it signs.
+async fn must_be_free(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    new: &NewKey<'_>,
+) -> Result<(), RegistryError> {
+    let rows = sql("SELECT holding, revoked_at FROM registry_keys
+         WHERE key_id = $1 AND holding <> $2 ORDER BY holding")
+    .text(new.key_id)
+    .text(new.holding.as_str())
+    .all(&mut *connection)
+    .await?;
+    for row in rows {
+        let (holding, revoked) = (Holding::read(row.text(0)?), row.maybe_number(1)?.is_some());
+        let shared = if new.holding.is_for_auditors() {
+            revoked
+        } else {
+            !holding.is_for_auditors()
+                && ((revoked && actor.is_admin()) || owns(connection, actor, &holding).await?)
+        };
+        if !shared {
+            let key_id = new.key_id.to_owned();
+            return Err(RegistryError::KeyTaken { holding, key_id });
+        }
+    }
+    Ok(())
+}
+
+/// For whom else a key has signed the same files before. A signature does not name a namespace, so that it
+/// counts for those who published it first, and for nobody who only took it from them.
+async fn signed_for(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    (holding, key_id): (&Holding, &str),
+    Files { integrity, skill_md }: Files<'_>,
+) -> Result<Option<Holding>, RegistryError> {
+    let rows = sql("SELECT DISTINCT s.holding FROM signatures s
+         JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
+         WHERE v.skill_md = $1 AND v.integrity = $2 AND s.key_id = $4 AND s.holding <> $3
+         ORDER BY s.holding")
+    .text(skill_md)
+    .text(integrity)
+    .text(holding.as_str())
+    .text(key_id)
+    .all(&mut *connection)
+    .await?;
+    for row in rows {
+        let other = Holding::read(row.text(0)?);
+        if !other.is_for_auditors() && !owns(connection, actor, &other).await? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether somebody is an owner of a holding by themselves, not because they are an administrator.
+async fn owns(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    holding: &Holding,
+) -> Result<bool, RegistryError> {
+    let Some(account) = actor.account else { return Ok(false) };
+    let row = sql("SELECT 1 FROM members WHERE holding = $1 AND user_id = $2 AND role = $3")
+        .text(holding.as_str())
+        .number(account)
+        .text(TeamRole::Owner.as_str())
+        .optional(connection)
+        .await?;
+    Ok(row.is_some())
 }
 
 /// Whether a key of the auditors is somebody's.

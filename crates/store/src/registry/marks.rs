@@ -25,6 +25,8 @@ const MARKS: &str = "registry/databases";
 const NAME: &str = "registry.database";
 /// What the setting is called that has the generation of its mark.
 const GENERATION: &str = "registry.generation";
+/// How PostgreSQL says that somebody may not do something.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// How often a mark is left again if others of the same database do so meanwhile.
 const TRIES: usize = 50;
 
@@ -139,10 +141,11 @@ impl Registry<'_> {
                     WHERE datname = current_database()";
                 let own = sql(own).one(reader).await?.text(0)?;
                 let server = "SELECT CAST(system_identifier AS TEXT) FROM pg_control_system()";
-                // Not everybody may know it; then the number of the database must do.
                 let server = match sql(server).one(reader).await {
                     Ok(row) => row.text(0)?,
-                    Err(_) => String::new(),
+                    // Not everybody may know it; then the number of the database must do.
+                    Err(error) if is_forbidden(&error) => String::new(),
+                    Err(error) => return Err(error),
                 };
                 Ok(format!("{server}/{own}"))
             }
@@ -176,6 +179,12 @@ impl Registry<'_> {
         let last = |key: String| key.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(keys.into_iter().map(last).collect())
     }
+}
+
+/// Whether PostgreSQL says that somebody may not do something.
+fn is_forbidden(error: &StoreError) -> bool {
+    let StoreError::Database(sqlx::Error::Database(error)) = error else { return false };
+    error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE)
 }
 
 fn done_if(left: bool) -> Left {

@@ -8,9 +8,12 @@ use super::{
     log::{Act, Deed, note},
 };
 use crate::{
-    StoreError, Time,
+    Kind, StoreError, Time,
     sql::{Row, damaged, sql},
 };
+
+/// Namespaces that one account takes. Each keeps the names that begin with it from everybody else.
+const MOST_NAMESPACES: u64 = 20;
 
 /// What a member of a team may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,31 +134,54 @@ pub(super) async fn put_member(
     .map(drop)
 }
 
-/// Takes a namespace for whoever acts, unless somebody has it. Of several at once, one gets it.
-pub(super) async fn take_namespace(
-    connection: &mut AnyConnection,
-    actor: &Actor,
-    namespace: &Namespace,
-    now: Time,
-) -> Result<Option<Deed>, StoreError> {
-    let taken = sql("INSERT INTO namespaces (name, created_by, created_at) VALUES ($1, $2, $3)
-         ON CONFLICT (name) DO NOTHING")
-    .text(namespace.as_str())
-    .maybe_number(actor.account)
-    .time(now)
-    .run(&mut *connection)
-    .await?;
-    if taken == 0 {
-        return Ok(None);
-    }
-    let holding = Holding::read(namespace.to_string());
-    if let Some(account) = actor.account {
-        put_member(connection, actor, &holding, (account, TeamRole::Owner), now).await?;
-    }
-    Ok(Some(Deed::new(Act::NamespaceCreated).holding(&holding)))
-}
-
 impl Work {
+    /// Takes a namespace for whoever acts, unless somebody has it. Of several at once, one gets it.
+    pub(super) async fn take_namespace(
+        &mut self,
+        actor: &Actor,
+        namespace: &Namespace,
+        now: Time,
+    ) -> Result<Option<Deed>, RegistryError> {
+        let taken = sql("INSERT INTO namespaces (name, created_by, created_at) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO NOTHING")
+        .text(namespace.as_str())
+        .maybe_number(actor.account)
+        .time(now)
+        .run(self.connection())
+        .await?;
+        if taken == 0 {
+            return Ok(None);
+        }
+        let holding = Holding::read(namespace.to_string());
+        if let Some(account) = actor.account {
+            self.must_not_have_too_many(actor, account).await?;
+            put_member(self.connection(), actor, &holding, (account, TeamRole::Owner), now).await?;
+        }
+        Ok(Some(Deed::new(Act::NamespaceCreated).holding(&holding)))
+    }
+
+    /// Those count that an account took, whoever has them now: else they would be given away.
+    async fn must_not_have_too_many(
+        &mut self,
+        actor: &Actor,
+        account: i64,
+    ) -> Result<(), RegistryError> {
+        if actor.is_admin() {
+            return Ok(());
+        }
+        if self.kind == Kind::Postgres {
+            // Of two that come at once, the second sees the first.
+            sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
+                .text(&format!("registry names of {account}"))
+                .run(self.connection())
+                .await?;
+        }
+        let row = sql("SELECT COUNT(*) FROM namespaces WHERE created_by = $1").number(account);
+        let taken = row.one(self.connection()).await?.count(0)?;
+        let most = MOST_NAMESPACES;
+        if taken > most { Err(RegistryError::TooManyNames { most }) } else { Ok(()) }
+    }
+
     /// Makes sure that nobody else changes the members of a holding meanwhile.
     async fn lock_holding(&mut self, holding: &Holding) -> Result<(), RegistryError> {
         let text = if holding.as_str().contains('/') {
@@ -198,7 +224,7 @@ impl Registry<'_> {
         actor.must_have(Right::Own, Some(&holding))?;
         let (mut work, now) = (self.begin().await?, Time::now());
         must_have_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
-        let Some(deed) = take_namespace(work.connection(), actor, namespace, now).await? else {
+        let Some(deed) = work.take_namespace(actor, namespace, now).await? else {
             return Err(RegistryError::Exists { what: format!("a namespace `{namespace}`") });
         };
         note(work.connection(), actor, now, vec![deed]).await?;

@@ -11,10 +11,11 @@ use super::{
     blobs::hold_claims,
     facts::{attested, read_version, tier_number},
     index::{Entry, renew},
-    keys::{KeyState, put_signature},
+    keys::{Files, KeyState, put_signature},
     log::{Act, Deed, note},
     order::{self, sort_key},
-    people::{must_have_prefix, must_publish, put_member, take_namespace},
+    people::{must_have_prefix, must_publish, put_member},
+    taken_down::{self, Content},
 };
 use crate::{StoreError, Time, sql::sql};
 
@@ -70,13 +71,15 @@ impl Registry<'_> {
         let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
         let mut work = self.begin().await?;
         let (now, mut deeds) = (Time::now(), Vec::new());
-        let connection = work.connection();
-        must_have_prefix(connection, actor, new.package.reserved_prefix()).await?;
+        must_have_prefix(work.connection(), actor, new.package.reserved_prefix()).await?;
         if !new.package.namespace().is_shared() {
-            deeds.extend(take_namespace(connection, actor, new.package.namespace(), now).await?);
+            deeds.extend(work.take_namespace(actor, new.package.namespace(), now).await?);
         }
-        let states = work.key_states(actor, new.package, new.signatures).await?;
+        let files = Files { integrity: new.integrity, skill_md: &blobs[1] };
+        let states = work.key_states(actor, new.package, new.signatures, files).await?;
         work.take_package(actor, new.package, now).await?;
+        let content = Content { sha256: &blobs[0], integrity: new.integrity };
+        taken_down::check(work.connection(), new.package, content).await?;
         let tier = earned(&new, &states);
         work.insert_version(actor, &new, &facts, &blobs, tier, now).await?;
         must_publish(work.connection(), actor, new.package).await?;
@@ -212,11 +215,11 @@ impl Work {
         .await?;
         if made == 0 {
             self.lock_package(package).await?;
-            // While nobody could have it, others may have taken its short name.
+            // While nobody could have it, older programs let others take its short name.
             if self.has_live_versions(package).await? {
                 return Ok(());
             }
-            return self.must_be_unlike(actor, package).await;
+            return self.must_come_back_unlike(package).await;
         }
         self.must_be_unlike(actor, package).await?;
         match actor.account.filter(|_| package.namespace().is_shared()) {

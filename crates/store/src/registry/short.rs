@@ -31,14 +31,36 @@ impl PackageName {
 }
 
 impl Work {
-    /// Refuses a new package if another one is known by its short name, or if the namespace of others
-    /// would have such names.
+    /// Refuses a new package if another one is known by its short name, or was, or if the namespace of
+    /// others would have such names.
     pub(super) async fn must_be_unlike(
         &mut self,
         actor: &Actor,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
-        let short = package.short();
+        self.must_have_no_namesake(package, "SELECT id FROM packages WHERE id IN").await?;
+        self.must_be_in_no_room_of_others(actor, package).await
+    }
+
+    /// Refuses a package that had its name before if another one is known by its short name now.
+    pub(super) async fn must_come_back_unlike(
+        &mut self,
+        package: &PackageName,
+    ) -> Result<(), RegistryError> {
+        let living = "SELECT package FROM versions WHERE withdrawn_at IS NULL AND package IN";
+        self.must_have_no_namesake(package, living).await
+    }
+
+    /// `select` ends where the namesakes are listed that count.
+    async fn must_have_no_namesake(
+        &mut self,
+        package: &PackageName,
+        select: &str,
+    ) -> Result<(), RegistryError> {
+        let (short, namesakes) = (package.short(), package.namesakes());
+        if namesakes.is_empty() {
+            return Ok(());
+        }
         if self.kind == Kind::Postgres {
             // Of two who come at once, the second sees the first.
             sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
@@ -46,26 +68,7 @@ impl Work {
                 .run(self.connection())
                 .await?;
         }
-        self.must_have_no_namesake(package, &short).await?;
-        self.must_be_in_no_room_of_others(actor, package).await
-    }
-
-    async fn must_have_no_namesake(
-        &mut self,
-        package: &PackageName,
-        short: &str,
-    ) -> Result<(), RegistryError> {
-        let namesakes = package.namesakes();
-        if namesakes.is_empty() {
-            return Ok(());
-        }
-        // What was withdrawn is known to nobody any more.
-        let text = format!(
-            "SELECT id FROM packages WHERE id IN ({}) AND EXISTS
-                (SELECT 1 FROM versions WHERE package = packages.id AND withdrawn_at IS NULL)",
-            places(1, namesakes.len())
-        );
-        let query = namesakes.iter().fold(sql::built(text), |query, id| query.text(id));
+        let query = sql::among(select, namesakes.into_iter());
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
         let other = super::facts::read_name(&row.text(0)?)?;
         Err(RegistryError::Name {

@@ -10,12 +10,13 @@ mod publish;
 mod races;
 mod read;
 mod speed;
+mod taken;
 mod trust;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use savoir_skill::permission::Tier;
+use savoir_skill::{digest::sha256_hex, permission::Tier};
 use savoir_store::{
     Database, Role, Storage, User,
     registry::{
@@ -155,12 +156,14 @@ impl Draft {
         registry: Registry<'_>,
         actor: &Actor,
     ) -> Result<Published, RegistryError> {
+        // As long as one, and another for other files.
+        let integrity = format!("sha256-{}=", &sha256_hex(&self.artefact)[..43]);
         let new = NewVersion {
             package: &self.package,
             version: &self.version,
             artefact: self.artefact.clone(),
             skill_md: self.skill_md.clone(),
-            integrity: "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+            integrity: &integrity,
             claimed: self.claimed,
             facts: &self.facts,
             signatures: &self.signatures,

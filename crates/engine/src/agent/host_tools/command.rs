@@ -15,14 +15,14 @@ use serde_json::json;
 
 use super::{
     HostTools, Wrong,
-    obeyed::{self, Aside},
+    obeyed::{Aside, Before},
     workspace::Workspace,
 };
 use crate::{
     agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
-    grant::{self, Obeyed},
+    grant,
 };
 
 /// Seconds that a command may take, and if nothing is said.
@@ -30,6 +30,8 @@ pub(super) const MOST_SECONDS: u64 = 300;
 const SECONDS: u64 = 60;
 /// Bytes that a command may print before it is ended; a model reads the first and last of them.
 const PRINTED: u64 = 8 << 20;
+/// Things that were put aside of which a model reads.
+const MOST_TOLD: usize = 40;
 /// Where the programs of the system are.
 const PROGRAMS: &str = "/usr";
 /// What many of them look at, and what tells nothing about the person.
@@ -63,9 +65,12 @@ impl HostTools {
         let _guard = cancel.guard();
         let words = ["-c".to_owned(), command.to_owned()];
         let (workspace, obeyed) = (Arc::clone(&self.workspace), self.obeyed());
+        let (baseline, home) = (Arc::clone(&self.baseline), self.ground.home.clone());
         let turn = Arc::clone(&self.commands).read_owned().await;
         let work = move || {
-            let ran = run_and_look(policy, &shell, &words, &cancel, &workspace, &obeyed);
+            let before =
+                |protected: &[PathGrant]| baseline.before(&workspace, obeyed, &home, protected);
+            let ran = run_and_look(policy, &shell, &words, &cancel, &workspace, before);
             drop(turn);
             ran
         };
@@ -126,20 +131,20 @@ struct Ran {
 }
 
 /// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
-fn run_and_look(
+fn run_and_look<'a>(
     mut policy: Policy,
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
     workspace: &Workspace,
-    obeyed: &Obeyed,
+    before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), Wrong>,
 ) -> Result<Ran, Wrong> {
     let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
     let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
-    let (before, more) = obeyed::before(workspace.root(), obeyed, &protected)?;
+    let (before, more) = before(&protected)?;
     policy.paths.extend(more);
     let ran = run(policy, shell, words, cancel);
-    let aside = before.put_aside(workspace, obeyed);
+    let aside = before.put_aside(workspace);
     ran.map(|(end, captured)| Ran { end, captured, aside })
 }
 
@@ -185,10 +190,16 @@ fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
     if aside.is_empty() {
         return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
     }
-    let told: Vec<String> = aside.iter().map(told).collect();
+    let mut told: Vec<String> = aside.iter().take(MOST_TOLD).map(told).collect();
+    if let Some(more) = aside.len().checked_sub(MOST_TOLD + 1) {
+        told.push(format!("{} more were found", more + 1));
+    }
     data["put_aside"] = json!(told);
-    let text =
-        format!("{}; only a person puts what other programs obey there\n{text}", told.join("; "));
+    let text = format!(
+        "{}; commands add nothing that other programs obey: write_file writes instructions \
+            and workflows, a person the rest\n{text}",
+        told.join("; ")
+    );
     let failure = failure.unwrap_or("protected-path").to_owned();
     ToolAnswer { text, data: Some(data), failure: Some(failure) }
 }

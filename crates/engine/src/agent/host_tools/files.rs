@@ -2,10 +2,17 @@
 
 use std::path::Path;
 
-use super::{HostTools, Wrong, workspace::Inside};
+use super::{
+    HostTools, Wrong,
+    workspace::{self, Inside},
+};
 use crate::{
-    agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
-    grant,
+    agent::{
+        allowance::Fence,
+        consent::{Change, Deed},
+        toolset::ToolAnswer,
+    },
+    grant::{self, Care},
 };
 
 /// Whether git takes a folder above a path for a repository once something lies there.
@@ -34,8 +41,22 @@ impl HostTools {
         text: &str,
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
+        workspace::fits(text)?;
+        let before = self.workspace.read(&self.writable(path)?);
+        let shown = match &before {
+            Ok(text) => text,
+            Err(("no-such-file", _)) => "",
+            Err((_, why)) => &format!("[it cannot be shown: {why}]"),
+        };
+        self.agree_to_write(path, shown, text, fence).await?;
+        let _turn = self.writes.lock().await;
         let inside = self.writable(path)?;
-        self.keep(&inside, text, fence).await
+        // Who agreed saw what it replaces.
+        if self.workspace.read(&inside) != before {
+            let message = format!("`{path}` was changed by others meanwhile; read it again");
+            return Err(("file-changed", message));
+        }
+        self.keep(&inside, text)
     }
 
     pub(super) async fn edit_file(
@@ -45,15 +66,18 @@ impl HostTools {
         new: &str,
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
-        let inside = self.writable(path)?;
-        let text = self.workspace.read(&inside)?;
-        let unfit = |message: String| Err(("passage-not-found", message));
-        match text.matches(old).count() {
-            _ if old.is_empty() => unfit("`old_text` is empty".to_owned()),
-            0 => unfit(format!("`old_text` is not in `{path}`; read it again and copy exactly")),
-            1 => self.keep(&inside, &text.replacen(old, new, 1), fence).await,
-            count => unfit(format!("`old_text` is there {count} times; take a longer passage")),
-        }
+        let edited = || {
+            let inside = self.writable(path)?;
+            let before = self.workspace.read(&inside)?;
+            let after = edited(path, &before, old, new)?;
+            Ok((inside, before, after))
+        };
+        let (_, before, after) = edited()?;
+        self.agree_to_write(path, &before, &after, fence).await?;
+        // Others may have changed it while somebody thought.
+        let _turn = self.writes.lock().await;
+        let (inside, _, after) = edited()?;
+        self.keep(&inside, &after)
     }
 
     /// A path that may be written: nothing that others execute or obey.
@@ -62,7 +86,7 @@ impl HostTools {
         let root = self.workspace.root();
         let whole = inside.below(root);
         let is_kept = grant::is_protected(&whole, &self.ground)
-            || self.obeyed().covers(&whole, root)
+            || self.care(&whole) == Some(Care::Kept)
             || makes_a_repository(&whole, root);
         if is_kept {
             let message =
@@ -72,10 +96,49 @@ impl HostTools {
         Ok(inside)
     }
 
-    async fn keep(&self, path: &Inside, text: &str, fence: Fence<'_>) -> Result<ToolAnswer, Wrong> {
-        let bytes = text.len();
-        self.agree(Deed::Write { path: path.text(), bytes }, fence).await?;
-        self.workspace.write(path, text)?;
-        Ok(ToolAnswer::text(format!("`{}` is written, {bytes} bytes", path.text())))
+    /// How a path is kept, also by the repositories around it.
+    fn care(&self, path: &Path) -> Option<Care> {
+        let (root, mut obeyed) = (self.workspace.root(), self.obeyed());
+        for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
+            let led = grant::led_by_repository(folder, &self.ground.home);
+            obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), root);
+        }
+        obeyed.strictest(path, root)
+    }
+
+    async fn agree_to_write(
+        &self,
+        path: &str,
+        before: &str,
+        after: &str,
+        fence: Fence<'_>,
+    ) -> Result<(), Wrong> {
+        let inside = self.workspace.inside(path)?;
+        let is_obeyed = self.care(&inside.below(self.workspace.root())).is_some();
+        let (path, change) = (inside.text(), Change::between(before, after));
+        self.agree(Deed::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
+    }
+
+    fn keep(&self, path: &Inside, text: &str) -> Result<ToolAnswer, Wrong> {
+        let (root, obeyed) = (self.workspace.root(), self.obeyed());
+        let write = || self.workspace.write(path, text);
+        if obeyed.strictest(&path.below(root), root).is_some() {
+            self.baseline.agreed(&self.workspace, &path.below(Path::new("")), &obeyed, write)?;
+        } else {
+            write()?;
+        }
+        let (path, bytes) = (path.text(), text.len());
+        Ok(ToolAnswer::text(format!("`{path}` is written, {bytes} bytes")))
+    }
+}
+
+/// A text with a passage replaced that must be there once.
+fn edited(path: &str, text: &str, old: &str, new: &str) -> Result<String, Wrong> {
+    let unfit = |message: String| Err(("passage-not-found", message));
+    match text.matches(old).count() {
+        _ if old.is_empty() => unfit("`old_text` is empty".to_owned()),
+        0 => unfit(format!("`old_text` is not in `{path}`; read it again and copy exactly")),
+        1 => Ok(text.replacen(old, new, 1)),
+        count => unfit(format!("`old_text` is there {count} times; take a longer passage")),
     }
 }

@@ -1,38 +1,66 @@
 //! What other programs execute or obey stays as it is, and nothing is added to it.
 //!
 //! The sandbox holds what is there before a command. It cannot hold every place that does not exist:
-//! what has come to such a place is found after the command, and put aside under another name.
+//! what has come to such a place is found after the command, and put aside under another name. The
+//! command knows this and works against it: see [`Look`].
 
 use std::{
     collections::HashSet,
-    fs, io,
-    os::{
-        fd::AsFd,
-        unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
-    },
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::{
-    fs::{Mode, RenameFlags, fchmod, fstat, renameat_with},
+    fs::{AtFlags, CWD, FileType, Stat, statat},
     io::Errno,
 };
 use savoir_sandbox::PathGrant;
+use savoir_skill::check::render::visible;
 
-use super::{Wrong, workspace::Workspace};
-use crate::grant::{Obeyed, SIGNS_OF_GIT, is_repository};
+use super::{
+    Wrong,
+    folder::{Entry, Folder},
+    workspace::Workspace,
+};
+use crate::grant::{Care, Obeyed, SIGNS_OF_GIT, is_repository, led_by_repository};
 
 /// Places that are held for one command; each is a mount.
 const MOST_PLACES: usize = 1000;
 /// Folders that are looked through before a command.
 const MOST_FOLDERS: usize = 400_000;
-/// Names that are tried for something that is put aside.
-const MOST_NAMES: u32 = 1000;
+/// Folders in one another; each is open while something below it is looked at.
+const MOST_DEPTH: usize = 200;
+/// Looks before a command, each for what the one before it led to.
+const MOST_ROUNDS: usize = 8;
+/// Bytes of a path on which something can be mounted.
+const MOST_PATH: usize = 4000;
+/// Characters of a path that are told.
+const MOST_TOLD: usize = 300;
 
-/// What was there before a command.
+/// What was there before the commands that run now. They share it, so that none takes for granted what
+/// another planted.
+#[derive(Debug, Default)]
+pub(super) struct Baseline {
+    known: Mutex<Known>,
+    /// One look at a time, since each has many folders open.
+    looks: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    running: usize,
+    identities: HashSet<Identity>,
+}
+
+/// What was there before a command, until what it left is looked at.
 #[derive(Debug)]
-pub(super) struct Before {
-    known: HashSet<Identity>,
+pub(super) struct Before<'a> {
+    baseline: &'a Baseline,
+    /// With what the repositories of the workspace obey besides.
+    obeyed: Obeyed,
     /// What the sandbox holds, whether it is there or not.
     held: HashSet<PathBuf>,
 }
@@ -46,9 +74,19 @@ pub(super) struct Aside {
     pub(super) to: Result<String, String>,
 }
 
-/// A file or folder, whatever its path becomes. Nobody can change a link, but make it anew: that is
-/// known by its time.
-type Identity = (u64, u64, Option<(i64, i64)>);
+/// A file or folder, whatever its path becomes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    number: u64,
+    /// The name, where the sandbox does not hold it: by another one, it is something else.
+    name: Option<OsString>,
+    /// When it was changed, where a command could do that: a link is made anew, a file that has several
+    /// names is written by another of them, and what a person is asked about is not held at all.
+    changed: Option<(i64, i64)>,
+    /// Where a link leads in the end, over all others; nowhere, if nothing is there.
+    end: Option<PathBuf>,
+}
 
 #[derive(Debug)]
 struct Found {
@@ -56,141 +94,368 @@ struct Found {
     path: PathBuf,
     identity: Identity,
     is_link: bool,
-    /// What another name makes harmless: the thing itself, or the head of a repository.
-    cause: PathBuf,
+    care: Care,
 }
 
-/// Looks through a workspace before a command; gives what the sandbox must hold besides what it
-/// holds already.
-pub(super) fn before(
-    root: &Path,
-    obeyed: &Obeyed,
-    protected: &[PathGrant],
-) -> Result<(Before, Vec<PathGrant>), Wrong> {
-    let found = look(root, obeyed, Some(MOST_FOLDERS))
-        .ok_or_else(|| too_much(&format!("the workspace has more than {MOST_FOLDERS} folders")))?;
+impl Found {
+    fn new(root: &Path, path: PathBuf, about: &Stat, care: Care) -> Self {
+        let kind = FileType::from_raw_mode(about.st_mode);
+        let is_link = kind.is_symlink();
+        let is_loose = kind.is_file() && (about.st_nlink > 1 || care == Care::Asked);
+        let changed =
+            (is_link || is_loose).then(|| (number(about.st_ctime), number(about.st_ctime_nsec)));
+        let end = if is_link { root.join(&path).canonicalize().ok() } else { None };
+        let name = path.file_name().filter(|_| care == Care::Asked).map(OsStr::to_owned);
+        let (device, number) = (number(about.st_dev), number(about.st_ino));
+        Self { path, identity: Identity { device, number, name, changed, end }, is_link, care }
+    }
+
+    /// Where a link leads, or the settings of a repository.
+    fn leads_to(&self, root: &Path, home: &Path) -> Vec<(PathBuf, Care)> {
+        if let Some(end) = &self.identity.end {
+            return vec![(end.clone(), self.care)];
+        }
+        let path = root.join(&self.path);
+        let led = match path.parent().filter(|_| path.ends_with(".git")) {
+            Some(folder) => led_by_repository(folder, home),
+            None if path.join("HEAD").symlink_metadata().is_ok() => led_by_repository(&path, home),
+            None => Vec::new(),
+        };
+        led.into_iter().map(|place| (place, Care::Kept)).collect()
+    }
+}
+
+impl Baseline {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks through a workspace before a command; gives what the sandbox must hold besides what it
+    /// holds already.
+    pub(super) fn before(
+        &self,
+        workspace: &Workspace,
+        mut obeyed: Obeyed,
+        home: &Path,
+        protected: &[PathGrant],
+    ) -> Result<(Before<'_>, Vec<PathGrant>), Wrong> {
+        let root = workspace.root();
+        let held: HashSet<PathBuf> = protected.iter().map(|grant| grant.path.clone()).collect();
+        let _turn = self.turn();
+        // What is written meanwhile by agreement would be taken for a plant.
+        let mut known = self.lock();
+        let mut rounds = 0;
+        // What is obeyed leads to more, which leads to more.
+        let (found, closed) = loop {
+            let mut look = Look::new(root, &obeyed, &held, None);
+            look.walk(workspace)?;
+            let Look { found, closed, .. } = look;
+            rounds += 1;
+            let led: Vec<_> = found.iter().flat_map(|one| one.leads_to(root, home)).collect();
+            if !obeyed.add(led, root) {
+                break (found, closed);
+            }
+            if rounds > MOST_ROUNDS {
+                return Err(too_much("links and settings of git lead from one to the other"));
+            }
+        };
+        let grants = grants(root, &found, &held)?;
+        if known.running == 0 {
+            known.identities = found.into_iter().map(|one| one.identity).chain(closed).collect();
+        }
+        known.running += 1;
+        Ok((Before { baseline: self, obeyed, held }, grants))
+    }
+
+    /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
+    pub(super) fn agreed<T>(
+        &self,
+        workspace: &Workspace,
+        path: &Path,
+        obeyed: &Obeyed,
+        write: impl FnOnce() -> Result<T, Wrong>,
+    ) -> Result<T, Wrong> {
+        let mut known = self.lock();
+        let written = write()?;
+        if known.running > 0 {
+            let root = workspace.root();
+            let is_asked = |part: &&Path| obeyed.strictest(&root.join(part), root).is_some();
+            let found = path.ancestors().filter(is_asked).filter_map(|part| {
+                let about = statat(CWD, root.join(part), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                Some(Found::new(root, part.to_owned(), &about, Care::Asked).identity)
+            });
+            known.identities.extend(found);
+        }
+        Ok(written)
+    }
+}
+
+/// What must be held of what was found.
+fn grants(root: &Path, found: &[Found], held: &HashSet<PathBuf>) -> Result<Vec<PathGrant>, Wrong> {
     if found.iter().any(|one| one.path.as_os_str().is_empty()) {
         let message = "the workspace is itself what git keeps of a repository; name the folder of a \
             project with --workspace";
         return Err(("workspace-unusable", message.to_owned()));
     }
-    let held: HashSet<PathBuf> = protected.iter().map(|grant| grant.path.clone()).collect();
+    let own_repository = root.join(".git");
     let is_held = |path: &Path| path.ancestors().any(|above| held.contains(above));
-    let mut grants: Vec<PathBuf> = Vec::new();
-    for one in &found {
-        let path = root.join(&one.path);
-        // Nothing can lie on a link: what it leads to is held.
-        let real = if one.is_link { path.canonicalize().ok() } else { Some(path) };
-        let own_repository = root.join(".git");
-        let is_new = |real: &PathBuf| {
-            real.starts_with(root) && real != root && *real != own_repository && !is_held(real)
-        };
-        grants.extend(real.filter(is_new));
-    }
-    if grants.len() > MOST_PLACES {
+    let is_new = |real: &PathBuf| {
+        real.starts_with(root) && real != root && *real != own_repository && !is_held(real)
+    };
+    // Nothing can lie on a link: what it leads to is held.
+    let real = |one: &Found| {
+        if one.is_link { one.identity.end.clone() } else { Some(root.join(&one.path)) }
+    };
+    let kept = found.iter().filter(|one| one.care == Care::Kept);
+    let mut paths: Vec<PathBuf> = kept.filter_map(real).filter(is_new).collect();
+    paths.sort();
+    // What lies in another that is held needs nothing.
+    paths.dedup_by(|inner, outer| inner.starts_with(outer));
+    if paths.len() > MOST_PLACES {
         let message = format!(
             "the workspace has more than {MOST_PLACES} repositories and folders of agents in it"
         );
         return Err(too_much(&message));
     }
-    grants.sort();
-    grants.dedup();
-    let known = found.iter().map(|one| one.identity).collect();
-    Ok((Before { known, held }, grants.into_iter().map(PathGrant::protected).collect()))
+    if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MOST_PATH) {
+        return Err(too_much(&format!("the path of `{}` is too long", shown(path))));
+    }
+    Ok(paths.into_iter().map(PathGrant::protected).collect())
 }
 
 fn too_much(message: &str) -> Wrong {
     ("workspace-too-large", format!("{message}; name a smaller one with --workspace"))
 }
 
-impl Before {
+impl Before<'_> {
     /// Puts aside what has come since.
-    pub(super) fn put_aside(&self, workspace: &Workspace, obeyed: &Obeyed) -> Vec<Aside> {
+    pub(super) fn put_aside(&self, workspace: &Workspace) -> Vec<Aside> {
         let root = workspace.root();
-        let found = look(root, obeyed, None).unwrap_or_default();
-        // Another command may need something there just now that holds the place.
-        let is_held = |one: &Found| {
-            let path = root.join(&one.path);
-            path.parent() == Some(root) && self.held.iter().any(|held| held.starts_with(&path))
-        };
-        let new = found.iter().filter(|one| !self.known.contains(&one.identity) && !is_held(one));
-        new.map(|one| aside(workspace, &one.cause)).collect()
+        let _turn = self.baseline.turn();
+        let mut look = Look::new(root, &self.obeyed, &self.held, Some(self.baseline));
+        if let Err((_, why)) = look.walk(workspace) {
+            look.tell(root, Err(why));
+        }
+        look.aside
     }
 }
 
-/// Everything that is obeyed; `None` if there are too many folders. What is obeyed as a whole is not
-/// looked into.
-fn look(root: &Path, obeyed: &Obeyed, most: Option<usize>) -> Option<Vec<Found>> {
-    let (mut found, mut folders, mut seen) = (Vec::new(), vec![PathBuf::new()], 0);
-    while let Some(folder) = folders.pop() {
-        seen += 1;
-        if most.is_some_and(|most| seen > most) {
-            return None;
+impl Drop for Before<'_> {
+    fn drop(&mut self) {
+        self.baseline.lock().running -= 1;
+    }
+}
+
+/// A look through a workspace.
+///
+/// It goes into everything, also into what is obeyed and what was put aside: whatever a command makes to
+/// hide something in is looked into, or put aside as a whole.
+struct Look<'a> {
+    root: &'a Path,
+    obeyed: &'a Obeyed,
+    held: &'a HashSet<PathBuf>,
+    /// After a command, what was there before; what was not is put aside.
+    baseline: Option<&'a Baseline>,
+    folders: usize,
+    found: Vec<Found>,
+    /// Folders that cannot be looked into.
+    closed: Vec<Identity>,
+    aside: Vec<Aside>,
+}
+
+/// How a folder is kept, by itself or by what it lies in.
+type Zone = Option<Care>;
+
+/// Folders that are left to be looked into.
+type Left = Vec<(OsString, Zone)>;
+
+impl<'a> Look<'a> {
+    fn new(
+        root: &'a Path,
+        obeyed: &'a Obeyed,
+        held: &'a HashSet<PathBuf>,
+        baseline: Option<&'a Baseline>,
+    ) -> Self {
+        let (found, closed, aside) = (Vec::new(), Vec::new(), Vec::new());
+        Self { root, obeyed, held, baseline, folders: 0, found, closed, aside }
+    }
+
+    fn walk(&mut self, workspace: &Workspace) -> Result<(), Wrong> {
+        let unusable = |error: io::Error| {
+            let message = format!("the workspace cannot be looked through: {error}");
+            ("workspace-unusable", message)
+        };
+        let root = workspace.root_folder().map_err(unusable)?;
+        let root = Folder::root(root).map_err(|error| unusable(error.into()))?;
+        let entries = root.entries().map_err(|error| unusable(error.into()))?;
+        let left = self.entries(&root, None, entries)?;
+        let mut open = vec![(root, left)];
+        loop {
+            let depth = open.len();
+            let Some((folder, left)) = open.last_mut() else { return Ok(()) };
+            let Some((name, zone)) = left.pop() else {
+                open.pop();
+                continue;
+            };
+            if depth > MOST_DEPTH {
+                self.flatten(&mut open, &name)?;
+                continue;
+            }
+            match folder.open(&name).and_then(|inner| Ok((inner.entries()?, inner))) {
+                Ok((entries, inner)) => {
+                    let left = self.entries(&inner, zone, entries)?;
+                    open.push((inner, left));
+                }
+                // Another command changed it, which is looked after itself.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(_) => self.close(folder, &name),
+            }
         }
-        // What nobody can read, nobody obeys.
-        let Ok(entries) = fs::read_dir(root.join(&folder)) else { continue };
-        let (mut inner, mut signs) = (Vec::new(), HashSet::new());
-        for entry in entries.flatten() {
-            let (name, path) = (entry.file_name(), folder.join(entry.file_name()));
+    }
+
+    /// Looks at what is in a folder; gives the folders in it, by the names that they have now.
+    fn entries(&mut self, folder: &Folder, zone: Zone, entries: Vec<Entry>) -> Result<Left, Wrong> {
+        self.folders += 1;
+        if self.baseline.is_none() && self.folders > MOST_FOLDERS {
+            return Err(too_much(&format!("the workspace has more than {MOST_FOLDERS} folders")));
+        }
+        let (mut left, mut signs) = (Vec::new(), HashSet::new());
+        for Entry { name, kind } in entries {
             let is_it = |sign: &&str| name.as_bytes() == sign.as_bytes();
             signs.extend(SIGNS_OF_GIT.into_iter().find(is_it));
-            if obeyed.is(&root.join(&path)) {
-                found.extend(known(root, &path, &path));
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                inner.push(path);
+            let path = folder.path.join(&name);
+            let (care, inner) = self.judge(&path, zone, kind);
+            let found = care.and_then(|care| {
+                Some(Found::new(self.root, path, &folder.stat(&name).ok()?, care))
+            });
+            let new = found.and_then(|found| self.meet(folder, found, &name));
+            if kind.is_dir() {
+                left.push(new.map_or((name, inner), |new| (new, None)));
             }
         }
-        if is_repository(|sign| signs.contains(sign)) {
-            found.extend(known(root, &folder, &folder.join("HEAD")));
-        } else {
-            folders.append(&mut inner);
-        }
-    }
-    Some(found)
-}
-
-fn known(root: &Path, path: &Path, cause: &Path) -> Option<Found> {
-    let about = root.join(path).symlink_metadata().ok()?;
-    let is_link = about.is_symlink();
-    let time = is_link.then(|| (about.ctime(), about.ctime_nsec()));
-    let identity = (about.dev(), about.ino(), time);
-    Some(Found { path: path.to_owned(), identity, is_link, cause: cause.to_owned() })
-}
-
-/// Gives something another name in its folder. No link is followed on the way.
-fn aside(workspace: &Workspace, path: &Path) -> Aside {
-    let from = path.to_string_lossy().into_owned();
-    let to = workspace
-        .parent(path)
-        .map_err(|(_, message)| message)
-        .and_then(|(folder, name)| rename(&folder, &name).map_err(|error| error.to_string()));
-    let beside = |name: String| path.with_file_name(name).to_string_lossy().into_owned();
-    if let Err(error) = &to {
-        tracing::error!(path = from, error, "what other programs obey cannot be put aside");
-    }
-    Aside { from, to: to.map(beside) }
-}
-
-fn rename(folder: impl AsFd, name: &std::ffi::OsStr) -> io::Result<String> {
-    let shown = name.to_string_lossy();
-    for number in 1..=MOST_NAMES {
-        let new =
-            if number == 1 { format!("{shown}.held") } else { format!("{shown}.held-{number}") };
-        let attempt = || renameat_with(&folder, name, &folder, &new, RenameFlags::NOREPLACE);
-        let done = match attempt() {
-            // Whoever made the folder may have closed it.
-            Err(Errno::ACCESS) => {
-                let mode = Mode::from_raw_mode(fstat(&folder)?.st_mode & 0o7777);
-                fchmod(&folder, mode | Mode::RWXU)?;
-                attempt()
+        if is_repository(|sign| signs.contains(sign))
+            && let Ok(about) = folder.about()
+        {
+            let head = OsStr::new("HEAD");
+            let found = Found::new(self.root, folder.path.clone(), &about, Care::Kept);
+            if let Some(new) = self.meet(folder, found, head) {
+                left.iter_mut()
+                    .filter(|(name, _)| name == head)
+                    .for_each(|one| one.0.clone_from(&new));
             }
-            done => done,
+        }
+        Ok(left)
+    }
+
+    /// How something is kept itself, and what lies in it.
+    fn judge(&self, path: &Path, zone: Zone, kind: FileType) -> (Option<Care>, Zone) {
+        let whole = self.root.join(path);
+        let own = self.obeyed.care(&whole);
+        // What is obeyed leads on by its links, and what is not held changes by its files.
+        let by_zone =
+            zone.filter(|care| kind.is_symlink() || (*care == Care::Asked && !kind.is_dir()));
+        // The repository of the workspace is worked with; what git executes there is held.
+        let closed = own.filter(|_| path != Path::new(".git"));
+        let held = self.held.contains(&whole).then_some(Care::Kept);
+        (own.max(by_zone), zone.max(closed).max(held))
+    }
+
+    /// Notes something before a command, or puts it aside after one that made it: it itself, or what
+    /// makes its folder a repository. Gives the new name.
+    fn meet(&mut self, folder: &Folder, found: Found, cause: &OsStr) -> Option<OsString> {
+        let Some(baseline) = self.baseline else {
+            self.found.push(found);
+            return None;
         };
-        match done {
-            Ok(()) => return Ok(new),
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
+        let is_known = baseline.lock().identities.contains(&found.identity);
+        if is_known || self.is_held(&found) {
+            return None;
+        }
+        self.put_aside(folder, cause, folder)
+    }
+
+    /// Whether the sandbox kept the command away from a place: what is there holds it for another
+    /// command, or is a person's. What has other names is not kept so.
+    fn is_held(&self, found: &Found) -> bool {
+        let whole = self.root.join(&found.path);
+        found.identity.changed.is_none()
+            && whole.parent() == Some(self.root)
+            && self.held.iter().any(|held| held.starts_with(&whole))
+    }
+
+    /// What nobody can look into is put aside as a whole.
+    fn close(&mut self, folder: &Folder, name: &OsStr) {
+        let Ok(about) = folder.stat(name) else { return };
+        let path = folder.path.join(name);
+        let identity = Found::new(self.root, path, &about, Care::Kept).identity;
+        match self.baseline {
+            None => self.closed.push(identity),
+            Some(baseline) if baseline.lock().identities.contains(&identity) => {}
+            Some(_) => drop(self.put_aside(folder, name, folder)),
         }
     }
-    Err(io::ErrorKind::AlreadyExists.into())
+
+    /// Moves what lies too deep up to the workspace, where the walk goes on.
+    fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Wrong> {
+        if self.baseline.is_none() {
+            let message =
+                format!("the workspace has more than {MOST_DEPTH} folders in one another");
+            return Err(too_much(&message));
+        }
+        let moved = match &*open {
+            [(root, _), .., (folder, _)] => self.put_aside(folder, name, root),
+            _ => None,
+        };
+        if let Some((_, left)) = open.first_mut() {
+            left.extend(moved.map(|new| (new, None)));
+        }
+        Ok(())
+    }
+
+    fn put_aside(&mut self, folder: &Folder, name: &OsStr, to: &Folder) -> Option<OsString> {
+        let from = folder.path.join(name);
+        match folder.put_aside(name, to) {
+            Ok(new) => {
+                self.tell(&from, Ok(shown(&to.path.join(&new))));
+                Some(new)
+            }
+            // The look after another command was faster.
+            Err(Errno::NOENT) => None,
+            Err(error) => {
+                self.tell(&from, Err(io::Error::from(error).to_string()));
+                None
+            }
+        }
+    }
+
+    fn tell(&mut self, from: &Path, to: Result<String, String>) {
+        let from = shown(from);
+        if let Err(error) = &to {
+            tracing::error!(path = from, error, "what other programs obey cannot be put aside");
+        }
+        self.aside.push(Aside { from, to });
+    }
+}
+
+/// A number of the system, whose types differ.
+fn number<T>(number: impl TryInto<T>) -> T
+where
+    T: Default,
+{
+    number.try_into().unwrap_or_default()
+}
+
+/// A path for a message; the end of a long one says most.
+fn shown(path: &Path) -> String {
+    let text = visible(&path.to_string_lossy()).into_owned();
+    let length = text.chars().count();
+    if length <= MOST_TOLD {
+        return text;
+    }
+    let end: String = text.chars().skip(length - MOST_TOLD).collect();
+    format!("…{end}")
 }

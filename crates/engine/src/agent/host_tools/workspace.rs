@@ -4,7 +4,6 @@
 //! exchange a folder for a link in between.
 
 use std::{
-    ffi::OsString,
     fs::File,
     io::{self, Read as _, Write as _},
     os::fd::OwnedFd,
@@ -119,15 +118,9 @@ impl Workspace {
         Ok((self.folder(above, missing)?, name))
     }
 
-    /// The open folder above a path below, and the name there.
-    pub(super) fn parent(&self, path: &Path) -> Result<(OwnedFd, OsString), Wrong> {
-        let mut folder = openat(&self.folder, ".", FOLDER, Mode::empty());
-        let mut parts = path.iter();
-        let name = parts.next_back().unwrap_or_default().to_owned();
-        for part in parts {
-            folder = folder.and_then(|above| openat(&above, part, FOLDER, Mode::empty()));
-        }
-        Ok((folder.map_err(|error| failed(&path.to_string_lossy(), error))?, name))
+    /// The workspace itself, open.
+    pub(super) fn root_folder(&self) -> io::Result<OwnedFd> {
+        self.folder.try_clone()
     }
 
     /// A text file.
@@ -160,11 +153,7 @@ impl Workspace {
     /// the new one.
     pub(super) fn write(&self, path: &Inside, text: &str) -> Result<(), Wrong> {
         let shown = path.text();
-        if text.len() > MOST_WRITTEN {
-            let message =
-                format!("the text has {} bytes, at most {MOST_WRITTEN} are written", text.len());
-            return Err(("file-too-large", message));
-        }
+        fits(text)?;
         let (folder, name) = self.place(path, Missing::IsMade)?;
         let mode = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(known) if FileType::from_raw_mode(known.st_mode).is_file() => {
@@ -215,6 +204,16 @@ impl Workspace {
         }
         Ok(names)
     }
+}
+
+/// Whether a text is short enough to be written.
+pub(super) fn fits(text: &str) -> Result<(), Wrong> {
+    if text.len() > MOST_WRITTEN {
+        let message =
+            format!("the text has {} bytes, at most {MOST_WRITTEN} are written", text.len());
+        return Err(("file-too-large", message));
+    }
+    Ok(())
 }
 
 fn failed(path: &str, error: Errno) -> Wrong {

@@ -10,9 +10,12 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_skill::{Folder, Source, check, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
+use savoir_skill::{
+    Folder, Source, check, convert::with_tools_of_original, folder::is_skill_file,
+    limits::MAX_FILE_BYTES, read,
+};
 
-use super::{Draft, Library, LibraryError, MOST_FILE_BYTES, Opened};
+use super::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened};
 use crate::{agent::usage::Usage, disclosure::Candidate};
 
 /// Skills in folders, by name. Folders are read when somebody asks.
@@ -49,7 +52,7 @@ impl Folders {
         found.ok_or_else(|| LibraryError::unknown(name, self.skills.keys().map(String::as_str)))
     }
 
-    fn opened(name: &str, folder: &Path) -> Result<Opened, LibraryError> {
+    fn opened(name: &str, folder: &Path, by: CalledBy) -> Result<Opened, LibraryError> {
         let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
         let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
         let file = folder.files().iter().find(|file| is_skill_file(&file.path));
@@ -63,20 +66,18 @@ impl Folders {
             let why = why.map_or("its SKILL.md is broken", |found| found.message.as_str());
             return Err(broken(format!("{why}; a person can see it with `savoir check`")));
         }
-        if reading.skill.policy.model_invocable == Some(false) {
-            return Err(broken("it says that only people call it".to_owned()));
-        }
         let resources = folder.resources();
         // It is asked for by the name under which it was listed.
-        let mut skill = reading.skill;
+        let mut skill = with_tools_of_original(&reading, Some(&folder)).unwrap_or(reading.skill);
         name.clone_into(&mut skill.name);
+        by.check(&skill)?;
         Ok(Opened { skill, resources })
     }
 
     fn candidates(&self) -> Arc<[Candidate]> {
         let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
         let read = self.skills.iter().filter_map(|(name, folder)| {
-            let opened = Self::opened(name, folder).ok()?;
+            let opened = Self::opened(name, folder, CalledBy::Model).ok()?;
             let last_used = used.get(name).map(|used| used.last);
             Some(Candidate { last_used, ..Candidate::new(&opened.skill) })
         });
@@ -90,7 +91,7 @@ impl Folders {
         };
         let folder = self.folder(name)?;
         // What is not offered is not read either.
-        Self::opened(name, folder)?;
+        Self::opened(name, folder, CalledBy::Model)?;
         let folder = Folder::open(folder).map_err(broken)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
@@ -135,7 +136,19 @@ impl Library for Folders {
     }
 
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(async move { Ok(Arc::new(Self::opened(name, self.folder(name)?)?)) })
+        Box::pin(
+            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Model)?)) },
+        )
+    }
+
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
+        Box::pin(async { Ok(self.skills.keys().cloned().collect()) })
+    }
+
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(
+            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Person)?)) },
+        )
     }
 
     fn read<'a>(

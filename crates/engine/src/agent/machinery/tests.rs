@@ -47,6 +47,14 @@ impl Library for Shelf {
         Box::pin(async move { self.skills.get(name).cloned().ok_or(unknown) })
     }
 
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
+        Box::pin(async { Ok(self.skills.keys().cloned().collect()) })
+    }
+
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        self.open(name)
+    }
+
     fn read<'a>(
         &'a self,
         name: &'a str,
@@ -97,6 +105,7 @@ async fn a_skill_is_told_marked_and_followed() {
             "instructions": "1. Collect.\n",
             "context_fork": true,
             "allowed_tools": ["read_file", "run_command"],
+            "grants": ["Read", "Bash(git log:*)"],
             "resources": ["references/a.md"],
         }))
     );

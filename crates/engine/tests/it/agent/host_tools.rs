@@ -38,7 +38,7 @@ impl Asker for Person {
     }
 }
 
-struct Place {
+pub(super) struct Place {
     dir: tempfile::TempDir,
     person: Arc<Person>,
     tools: HostTools,
@@ -49,7 +49,7 @@ impl Place {
         Self::with(consent, Autonomy::Asks)
     }
 
-    fn with(consent: Consent, autonomy: Autonomy) -> Self {
+    pub(super) fn with(consent: Consent, autonomy: Autonomy) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         for folder in ["work/docs", "home"] {
             fs::create_dir_all(dir.path().join(folder)).expect("a file");
@@ -62,11 +62,11 @@ impl Place {
         Self { tools: tools.expect("a workspace"), person, dir }
     }
 
-    fn work(&self, path: &str) -> PathBuf {
+    pub(super) fn work(&self, path: &str) -> PathBuf {
         self.dir.path().join("work").join(path)
     }
 
-    async fn call(&self, name: &str, given: Value) -> ToolAnswer {
+    pub(super) async fn call(&self, name: &str, given: Value) -> ToolAnswer {
         self.tools.call(name, given.as_object().expect("an object"), Fence::open()).await
     }
 
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-fn can_run() -> bool {
+pub(super) fn can_run() -> bool {
     let held = Support::examine().sandbox.is_held();
     if !held {
         eprintln!("SKIPPED: this machine has no sandbox");

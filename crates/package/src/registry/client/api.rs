@@ -13,7 +13,10 @@ use crate::{
     registry::{
         Name,
         http::{Answer, Ask},
-        wire::{Deprecate, Found, PackageDetail, Page, Publish, Published, VersionDetail, Yank},
+        wire::{
+            Deprecate, Found, PackageDetail, Page, Publish, Published, VersionDetail, Yank,
+            YankDone,
+        },
     },
     source::http::shown,
     trust::Tier,
@@ -140,6 +143,7 @@ impl Client {
         let parts = [
             Some(artifact),
             part("namespace", &publish.namespace),
+            part("name", &publish.name),
             part("skill", &publish.skill),
             part("changelog", &publish.changelog),
             part("audit", &publish.audit),
@@ -157,8 +161,9 @@ impl Client {
         name: &Name,
         version: &Version,
         yank: &Yank,
-    ) -> Result<(), RegistryError> {
-        self.act(&format!("api/v1/skills/{name}/{version}/yank"), yank).await
+    ) -> Result<YankDone, RegistryError> {
+        let url = self.url(&format!("api/v1/skills/{name}/{version}/yank"))?;
+        self.judge(Ask::post(url, JSON, body(yank)?)).await
     }
 
     /// Tells people to use something else than a version, or than all of them, or takes that back.
@@ -184,7 +189,7 @@ impl Client {
         let address = shown(&url);
         match self.ask(Ask::get(url)).await? {
             Answer::Given(given) => json(&address, &given.bytes).map(Some),
-            Answer::Same(_) | Answer::Missing => Ok(None),
+            Answer::Same(_) | Answer::Missing(_) => Ok(None),
         }
     }
 
@@ -197,7 +202,7 @@ impl Client {
         let address = shown(&url);
         match self.ask(Ask::post(url, kind, body)).await? {
             Answer::Given(given) => json(&address, &given.bytes),
-            Answer::Same(_) | Answer::Missing => Err(self.no_program().await),
+            Answer::Same(_) | Answer::Missing(_) => Err(self.no_program().await),
         }
     }
 

@@ -66,7 +66,11 @@ impl Client {
         let ask = Ask::get(url).within(reach).at_most(line.size);
         match self.ask(ask).await {
             Ok(Answer::Given(given)) => Ok(given.bytes),
-            Ok(Answer::Same(_) | Answer::Missing) => {
+            Ok(Answer::Missing(Some(place))) => Err(RegistryError::Lost {
+                of: Box::new(release(&self.address(), line)),
+                place: place.host_str().unwrap_or_default().to_owned(),
+            }),
+            Ok(Answer::Same(_) | Answer::Missing(None)) => {
                 Err(RegistryError::no_version(&line.name, &line.version, self.address()))
             }
             Err(RegistryError::Source(crate::source::SourceError::TooLarge { limit, .. })) => {

@@ -104,7 +104,7 @@ impl Client {
         let address = shown(&url);
         let given = match self.ask(Ask::get(url).at_most(MAX_CLOSURE_BYTES)).await? {
             Answer::Given(given) => given,
-            Answer::Same(_) | Answer::Missing => return Ok(BTreeMap::new()),
+            Answer::Same(_) | Answer::Missing(_) => return Ok(BTreeMap::new()),
         };
         let text = text(&address, given.bytes)?;
         let mut packages = BTreeMap::new();

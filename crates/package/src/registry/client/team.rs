@@ -14,8 +14,8 @@ use crate::registry::{
     http::{Answer, Ask},
     is_namespace,
     wire::{
-        Appeal, Clearance, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member, Members,
-        NewKey, NewMember, NewSignature, RevokedKey,
+        Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member,
+        Members, NewKey, NewMember, NewSignature, RevokedKey,
     },
 };
 
@@ -151,19 +151,29 @@ impl Client {
     }
 
     /// Lets an archive be published although a scan blocks it. For administrators.
-    pub async fn clear(&self, sha256: &str, clearance: &Clearance) -> Result<(), RegistryError> {
+    pub async fn clear(
+        &self,
+        sha256: &str,
+        clearance: &Clearance,
+    ) -> Result<Cleared, RegistryError> {
         let url = below(self.url("api/v1/clearances")?, sha256);
-        self.ask(Ask::put(url, JSON, body(clearance)?)).await.map(drop)
+        self.judge(Ask::put(url, JSON, body(clearance)?)).await
     }
 
-    /// Takes that back. What was published stays.
-    pub async fn unclear(&self, sha256: &str) -> Result<(), RegistryError> {
-        let url = below(self.url("api/v1/clearances")?, sha256);
+    /// Takes that back, for one skill or for all. What was published stays.
+    pub async fn unclear(&self, sha256: &str, skill: Option<&Name>) -> Result<(), RegistryError> {
+        let mut url = below(self.url("api/v1/clearances")?, sha256);
+        if let Some(name) = skill {
+            url.query_pairs_mut().append_pair("package", &name.to_string());
+        }
         self.ask(Ask::delete(url)).await.map(drop)
     }
 
     /// What a registry says afterwards; it need not say anything.
-    async fn judge<T: DeserializeOwned + Default>(&self, ask: Ask) -> Result<T, RegistryError> {
+    pub(super) async fn judge<T: DeserializeOwned + Default>(
+        &self,
+        ask: Ask,
+    ) -> Result<T, RegistryError> {
         let address = self.address();
         match self.ask(ask).await? {
             Answer::Given(given) if !given.bytes.is_empty() => json(&address, &given.bytes),

@@ -281,6 +281,19 @@ impl Order {
         locked.collect()
     }
 
+    /// What keeps its version, whatever registries say.
+    pub(super) fn settled(&self, update: &Update) -> BTreeSet<String> {
+        let freed = self.freed(update);
+        let is_free = |name: &String| match &freed {
+            Update::Nothing => false,
+            Update::Skills(names) => names.contains(name),
+            Update::All => true,
+        };
+        let held = self.held.keys().filter(|name| self.is_held(name));
+        let kept = held.filter(|name| !is_free(name) && !self.asked.contains_key(*name));
+        kept.cloned().collect()
+    }
+
     /// What may change its version, by the names under which it is published.
     pub(super) fn freed(&self, update: &Update) -> Update {
         let Update::Skills(folders) = update else { return update.clone() };

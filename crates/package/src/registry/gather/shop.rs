@@ -1,13 +1,24 @@
 //! What can be chosen: what registries have, and what is there already.
 
+use std::collections::BTreeSet;
+
 use savoir_skill::version::SkillRef;
 use semver::Version;
 
-use super::{Known, order::Order};
-use crate::{
-    registry::wire::{GoneLine, IndexLine},
-    resolve::{Candidate, Index, IndexError, Needs},
+use super::{
+    Known,
+    order::{Copy, Order},
 };
+use crate::{
+    registry::{
+        error::plain,
+        wire::{GoneLine, IndexLine},
+    },
+    resolve::{Candidate, Explanation, Index, IndexError, Needs, Update},
+};
+
+/// How many versions of a skill that were taken down are told.
+const MOST_GONE: usize = 3;
 
 pub(super) struct Shop<'a> {
     pub(super) known: &'a Known,
@@ -28,6 +39,57 @@ impl Shop<'_> {
         Some((self.known.line(name, version)?, self.known.registry_of(name)?))
     }
 
+    /// Whether a version is only there because somebody has it.
+    fn is_withdrawn(&self, name: &str, version: &Version) -> bool {
+        self.gone(name, version).is_some()
+            || self.published(name, version).is_some_and(|(line, _)| line.yanked)
+    }
+
+    /// An update that leaves what was withdrawn where it is; nothing if there is no such thing.
+    pub(super) fn update_of_the_rest(&self, update: &Update) -> Option<Update> {
+        let all: BTreeSet<String> = match update {
+            Update::Nothing => return None,
+            Update::Skills(names) => names.clone(),
+            Update::All => self.order.held_names().cloned().collect(),
+        };
+        let stays = |name: &&String| {
+            let mut copies = self.order.copies(name).iter();
+            copies.any(|copy| self.is_withdrawn(name, &copy.version))
+        };
+        let rest: BTreeSet<String> = all.iter().filter(|name| !stays(name)).cloned().collect();
+        (rest.len() < all.len()).then_some(Update::Skills(rest))
+    }
+
+    /// What is said of a skill in an explanation of which every version was taken down, and by whom.
+    pub(super) fn all_gone_of(&self, why: &Explanation) -> Option<(&GoneLine, usize)> {
+        let names = self.known.names().into_iter().filter(|name| is_about(why, name));
+        let mut gone = names.filter(|name| self.lines(name).is_empty()).filter_map(|name| {
+            let highest = self.all_gone(&name).iter().max_by_key(|gone| &gone.version)?;
+            Some((highest, self.known.registry_of(&name)?))
+        });
+        gone.next()
+    }
+
+    /// What registries said, or did not say, of the skills in an explanation.
+    pub(super) fn hints(&self, why: &Explanation) -> Vec<String> {
+        let mut hints = Vec::new();
+        for name in self.known.names().into_iter().filter(|name| is_about(why, name)) {
+            let mut gone: Vec<&GoneLine> = self.all_gone(&name).iter().collect();
+            gone.sort_by(|one, other| other.version.cmp(&one.version));
+            hints.extend(gone.into_iter().take(MOST_GONE).map(taken_down));
+        }
+        for one in self.known.unanswered() {
+            if one.names.iter().any(|name| is_about(why, &name.to_string())) {
+                hints.push(format!("{} gave no answer: {}", one.registry, one.why));
+            }
+        }
+        hints
+    }
+
+    fn all_gone(&self, name: &str) -> &[GoneLine] {
+        if self.order.local.contains(name) { &[] } else { self.known.all_gone(name) }
+    }
+
     fn lines(&self, name: &str) -> &[IndexLine] {
         if self.order.local.contains(name) { &[] } else { self.known.versions_of(name) }
     }
@@ -36,9 +98,12 @@ impl Shop<'_> {
 impl Index for Shop<'_> {
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
         let copies = self.order.copies(name);
-        let held = copies.iter().map(|copy| Candidate {
+        // Who asks for it once more gets one that there is.
+        let is_asked = self.order.asked.contains_key(name);
+        let stays = |copy: &&Copy| !is_asked || self.gone(name, &copy.version).is_none();
+        let held = copies.iter().filter(stays).map(|copy| Candidate {
             version: copy.version.clone(),
-            yanked: self.published(name, &copy.version).is_some_and(|(line, _)| line.yanked),
+            yanked: self.is_withdrawn(name, &copy.version),
             tier: copy.tier,
         });
         let lines = self.lines(name).iter();
@@ -57,4 +122,15 @@ impl Index for Shop<'_> {
     fn names(&self) -> Vec<String> {
         self.known.names().into_iter().chain(self.order.held_names().cloned()).collect()
     }
+}
+
+fn is_about(why: &Explanation, name: &str) -> bool {
+    let name = format!("`{name}`");
+    why.sentences.iter().any(|sentence| sentence.contains(&name))
+}
+
+fn taken_down(gone: &GoneLine) -> String {
+    let reason = gone.withdrawn_reason.as_deref().map(plain);
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("`{}` {} was taken down by its registry{reason}", gone.name, gone.version)
 }

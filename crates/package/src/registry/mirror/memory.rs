@@ -49,6 +49,13 @@ impl Memory {
         self.versions.entry(line.version.clone()).or_insert_with(bytes);
     }
 
+    /// The digest of the archive of a version that was copied once. It becomes a path.
+    pub(super) fn digest(&self, version: &Version) -> Option<String> {
+        let (sha256, _) = self.versions.get(version)?;
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (sha256.len() == 64 && sha256.bytes().all(is_hex)).then(|| sha256.clone())
+    }
+
     /// What is wrong if a version is not what was copied before.
     pub(super) fn changed(&self, client: &Client, found: &IndexLine) -> Option<RegistryError> {
         let (sha256, integrity) = self.versions.get(&found.version)?;

@@ -267,6 +267,14 @@ pub struct Clearance {
     pub package: Option<String>,
 }
 
+/// What was cleared; older registries do not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleared {
+    /// The only skill that it may be published as.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
 /// What an administrator makes of a version, whatever a scan found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {

@@ -1,11 +1,13 @@
 //! Secrets that travel with the skill.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::Span;
 
 use crate::scan::{
     Confidence, Severity,
     context::{Context, Told},
     decode,
+    gather::ending,
     piece::Role,
     rule::rule,
 };
@@ -37,7 +39,7 @@ rule! {
 }
 
 /// Beginnings of secrets, what they are, and how many characters follow at least.
-const FORMS: [(&str, &str, usize); 20] = [
+const FORMS: [(&str, &str, usize); 21] = [
     ("AKIA", "an AWS access key", 16),
     ("ASIA", "an AWS access key", 16),
     ("ghp_", "a GitHub token", 36),
@@ -58,6 +60,7 @@ const FORMS: [(&str, &str, usize); 20] = [
     ("SG.", "a SendGrid key", 60),
     ("dop_v1_", "a DigitalOcean token", 60),
     ("shpat_", "a Shopify token", 32),
+    ("sav_", "a token of a Savoir server", 43),
 ];
 
 /// Words of examples.
@@ -125,8 +128,20 @@ fn embedded_secret(context: &mut Context<'_>) {
                 ));
             }
         }
+        if let Some(span) = signing_key(&piece.path, text) {
+            let message = "it is the secret half of a key that signs skills";
+            found.push((span, Told::new(Severity::High, Confidence::High, message)));
+        }
         found
     });
+}
+
+/// Where the key begins in a file that `savoir keys` wrote: 32 bytes in Base64, on a line of their own.
+fn signing_key(path: &str, text: &str) -> Option<Span> {
+    let line = text.trim();
+    let bytes = (ending(path) == "key").then(|| STANDARD.decode(line).ok()).flatten()?;
+    let at = text.len() - text.trim_start().len();
+    (bytes.len() == 32 && is_real(line)).then(|| Span::new(at, at + 4))
 }
 
 /// Whether it is as random as a real one.

@@ -108,3 +108,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn our_own_secrets_are_known() {
+    let token = "sav_Zk3vQ9xT1mB7yR2cL8wN5dH0gF6jP4sUaEoIqXtVbCk";
+    let report = scan_one("scripts/run.sh", &format!("export SAVOIR_TOKEN={token}\n"));
+    assert_eq!(ids(&report), ["embedded-secret"], "{report:?}");
+    assert!(report.findings[0].message.contains("Savoir"), "{report:?}");
+    assert!(!report.findings[0].excerpt.contains(token), "{report:?}");
+    assert!(ids(&scan_one("scripts/run.sh", "export SAVOIR_TOKEN=sav_…\n")).is_empty());
+    assert!(ids(&scan_one("scripts/run.sh", "sav_settings_of_the_whole_day\n")).is_empty());
+    // A key as `savoir keys` writes it, and things that only look like one.
+    let key = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=\n";
+    let report = scan_one("keys/ada.key", key);
+    assert_eq!(ids(&report), ["embedded-secret"], "{report:?}");
+    assert_eq!(report.findings[0].severity, Severity::High);
+    assert!(!report.findings[0].excerpt.contains("nWGxne"), "{report:?}");
+    assert!(ids(&scan_one("keys/ada.pub", key)).is_empty(), "that is for everybody");
+    assert!(ids(&scan_one("notes/map.key", "forest = green\n")).is_empty());
+}

@@ -145,12 +145,14 @@ impl Shelf {
         let name = &sight.adoption.name;
         let sources = origin.sources(&self.root, sight);
         let (source, wanted) = sources.map_err(|error| Skip::Shelf(error.to_string()))?;
+        let recorded = sight.adoption.version.as_deref().and_then(|text| parse_version(text).ok());
         let check = |tree: &Tree| {
             let arrival = Arrival {
                 tree: tree.clone(),
                 called: name.clone(),
                 source: source.clone(),
                 why: Why::Asked(wanted.clone()),
+                counted: recorded.clone(),
             };
             let ready = Ready::check(arrival, trust);
             let ready = ready.map_err(|error| Skip::Broken(error.to_string()))?;
@@ -161,10 +163,6 @@ impl Shelf {
             // Agents read what lies there, whatever it once was.
             let report = ready.report;
             ready = Ready { report, ..check(original)? };
-        }
-        let recorded = sight.adoption.version.as_deref().and_then(|text| parse_version(text).ok());
-        if let Some(version) = recorded.filter(|_| ready.card.written_version().is_empty()) {
-            ready.card.version = version;
         }
         Ok(ready)
     }

@@ -177,7 +177,7 @@ async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
     assert!(kept.ends_with(&format!("{gone}\n")), "{kept}");
     site.write("index/v1/al/alone", before.as_bytes());
     assert_eq!(codes().await, ["version_changed"]);
-    assert!(!fs::read_to_string(&index).unwrap().contains("\"1.0.0\""));
+    assert_eq!(fs::read_to_string(&index).unwrap(), kept, "what was told once stays");
     // A whole skill that is gone is told, too.
     fs::remove_file(site.path("index/v1/to/top")).unwrap();
     site.list(&["acme/base", "alone"]);
@@ -213,4 +213,54 @@ async fn one_at_a_time() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     assert_eq!(mirror(&client, &file, &What::Everything).await.unwrap_err().code(), "io");
+}
+
+#[tokio::test]
+async fn what_is_taken_down_is_told_for_ever_and_its_archive_goes() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    // The same bytes under the same name of a file, of somebody who keeps them.
+    site.publish("alone", &skill("alone", "1.1.0", "More."));
+    site.publish("other/alone", &skill("alone", "1.1.0", "More."));
+    site.list(&["acme/base", "alone", "other/alone", "top"]);
+    let client = client(&bench.data(), site.address());
+    let copied = async || mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    copied().await;
+    let index = folder.path().join("index/v1/al/alone");
+    let archives = || {
+        let text = fs::read_to_string(site.path("index/v1/al/alone.before")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let there = lines.filter(|line: &serde_json::Value| {
+            let (sha256, file) = (line["sha256"].as_str(), line["filename"].as_str());
+            let path = format!("artifacts/{}/{}", sha256.unwrap(), file.unwrap());
+            folder.path().join(path).exists()
+        });
+        let versions = there.map(|line| line["version"].as_str().unwrap().to_owned());
+        versions.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let before = fs::read_to_string(site.path("index/v1/al/alone")).unwrap();
+    site.write("index/v1/al/alone.before", before.as_bytes());
+    assert_eq!(archives(), ["1.0.0", "1.1.0"]);
+    let gone = |version: &str| {
+        format!("{{\"name\":\"alone\",\"version\":\"{version}\",\"withdrawn\":true}}\n")
+    };
+    let both = gone("1.1.0") + &gone("1.0.0");
+    site.write("index/v1/al/alone", both.as_bytes());
+    let told = copied().await;
+    assert!(told.failed.is_empty(), "{:?}", told.failed);
+    let removed: Vec<String> =
+        told.removed.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    assert_eq!(removed, ["alone 1.0.0"]);
+    assert_eq!(archives(), ["1.1.0"], "another skill has it still");
+    assert!(copied().await.removed.is_empty(), "it is told once");
+    // The registry forgets it, or gives it out again: the copy does not.
+    site.write("index/v1/al/alone", gone("1.1.0").as_bytes());
+    copied().await;
+    assert_eq!(fs::read_to_string(&index).unwrap(), both);
+    site.write("index/v1/al/alone", before.as_bytes());
+    let codes: Vec<String> =
+        copied().await.failed.iter().map(|failed| failed.error.code().to_owned()).collect();
+    assert_eq!(codes, ["version_returned", "version_returned"]);
+    assert_eq!(fs::read_to_string(&index).unwrap(), both);
+    assert_eq!(archives(), ["1.1.0"]);
 }

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    task::JoinHandle,
 };
 
 /// Files, and who serves them.
@@ -28,6 +29,7 @@ pub(super) struct Site {
     _place: TempDir,
     address: String,
     seen: Arc<Mutex<Vec<String>>>,
+    server: JoinHandle<()>,
 }
 
 impl Site {
@@ -50,12 +52,18 @@ impl Site {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (files, log) = (root.to_owned(), seen.clone());
-        tokio::spawn(async move {
+        let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(answer(stream, files.clone(), log.clone()));
             }
         });
-        Self { root: root.to_owned(), _place: place, address, seen }
+        Self { root: root.to_owned(), _place: place, address, seen, server }
+    }
+
+    /// Ends it: nobody listens at its address any more.
+    pub(super) async fn stop(self) {
+        self.server.abort();
+        assert!(self.server.await.unwrap_err().is_cancelled());
     }
 
     pub(super) fn address(&self) -> &str {
@@ -120,6 +128,21 @@ impl Site {
         });
         let edited: String = edited.collect();
         fs::write(path, edited).unwrap();
+    }
+
+    /// Takes a version down: only a line with the reason is left of it.
+    pub(super) fn take_down(&self, name: &str, version: &str, reason: &str) {
+        let path = self.path(&format!("index/v1/{}", Name::parse(name).unwrap().index_path()));
+        let text = fs::read_to_string(&path).unwrap();
+        let gone = serde_json::json!({
+            "name": name, "version": version, "withdrawn": true, "withdrawn_reason": reason,
+        });
+        let is_it = |line: &&str| line.contains(&format!("\"version\":\"{version}\""));
+        assert_eq!(text.lines().filter(is_it).count(), 1, "{text}");
+        let gone = gone.to_string();
+        let mut left: Vec<&str> = text.lines().filter(|line| !is_it(line)).collect();
+        left.extend([gone.as_str(), ""]);
+        fs::write(path, left.join("\n")).unwrap();
     }
 
     /// Lets the registry list its skills, as one page.

@@ -93,7 +93,7 @@ impl Bench {
 
     pub(crate) fn ready(&self, tree: Tree, why: Why) -> Ready {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "called".into(), source, why };
+        let arrival = Arrival { tree, called: "called".into(), source, why, counted: None };
         Ready::check(arrival, &self.trust()).unwrap()
     }
 

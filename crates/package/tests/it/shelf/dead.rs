@@ -115,7 +115,8 @@ fn child() {
         ["a", "b"].map(|name| {
             let (tree, called) = (skill(name, version, version), name.to_owned());
             let source = "path+./source".parse().unwrap();
-            Ready::check(Arrival { tree, called, source, why: asked() }, &trust).unwrap()
+            Ready::check(Arrival { tree, called, source, why: asked(), counted: None }, &trust)
+                .unwrap()
         })
     });
     let shelf = bench.shelf();

@@ -50,7 +50,7 @@ fn child() {
     let trust = TrustStore::default();
     let ready = [skill("a", "1.1.0", "A\n"), large()].map(|tree| {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "x".to_owned(), source, why: asked() };
+        let arrival = Arrival { tree, called: "x".to_owned(), source, why: asked(), counted: None };
         Ready::check(arrival, &trust).unwrap()
     });
     let plan = bench.shelf().install(&ready, &install(&["claude-code", "codex"])).unwrap();

@@ -238,7 +238,7 @@ fn what_is_never_ready() {
     let bench = Bench::new();
     let check = |tree: Tree| {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "x".into(), source, why: Why::Spare };
+        let arrival = Arrival { tree, called: "x".into(), source, why: Why::Spare, counted: None };
         Ready::check(arrival, &bench.trust()).unwrap_err().code()
     };
     assert_eq!(check(Tree::default()), "no_skill_file");

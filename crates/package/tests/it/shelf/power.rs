@@ -95,7 +95,8 @@ fn child() {
         .map(|number| {
             let (called, source) = (format!("s{number}"), "path+./source".parse().unwrap());
             let tree = skill(&called, "1.0.0", "Text\n");
-            Ready::check(Arrival { tree, called, source, why: asked() }, &trust).unwrap()
+            Ready::check(Arrival { tree, called, source, why: asked(), counted: None }, &trust)
+                .unwrap()
         })
         .collect();
     let plan = bench.shelf().install(&ready, &install(&["claude-code"])).unwrap();

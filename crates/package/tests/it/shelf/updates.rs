@@ -41,6 +41,7 @@ async fn add(bench: &Bench, fetcher: &Fetcher, text: &str) -> Vec<Offer> {
             called: offer.name.clone(),
             source: locked_source(&offer.place, shelf.root()).unwrap(),
             why: Why::Asked(wanted(&offer.place, shelf.root())),
+            counted: None,
         };
         ready.push(Ready::check(arrival, &bench.trust()).unwrap());
     }
@@ -127,6 +128,7 @@ async fn tags_move_and_commits_do_not() {
             called: name.to_owned(),
             source: locked_source(&offer.place, &bench.path("")).unwrap(),
             why: Why::Asked(asked),
+            counted: None,
         };
         let ready = [Ready::check(arrival, &bench.trust()).unwrap()];
         bench.apply(&bench.shelf().install(&ready, &install(&["codex"])).unwrap());

@@ -143,6 +143,7 @@ async fn update(machine: &Machine, fetcher: &Fetcher, offer: &Offer) {
         called: "pdf".into(),
         source: savoir_package::shelf::locked_source(&offer.place, shelf.root()).unwrap(),
         why: Why::Newer,
+        counted: None,
     };
     let ready = [Ready::check(arrival, &TrustStore::default()).unwrap()];
     let plan = shelf.install(&ready, &Install::default()).unwrap();
@@ -170,6 +171,7 @@ fn install(machine: &Machine, agents: &[&str]) {
         called: "pdf".into(),
         source: "path+../source/skills/pdf".parse().unwrap(),
         why: Why::Asked(Wanted::Path("../source/skills/pdf".into())),
+        counted: None,
     };
     let ready = [Ready::check(arrival, &TrustStore::default()).unwrap()];
     let agents = agents.iter().map(|id| Agent::by_id(id).unwrap()).collect();

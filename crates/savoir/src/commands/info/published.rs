@@ -1,6 +1,6 @@
 //! What a registry knows of a skill.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
     Card,
@@ -14,7 +14,7 @@ use savoir_skill::version::VersionRange;
 use serde_json::{Value, json};
 
 use super::super::show::Page;
-use crate::{error::CommandError, output, remote::Remote, runtime};
+use crate::{error::CommandError, installed::Installed, output, remote::Remote, runtime};
 
 /// How many versions a person is shown.
 const SHOWN: usize = 20;
@@ -34,11 +34,38 @@ impl Wanted {
         };
         Some(Self { name: Name::parse(name).ok()?, range })
     }
+
+    pub(super) fn name(&self) -> &Name {
+        &self.name
+    }
 }
 
-/// Whether there is a registry to ask.
-pub(super) fn can_ask(remote: &Remote) -> Result<bool, CommandError> {
-    Ok(remote.all(Network::Online)?.clients().next().is_some())
+/// The registry that is asked, as `savoir install` would choose it: that of the namespace, also if only
+/// a lock names it. Nothing if there is none at all.
+pub(super) fn home(
+    wanted: &Wanted,
+    remote: &Remote,
+    installed: &Installed,
+) -> Result<Option<Result<Client, CommandError>>, CommandError> {
+    let registries = remote.all(Network::Online)?;
+    if registries.owner_of(&wanted.name).is_none()
+        && let Some(address) = locked_home(&wanted.name, installed)
+    {
+        return Ok(Some(registries.named(&address).map_err(CommandError::from)));
+    }
+    let is_any = registries.clients().next().is_some();
+    Ok(is_any.then(|| remote.client_of(&wanted.name)))
+}
+
+/// The one registry from which something of a namespace came before.
+fn locked_home(name: &Name, installed: &Installed) -> Option<String> {
+    let namespace = name.namespace()?;
+    let published = installed.locked.iter().filter_map(|one| one.skill.source.published(&one.name));
+    let of_it = published.filter(|(_, name)| {
+        Name::parse(name).is_ok_and(|known| known.namespace() == Some(namespace))
+    });
+    let homes: BTreeSet<&str> = of_it.map(|(address, _)| address).collect();
+    homes.first().filter(|_| homes.len() == 1).map(|&address| address.to_owned())
 }
 
 /// What is known of one version, and which others there are.
@@ -54,11 +81,11 @@ struct Known {
 
 pub(super) fn run(
     wanted: &Wanted,
+    client: &Client,
     remote: &Remote,
     as_json: bool,
 ) -> Result<ExitCode, CommandError> {
-    let client = remote.client_of(&wanted.name)?;
-    let known = runtime::block_on(async { Ok(ask(&client, wanted).await?) })?;
+    let known = runtime::block_on(async { Ok(ask(client, wanted).await?) })?;
     if as_json {
         output::json(&known.json())?;
     } else {
@@ -72,10 +99,13 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
         || RegistryError::Unknown { name: wanted.name.clone(), registry: client.address() };
     let package = client.index(&wanted.name).await?.ok_or_else(unknown)?;
     let fits = package.iter().filter(|line| wanted.range.matches(&line.version));
-    let none = || RegistryError::NoFit {
-        name: wanted.name.clone(),
-        range: wanted.range.to_string(),
-        registry: client.address(),
+    let none = || match package.taken_down(&wanted.range) {
+        Some(gone) => RegistryError::taken_down(gone, client.address()),
+        None => RegistryError::NoFit {
+            name: wanted.name.clone(),
+            range: wanted.range.to_string(),
+            registry: client.address(),
+        },
     };
     let rank =
         |line: &&IndexLine| (!line.yanked, line.version.pre.is_empty(), line.version.clone());

@@ -37,7 +37,7 @@ pub(super) fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), Command
     let told = worst.iter().take(MOST_TOLD).fold(told, line);
     Err(told
         .hint(format!("see everything with: savoir scan {path}"))
-        .hint(appeal(args, parcel, &sha256))
+        .hint(cleared(args, parcel, &sha256))
         .hint("once an administrator has cleared it, send it with --despite-scan"))
 }
 
@@ -47,16 +47,18 @@ fn place(finding: &Finding) -> String {
 }
 
 /// What who does not agree with a scan can do.
+fn cleared(args: &Args, parcel: &Parcel, sha256: &str) -> String {
+    let appeal = appeal(args, parcel, sha256);
+    format!("if the scan is wrong, have the archive cleared: {appeal}")
+}
+
 fn appeal(args: &Args, parcel: &Parcel, sha256: &str) -> String {
     let submission = &parcel.submission;
     let version = submission.version.as_ref().map_or_else(|| "0.0.1".into(), ToString::to_string);
     let from = args.registry.as_deref();
     let from = from.map(|registry| format!(" --registry {registry}")).unwrap_or_default();
-    format!(
-        "if the scan is wrong, have the archive cleared: savoir registry appeal {}@{version} WHY \
-         --sha256 {sha256}{from}",
-        submission.name
-    )
+    let name = &submission.name;
+    format!("savoir registry appeal {name}@{version} WHY --sha256 {sha256}{from}")
 }
 
 /// What a registry found, line by line.
@@ -91,6 +93,9 @@ pub(super) fn not_taken(
     match code.as_str() {
         "unauthorized" => CommandError::refused(&error)
             .hint(format!("log in again: savoir login --registry {address}")),
+        "forbidden_scope" if parcel.submission.name.is_anonymous() => {
+            CommandError::refused(&error).hint("call it what nobody else calls theirs: --name NAME")
+        }
         "forbidden_scope" => CommandError::refused(&error)
             .hint("publish under a name or a namespace of yours: --namespace NAMESPACE"),
         "audit_blocked"
@@ -100,8 +105,15 @@ pub(super) fn not_taken(
         | "audit_stale" => {
             let sha256 = sha256_hex(&parcel.bytes);
             let told = found(&error).hint("look at it yourself: savoir scan --deep PATH");
+            let cleared = cleared(args, parcel, &sha256);
+            told.hint(cleared).detail("sha256", sha256.into())
+        }
+        "taken_down" => {
+            let sha256 = sha256_hex(&parcel.bytes);
             let appeal = appeal(args, parcel, &sha256);
-            told.hint(appeal).detail("sha256", sha256.into())
+            CommandError::refused(&error)
+                .hint(format!("if that was wrong, have the archive cleared: {appeal}"))
+                .detail("sha256", sha256.into())
         }
         "version_exists" => {
             CommandError::findings(&error).hint("raise `version` in SKILL.md and publish again")

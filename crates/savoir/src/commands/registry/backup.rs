@@ -18,7 +18,8 @@ use crate::{
 #[command(after_help = "\
 The file is a tar with every version, signature, key, member, clearance and entry of the log, and
 with every artefact. It is that of one moment, also while a server runs, and it appears only when it
-is whole. Accounts are in it as addresses, without passwords; chats, knowledge and workflows are not in it.
+is whole. Accounts are in it as addresses, without passwords; chats, knowledge and workflows are not
+in it.
 
 Examples:
   savoir registry backup registry.tar

@@ -75,9 +75,16 @@ impl Common {
             let name = Name::parse(name).map_err(|error| {
                 CommandError::input(format!("`{namespace}` is no namespace")).named(error.code())
             })?;
-            runtime::block_on(work(&self.remote.client_of(&name)?))
+            runtime::block_on(work(&self.remote.client_of(&name)?)).map_err(with_way_to_own)
         })
     }
+}
+
+/// A token of a plain login may publish, and change no team.
+fn with_way_to_own(error: CommandError) -> CommandError {
+    let lacks = error.code().as_deref() == Some("forbidden_scope")
+        && error.to_string().contains("lacks the scope registry:owner");
+    if lacks { error.hint("log in so that you may: savoir login --owner") } else { error }
 }
 
 /// How those are written that belong to no namespace.
@@ -99,11 +106,34 @@ pub(super) async fn of_team<T>(
     }
 }
 
+/// Changes such a team. What concerns an existing namespace never goes to a skill of the same name: not if
+/// one may not, nor if who is named is not there.
+pub(super) async fn change_team<T>(
+    client: &Client,
+    namespace: &str,
+    change: impl AsyncFn(&str) -> Result<T, RegistryError>,
+) -> Result<(String, T), RegistryError> {
+    let first = match change(namespace).await {
+        Ok(answer) => return Ok((namespace.to_owned(), answer)),
+        Err(error) => error,
+    };
+    let may_be_alone = !namespace.starts_with(ALONE) && is_missing(&first);
+    if !may_be_alone || !client.members(namespace).await.is_err_and(|error| is_missing(&error)) {
+        return Err(first);
+    }
+    let alone = format!("{ALONE}{namespace}");
+    change(&alone).await.map(|answer| (alone, answer)).map_err(|second| match second {
+        missing if is_missing(&missing) => first,
+        second => second,
+    })
+}
+
+fn is_missing(error: &RegistryError) -> bool {
+    matches!(error, RegistryError::NoNamespace { .. } | RegistryError::Refused { status: 404, .. })
+}
+
 fn is_elsewhere(error: &RegistryError) -> bool {
-    matches!(
-        error,
-        RegistryError::NoNamespace { .. } | RegistryError::Refused { status: 403 | 404, .. }
-    )
+    is_missing(error) || matches!(error, RegistryError::Refused { status: 403, .. })
 }
 
 /// One version of a published skill: `NAME@VERSION`.

@@ -7,6 +7,7 @@ use std::{
     process::ExitCode,
 };
 
+use savoir_package::registry::Name;
 use serde_json::{Value, json};
 
 use crate::{
@@ -36,6 +37,7 @@ Examples:
   SAVOIR_TOKEN=… savoir registry conformance https://skills.example.com --namespace acme
   savoir registry conformance URL --email ada@example.com --password-stdin < password.txt
   savoir registry conformance URL --only pull --only search --junit report.xml
+  savoir registry conformance https://mirror.example.com --skill acme/pdf     files alone
   savoir registry conformance --list
 
 Exit codes: 0 all passed, 1 some failed, 2 wrong usage or no registry there.")]
@@ -59,6 +61,10 @@ pub(crate) struct Args {
     /// Publish in this namespace
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
+    /// Pull this skill if nothing is published; files alone have no list to take one from [default: the
+    /// first that is listed]
+    #[arg(long, value_name = "NAME", value_parser = Name::parse)]
+    skill: Option<Name>,
     /// Only this group; can be given several times
     #[arg(long, value_name = "GROUP")]
     only: Vec<Group>,
@@ -123,15 +129,22 @@ async fn find(args: &Args) -> Result<Subject, CommandError> {
         other: args.other_token.clone().or_else(|| variable(OTHER_TOKEN)),
         namespace: args.namespace.clone(),
         read_only: args.read_only,
+        skill: args.skill.clone(),
     };
     if let Some(email) = &args.email {
         settings.token = Some(log_in(&url, email).await?);
     }
-    Subject::find(settings).await.map_err(|why| {
+    let subject = Subject::find(settings).await.map_err(|why| {
         CommandError::input(format!("{url}: {why}"))
             .named("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
-    })
+    })?;
+    match subject.shut().await {
+        None => Ok(subject),
+        Some(why) => Err(CommandError::input(format!("{url}: {why}"))
+            .named("unauthorized")
+            .hint("give a token in SAVOIR_TOKEN, or an account: --email EMAIL --password-stdin")),
+    }
 }
 
 async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {

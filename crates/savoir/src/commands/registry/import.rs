@@ -19,9 +19,9 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The folder is a mirror, as `savoir registry mirror` writes it: then everything is kept, names,
-versions, times, and what was yanked. Or it has folders and zips of skills at any depth: then each is
-packed and published under its name. Digests are worked out again, every version is scanned, and its
-tier is what it earns here, whatever the mirror says.
+versions, times, and what was yanked; numbers that were taken down stay taken. Or it has folders and
+zips of skills at any depth: then each is packed and published under its name. Digests are worked
+out again, every version is scanned, and its tier is what it earns here, whatever the mirror says.
 
 What is there already with the same bytes is passed over, so that an import goes on where it was
 broken off; what is there with other bytes is refused. A server may run meanwhile.
@@ -92,7 +92,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
     if args.json {
         output::json(&json!({
             "dry_run": args.dry_run, "published": done.published, "skipped": done.skipped,
-            "yanked": done.yanked, "refused": done.refused,
+            "yanked": done.yanked, "taken_down": done.taken_down, "refused": done.refused,
         }))?;
     } else {
         output::text(&output::harmless(&text(args, &done)))?;
@@ -123,8 +123,11 @@ fn text(args: &Args, done: &Done) -> String {
     if done.yanked > 0 {
         let _ = write!(text, ", yanked {}", done.yanked);
     }
+    if done.taken_down > 0 {
+        let _ = write!(text, ", {} taken down", done.taken_down);
+    }
     let _ = writeln!(text, ", {} refused", done.refused.len());
-    if done.published + done.skipped == 0 && done.refused.is_empty() {
+    if done.published + done.skipped + done.taken_down == 0 && done.refused.is_empty() {
         let _ = writeln!(text, "{} has no skills", args.folder.display());
     }
     text

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     super::keys::public_key,
-    common::{ALONE, Common, of_team},
+    common::{ALONE, Common, change_team, of_team},
 };
 use crate::{error::CommandError, output};
 
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let (key, text) = public_key(key)?;
                 let new = NewKey { public_key: text, label: label.clone(), email: None };
                 let add = async |team: &str| client.add_key(team, &new).await;
-                let (namespace, ()) = of_team(namespace, add).await?;
+                let (namespace, ()) = change_team(client, namespace, add).await?;
                 let key_id = key.key_id();
                 let value = json!({ "namespace": namespace, "key_id": key_id, "label": label });
                 Ok((value, format!("{key_id} signs for {namespace} now\n")))
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             common.with_namespace(namespace, async |client| {
                 let key = RevokedKey { key_id: key_id.clone(), reason: reason.clone() };
                 let revoke = async |team: &str| client.revoke_key(team, &key).await;
-                let (namespace, ()) = of_team(namespace, revoke).await?;
+                let (namespace, ()) = change_team(client, namespace, revoke).await?;
                 let value = json!({ "namespace": namespace, "key_id": key_id, "revoked": true });
                 Ok((value, format!("{key_id} signs for {namespace} no more\n")))
             })

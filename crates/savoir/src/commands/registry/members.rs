@@ -5,7 +5,7 @@ use std::{borrow::Cow, process::ExitCode};
 use savoir_package::registry::wire::{Member, NewMember, TeamRole};
 use serde_json::json;
 
-use super::common::{Common, of_team};
+use super::common::{Common, change_team, of_team};
 use crate::{error::CommandError, output};
 
 /// Say who may publish in a namespace
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             common.with_namespace(namespace, async |client| {
                 let member = NewMember { email: email.clone(), role };
                 let add = async |team: &str| client.add_member(team, &member).await;
-                let (namespace, ()) = of_team(namespace, add).await?;
+                let (namespace, ()) = change_team(client, namespace, add).await?;
                 let value = json!({ "namespace": namespace, "email": email, "role": role });
                 Ok((value, format!("{email} is a member of {namespace} now: {}\n", role.as_str())))
             })
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Remove { namespace, email, common } => {
             common.with_namespace(namespace, async |client| {
                 let remove = async |team: &str| client.remove_member(team, email).await;
-                let (namespace, ()) = of_team(namespace, remove).await?;
+                let (namespace, ()) = change_team(client, namespace, remove).await?;
                 let value = json!({ "namespace": namespace, "email": email, "removed": true });
                 Ok((value, format!("{email} is no member of {namespace} any more\n")))
             })

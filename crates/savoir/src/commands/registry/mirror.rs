@@ -19,7 +19,8 @@ Examples:
   savoir install acme/pdf --registry http://localhost:8000     where ./mirror is served
 
 An older copy is brought up to date, and one that was broken off goes on. Every archive is held to
-the index. A version whose bytes the registry changed since stays in the copy as it was, and is told.
+the index. A version whose bytes the registry changed since stays in the copy as it was, and is
+told. A version that was taken down is told for ever, and its archive is removed from the copy.
 
 Exit codes: 1 something could not be copied, 2 wrong usage, 3 others can read credentials.toml.")]
 pub(super) struct Args {
@@ -62,9 +63,12 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
             let (code, message) = (failed.error.code(), failed.error.to_string());
             json!({ "name": failed.name, "version": version, "code": code, "message": message })
         });
+        let removed = copied.removed.iter();
+        let removed = removed.map(|(name, version)| json!({ "name": name, "version": version }));
         return output::json(&json!({
             "folder": args.folder, "skills": copied.skills, "versions": copied.versions,
             "fetched": copied.fetched, "bytes": copied.bytes, "failed": failed.collect::<Vec<_>>(),
+            "removed": removed.collect::<Vec<_>>(),
         }));
     }
     for failed in failed {
@@ -72,9 +76,13 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
         let version = version.unwrap_or_default();
         let became = match failed.error {
             RegistryError::ChangedCopy { .. } => "stays as it was",
+            RegistryError::ReturnedCopy { .. } => "stays taken down",
             _ => "is left out",
         };
         output::note(&format!("`{}`{version} {became}: {}", failed.name, failed.error));
+    }
+    for (name, version) in &copied.removed {
+        output::note(&format!("`{name}` {version} was taken down; its archive is removed"));
     }
     output::text(&output::harmless(&format!(
         "{} has {}, {}; {} fetched\n",

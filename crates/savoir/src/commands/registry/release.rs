@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use savoir_engine::approval::shown;
 use savoir_package::registry::wire;
 use serde_json::json;
 
@@ -121,9 +122,16 @@ fn yank(
 ) -> Result<ExitCode, CommandError> {
     common.with(target, async |client| {
         let Target { name, version } = target;
-        client.yank(name, version, &wire::Yank { yanked, reason }).await?;
-        let now = if yanked { "is withdrawn" } else { "can be had again" };
-        let value = json!({ "name": name, "version": version.to_string(), "yanked": yanked });
+        let done = client.yank(name, version, &wire::Yank { yanked, reason }).await?;
+        let now = match &done.blocked {
+            _ if yanked => "is withdrawn".to_owned(),
+            Some(why) => format!("stays blocked: {}", shown(why)),
+            None => "can be had again".to_owned(),
+        };
+        let mut value = json!({ "name": name, "version": version.to_string(), "yanked": yanked });
+        if let Some(why) = done.blocked {
+            value["blocked"] = why.into();
+        }
         Ok((value, format!("`{name}` {version} {now}\n")))
     })
 }

@@ -17,15 +17,16 @@ use crate::{
 /// Put a backup into an empty registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-First the whole file is read, and everything in it is held against its digest. Then all of it becomes
-visible at once, or nothing if something goes wrong. The database and the storage may be of another
-kind than those that the backup was made of.
+First the whole file is read, and everything in it is held against its digest. Then all of it
+becomes visible at once, or nothing if something goes wrong. The database and the storage may be of
+another kind than those that the backup was made of.
 
 All accounts come back by their address, with what they own, and administrators are administrators
-again. Who has no account here gets one without a password that anybody knows; `savoir admin reset-password EMAIL` gives
-it one. If an account is here already whose address owns something in the backup, nothing is restored:
-anybody may have made it. With --keep-accounts these accounts keep their passwords, and get what the
-backup says they own.
+again. Who has no account here gets one without a password that anybody knows; `savoir admin
+reset-password EMAIL` gives it one. If an account is here already whose address owns something in
+the backup, nothing is restored: anybody may have made it. With --keep-accounts these accounts keep
+their passwords, and get what the backup says they own. None of them becomes an administrator by it;
+who was one in the backup is told.
 
 Examples:
   savoir registry restore registry.tar
@@ -91,6 +92,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let value = json!({
         "packages": imported.packages, "versions": imported.versions, "blobs": blobs,
         "accounts_made": imported.accounts, "administrators_made": imported.administrators,
+        "administrators_not_made": imported.not_administrators,
     });
     print(args, &value, &words(&restored, &place.words()))
 }
@@ -118,6 +120,13 @@ fn words(restored: &Restored, place: &str) -> String {
             text,
             "made {made} that cannot log in yet; give each a password: savoir admin \
              reset-password {first}{place}"
+        );
+    }
+    for email in &imported.not_administrators {
+        let _ = writeln!(
+            text,
+            "{email} was an administrator in the backup and is a plain user here, as before; make an \
+             administrator of another address: savoir admin create EMAIL{place}"
         );
     }
     text

@@ -2,8 +2,9 @@
 
 use std::{borrow::Cow, collections::HashMap, process::ExitCode};
 
+use savoir_engine::approval::shown;
 use savoir_package::registry::{
-    Client, Name,
+    Client, Name, RegistryError,
     wire::{Clearance, Judgement, LogEntry, LogQuery},
 };
 use serde_json::{Value, json};
@@ -75,9 +76,9 @@ pub(super) struct Appeals {
 /// Let an archive be published although a scan blocks it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. What is cleared is these bytes and no others, for one skill and no other: the one
-for which somebody appealed. It is published with the verdict REVIEW, which everybody sees who installs
-it.
+For administrators. What is cleared is these bytes and no others, for one skill and no other: the
+one for which somebody appealed. It is published with the verdict REVIEW, which everybody sees who
+installs it.
 
 Examples:
   savoir registry clear 5fb8c1… --reason \"it is their own host\" --email root@example.com
@@ -104,14 +105,18 @@ pub(super) struct Clear {
 #[command(after_help = "\
 For administrators. A version that is published already is blocked with: savoir registry verdict.
 
-Example:
+Examples:
   savoir registry unclear 5fb8c1… --email root@example.com
+  savoir registry unclear 5fb8c1… --for acme/pdf --email root@example.com
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Unclear {
     /// The SHA-256 of the archive
     #[arg(value_name = "DIGEST", value_parser = digest)]
     sha256: String,
+    /// The skill that may not have it any more [default: all that may]
+    #[arg(long = "for", value_name = "NAME", value_parser = Name::parse)]
+    skill: Option<Name>,
     #[command(flatten)]
     admin: Admin,
 }
@@ -119,12 +124,12 @@ pub(super) struct Unclear {
 /// Decide about a version that is published, whatever a scan found
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. What a scan found stays beside it, and a later scan does not change it. Nobody is
-given a version anew that is blocked.
+For administrators. What a scan found stays beside it, and a later scan does not change it. Nobody
+is given a version anew that is blocked.
 
 Examples:
-  savoir registry verdict acme/pdf@1.2.0 allow --reason \"the key is made up\" --email root@example.com
-  savoir registry verdict acme/pdf@1.2.0 block --reason \"it sends files away\" --email root@example.com
+  savoir registry verdict acme/pdf@1.2.0 allow --reason \"a made-up key\" --email root@example.com
+  savoir registry verdict acme/pdf@1.2.0 block --reason \"it steals\" --email root@example.com
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Verdict {
@@ -191,6 +196,7 @@ impl Appeals {
                     output::table(["WHEN", "WHO", "SKILL", "CLEARED", "DIGEST", "MESSAGE"], rows)
                 }
             };
+            let text = text + &appeals.iter().map(Appealed::found).collect::<String>();
             let items: Vec<Value> = appeals.iter().map(Appealed::json).collect();
             Ok((json!({ "appeals": items }), text))
         })
@@ -216,7 +222,19 @@ fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
 }
 
 fn said<'a>(entry: &'a LogEntry, key: &str) -> &'a str {
-    entry.details[key].as_str().unwrap_or_default()
+    said_in(&entry.details, key)
+}
+
+fn said_in<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// A finding as a line: where it is, which rule, and what it says.
+fn finding(finding: &Value) -> String {
+    let line = finding["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
+    let place = format!("{}{line}", said_in(finding, "file"));
+    let parts = [place.as_str(), said_in(finding, "rule"), said_in(finding, "message")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 impl Appealed<'_> {
@@ -245,11 +263,23 @@ impl Appealed<'_> {
         ]
     }
 
+    /// What speaks against it, below the table.
+    fn found(&self) -> String {
+        let findings = self.entry.details["findings"].as_array();
+        let lines = findings.into_iter().flatten().map(finding);
+        let judged = said_in(&self.entry.details["judged"], "reason");
+        let judged = (!judged.is_empty()).then(|| format!("an administrator: {judged}"));
+        let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", shown(&line)));
+        let lines: String = lines.collect();
+        if lines.is_empty() { lines } else { format!("\n{}:\n{lines}", shown(&self.skill())) }
+    }
+
     fn json(&self) -> Value {
         json!({
             "at": self.entry.at, "who": self.entry.actor, "name": self.entry.name,
             "version": self.entry.version, "sha256": said(self.entry, "sha256"),
             "message": said(self.entry, "message"), "cleared": self.cleared,
+            "findings": self.entry.details["findings"], "judged": self.entry.details["judged"],
         })
     }
 }
@@ -258,20 +288,35 @@ impl Clear {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         self.admin.at(self.skill.as_ref(), async |client| {
             let package = self.skill.as_ref().map(ToString::to_string);
-            let clearance = Clearance { reason: self.reason.clone(), package };
-            client.clear(&self.sha256, &clearance).await?;
-            let value = json!({ "sha256": self.sha256, "cleared": true });
-            Ok((value, format!("{} may be published now\n", self.sha256)))
+            let clearance = Clearance { reason: self.reason.clone(), package: package.clone() };
+            let cleared = client.clear(&self.sha256, &clearance).await;
+            let cleared = cleared.map_err(|error| self.explained(error))?;
+            let name = cleared.name.or(package);
+            let value = json!({ "sha256": self.sha256, "cleared": true, "name": name });
+            let whose = name.map(|name| format!(", as `{}` alone", shown(&name)));
+            let whose = whose.unwrap_or_default();
+            Ok((value, format!("{} may be published now{whose}\n", self.sha256)))
         })
+    }
+}
+
+impl Clear {
+    /// The way out if nobody appealed, or several did.
+    fn explained(&self, error: RegistryError) -> CommandError {
+        let unclear = self.skill.is_none() && error.code() == "invalid_request";
+        let told = CommandError::from(error);
+        if unclear { told.hint("name the skill: --for NAME") } else { told }
     }
 }
 
 impl Unclear {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        self.admin.at(None, async |client| {
-            client.unclear(&self.sha256).await?;
-            let value = json!({ "sha256": self.sha256, "cleared": false });
-            Ok((value, format!("{} may not be published any more\n", self.sha256)))
+        self.admin.at(self.skill.as_ref(), async |client| {
+            client.unclear(&self.sha256, self.skill.as_ref()).await?;
+            let value = json!({ "sha256": self.sha256, "cleared": false, "name": self.skill });
+            let whose = self.skill.as_ref().map(|name| format!(" as `{name}`"));
+            let whose = whose.unwrap_or_default();
+            Ok((value, format!("{} may not be published any more{whose}\n", self.sha256)))
         })
     }
 }

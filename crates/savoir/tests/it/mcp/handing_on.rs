@@ -115,8 +115,33 @@ fn long_lists_come_in_pages() {
         }
         assert_eq!((seen.len(), pages), (whole, 2), "{method}");
     }
-    let wrong = client.ask("resources/list", json!({"cursor": "nonsense"}));
-    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    for method in ["resources/list", "skills/list", "prompts/list", "tools/list"] {
+        for cursor in ["nonsense", "zzz", "", "skill://none/SKILL.md"] {
+            let wrong = client.ask(method, json!({"cursor": cursor}));
+            assert_eq!(wrong["error"]["code"], -32602, "{method} from {cursor:?}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn large_files_are_listed_and_not_read() {
+    let sandbox = stage(&["text-statistics"]);
+    let most = 256 * 1024;
+    for (name, size) in [("fits.txt", most), ("large.txt", most + 1), ("huge.bin", 10_000_000)] {
+        sandbox.write(&format!("skills/text-statistics/{name}"), vec![b'x'; size]);
+    }
+    let mut client = Client::new(&sandbox);
+    let mut read = |name: &str| {
+        client.ask("resources/read", json!({"uri": format!("skill://text-statistics/{name}")}))
+    };
+    let fits = read("fits.txt");
+    let text = fits["result"]["contents"][0]["text"].as_str().expect("a text");
+    assert_eq!(text.len(), most);
+    for name in ["large.txt", "huge.bin"] {
+        let refused = read(name);
+        let why = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{name} is read"));
+        assert!(why.contains("262144"), "{why}");
+    }
 }
 
 #[test]

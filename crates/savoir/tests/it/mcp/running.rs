@@ -286,6 +286,28 @@ fn a_call_that_is_cancelled_ends_with_all_that_it_started() {
 }
 
 #[test]
+fn the_end_of_the_input_ends_what_runs() {
+    let sandbox = stage(&[]);
+    beater(&sandbox);
+    let mut client = Client::new(&sandbox);
+    let call = json!({"skill": "beater", "tool": "beat", "arguments": {"word": "beat"}});
+    client.send("tools/call", json!({"name": "run_skill_tool", "arguments": call}));
+    let log = sandbox.path("work/out/log");
+    let size = || fs::metadata(&log).map_or(0, |known| known.len());
+    let begun = Instant::now();
+    while size() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "it does not begin");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ended = Instant::now();
+    assert_eq!(client.end(), 0);
+    assert!(ended.elapsed() < Duration::from_secs(4), "{:?}", ended.elapsed());
+    let before = size();
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(size(), before, "it goes on without anybody");
+}
+
+#[test]
 fn the_skill_that_is_followed_is_a_fence() {
     let sandbox = stage(&["text-statistics"]);
     skills_with_lists(&sandbox, &[("reader", "Read"), ("counter", COUNT), ("free", "")]);
@@ -304,6 +326,21 @@ fn the_skill_that_is_followed_is_a_fence() {
         let declined = answered(&mut client, COUNT, &words(), &never);
         assert_eq!(code(&declined), "declined", "{skill}");
     }
+}
+
+#[test]
+fn a_model_is_told_what_really_holds() {
+    let sandbox = stage(&[]);
+    sandbox.write(
+        "skills/careful/SKILL.md",
+        "---\nname: careful\ndescription: Tries it. Use in tests.\nallowed-tools: Read Bash(git log:*)\n\
+         disallowed-tools: Write, Bash(rm:*)\n---\nLook.\n",
+    );
+    let mut client = Client::new(&sandbox);
+    let used = client.call("use_skill", &json!({"name": "careful"}));
+    let told = &used["structuredContent"];
+    assert_eq!(told["grants"], json!(["Read", "Bash(git log:*)"]), "{used}");
+    assert_eq!(told["disallowed_tools"], json!(["Write", "Bash(rm:*)"]), "{used}");
 }
 
 #[test]

@@ -230,3 +230,42 @@ fn a_registry_is_copied_and_installed_from() {
     let broken = house.run(&["registry", "mirror", &url, "copy"]);
     assert!(broken.code == 1 && broken.stderr.contains("is left out"), "{broken}");
 }
+
+/// A registry in which `acme` is a skill that stands alone.
+fn house_with_a_skill() -> House {
+    let house = House::new().known();
+    let alone = "/registry/api/v1/skills/acme/members";
+    house.server.on("POST", alone, 201, &json!({}));
+    house.server.on("DELETE", &format!("{alone}/grace@example.com"), 204, &Value::Null);
+    house
+}
+
+#[test]
+fn a_change_never_goes_to_another_team_than_the_one_that_is_named() {
+    let at = "/registry/api/v1/namespaces/acme/members";
+    let one = format!("{at}/grace@example.com");
+    let refused = json!({"error": {"code": "not_owner", "message": "Only an owner may."}});
+    let missing = json!({"error": {"code": "not_found", "message": "There is none."}});
+    let add = ["registry", "members", "add", "acme", "grace@example.com", "--json"];
+    let remove = ["registry", "members", "remove", "acme", "grace@example.com", "--json"];
+    let there = house_with_a_skill();
+    there.server.on("POST", at, 403, &refused);
+    there.server.on("DELETE", &one, 404, &missing);
+    there.server.get(at, &json!({"items": [{"user_id": 7, "role": "owner"}]}));
+    // They may not, or nobody of that name is a member there: the namespace is meant all the same.
+    for (args, code) in [(add, "not_owner"), (remove, "not_found")] {
+        let ran = there.run(&args);
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (1, &json!(code)), "{ran}");
+    }
+    let asked = there.server.seen();
+    assert!(asked.iter().all(|asked| !asked.path.contains("/skills/acme/members")));
+    // There is no such namespace.
+    let none = house_with_a_skill();
+    for (method, path) in [("POST", at), ("DELETE", &one), ("GET", at)] {
+        none.server.on(method, path, 404, &missing);
+    }
+    for args in [add, remove] {
+        let ran = none.run(&args);
+        assert_eq!((ran.code, &ran.json()["namespace"]), (0, &json!("_/acme")), "{ran}");
+    }
+}

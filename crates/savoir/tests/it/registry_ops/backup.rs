@@ -198,6 +198,36 @@ fn a_restore_hands_nothing_to_who_made_an_account_before() {
 }
 
 #[test]
+fn who_was_an_administrator_and_is_none_is_told() {
+    let sandbox = Sandbox::new();
+    runtime().block_on(async {
+        let shop = Shop::open(&sandbox.path("old")).await;
+        fill(&shop).await;
+        for email in ["root@example.org", "ada@example.org"] {
+            shop.make_admin(email).await;
+        }
+        shop.close().await;
+        let shop = Shop::open(&sandbox.path("new")).await;
+        shop.account("ada@example.org").await;
+        shop.make_admin("root@example.org").await;
+        shop.close().await;
+    });
+    let backup = sandbox.run(&["registry", "backup", "b.tar", "--data", "old"]);
+    assert_eq!(backup.code, 0, "{backup}");
+    fs::create_dir_all(sandbox.path("text")).expect("it works");
+    fs::copy(sandbox.path("new/savoir.sqlite"), sandbox.path("text/savoir.sqlite"))
+        .expect("it works");
+    let restore = ["registry", "restore", "b.tar", "--keep-accounts"];
+    let kept = sandbox.run(&[&restore[..], &["--data", "new", "--json"]].concat());
+    assert_eq!(kept.code, 0, "{kept}");
+    assert_eq!(kept.json()["administrators_not_made"], json!(["ada@example.org"]), "{kept}");
+    let text = sandbox.run(&[&restore[..], &["--data", "text"]].concat());
+    let words = "ada@example.org was an administrator in the backup and is a plain user here";
+    assert!(text.code == 0 && text.stdout.contains(words), "{text}");
+    assert!(!text.stdout.contains("root@example.org was"), "{text}");
+}
+
+#[test]
 fn a_backup_goes_to_another_kind_of_database_and_back() {
     let Some(ground) = Ground::new() else { return };
     let (sandbox, before) = with_backup();

@@ -108,6 +108,48 @@ fn a_mirror_is_kept_as_it_is_and_its_tiers_are_not_believed() {
 }
 
 #[test]
+fn numbers_that_were_taken_down_stay_taken() {
+    let sandbox = Sandbox::new();
+    let gone = |name: &str, version: &str| {
+        json!({
+            "name": name, "version": version, "withdrawn": true, "withdrawn_reason": "it steals",
+        })
+    };
+    let old = mirror(&sandbox, "acme/tool", "1.0.0", "Old.");
+    let newer = mirror(&sandbox, "acme/tool", "1.1.0", "New.");
+    index(&sandbox, "acme/tool", &[gone("acme/tool", "1.2.0"), newer.clone(), old.clone()]);
+    index(&sandbox, "alone", &[gone("alone", "0.1.0")]);
+    let look = import(&sandbox, &["mirror", "--dry-run", "--json"]);
+    assert_eq!((look.code, counts(&look.json())), (0, (2, 0, 0)), "{look}");
+    assert_eq!(look.json()["taken_down"], 2, "{look}");
+    assert!(lines(&sandbox, "alone").is_empty());
+
+    let done = import(&sandbox, &["mirror", "--json"]);
+    assert_eq!((done.code, counts(&done.json())), (0, (2, 0, 0)), "{done}");
+    assert_eq!(done.json()["taken_down"], 2, "{done}");
+    assert_eq!(lines(&sandbox, "acme/tool")[0], gone("acme/tool", "1.2.0"));
+    assert_eq!(lines(&sandbox, "alone"), [gone("alone", "0.1.0")]);
+    let again = import(&sandbox, &["mirror", "--json"]);
+    assert_eq!((again.code, &again.json()["taken_down"]), (0, &json!(0)), "{again}");
+
+    // Into a skill that is there comes what was taken down since, and what is here is not lost by it.
+    let before = mirror(&sandbox, "acme/tool", "1.2.0", "Another one.");
+    let told = [gone("acme/tool", "1.3.0"), before, gone("acme/tool", "1.1.0"), old];
+    index(&sandbox, "acme/tool", &told);
+    let more = import(&sandbox, &["mirror", "--json"]);
+    assert_eq!((more.code, counts(&more.json())), (1, (0, 1, 1)), "{more}");
+    assert_eq!(more.json()["refused"][0]["code"], "version_exists", "{more}");
+    assert_eq!((&more.json()["taken_down"], &more.json()["yanked"]), (&json!(1), &json!(1)));
+    let found = lines(&sandbox, "acme/tool");
+    assert_eq!(found[0], gone("acme/tool", "1.3.0"));
+    assert_eq!(found[1], gone("acme/tool", "1.2.0"));
+    assert_eq!((&found[2]["version"], &found[2]["yanked"]), (&json!("1.1.0"), &json!(true)));
+    assert!(found[2]["yanked_reason"].as_str().expect("a text").contains("it steals"), "{found:?}");
+    let text = import(&sandbox, &["mirror"]);
+    assert!(!text.stdout.contains("taken down"), "{text}");
+}
+
+#[test]
 fn a_mirror_that_lies_is_refused_where_it_lies() {
     let sandbox = Sandbox::new();
     let good = mirror(&sandbox, "good", "1.0.0", "Good.");

@@ -52,17 +52,28 @@ impl Slot {
         &self.path
     }
 
-    /// Opens what is there, or begins anew.
-    pub(super) fn open(&self, schema: &Schema, database: &str) -> Result<Opened, SearchError> {
+    /// Opens what is there, or begins anew; tells how far it goes.
+    pub(super) fn open(
+        &self,
+        schema: &Schema,
+        database: &str,
+    ) -> Result<(Opened, u64), SearchError> {
         if self.path.exists() {
             match reopen(&self.path, schema, database) {
                 Ok(opened) => return Ok(opened),
                 Err(reason) => {
                     let path = self.path.display();
                     tracing::warn!(%path, %reason, "the search index is built anew");
-                    fs::remove_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
                 }
             }
+        }
+        Ok((self.begin(schema)?, 0))
+    }
+
+    /// Begins anew, whatever is there.
+    pub(super) fn begin(&self, schema: &Schema) -> Result<Opened, SearchError> {
+        if self.path.exists() {
+            fs::remove_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
         }
         fs::create_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
         self.create(schema).map_err(SearchError::index(&self.path))
@@ -73,15 +84,14 @@ impl Slot {
         let index = new.create_in_dir(&self.path)?;
         fields::teach(&index);
         let reader = reader(&index)?;
-        Ok(Opened { index, reader, applied: 0 })
+        Ok(Opened { reader, index })
     }
 }
 
 /// An index that can be searched.
 pub(super) struct Opened {
-    pub(super) index: Index,
     pub(super) reader: IndexReader,
-    pub(super) applied: u64,
+    pub(super) index: Index,
 }
 
 /// Readers see a commit when they are told to: there is one writer, and it tells them.
@@ -93,8 +103,8 @@ fn reader(index: &Index) -> Result<IndexReader, TantivyError> {
         .try_into()
 }
 
-/// Opens an index whose every byte is as it was written.
-fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<Opened, String> {
+/// Opens an index whose every byte is as it was written, and tells how far it goes.
+fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(Opened, u64), String> {
     let described = |error: TantivyError| error.to_string();
     let index = Index::open_in_dir(path).map_err(described)?;
     if index.schema() != *schema || *index.settings() != fields::settings() {
@@ -117,7 +127,7 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<Opened, String
             return Err("it does not have as many skills as it says".to_owned());
         }
     }
-    Ok(Opened { index, reader, applied })
+    Ok((Opened { reader, index }, applied))
 }
 
 /// What is committed together with the documents: how far they go, and in which database.

@@ -116,6 +116,9 @@ struct YankState {
     name: String,
     version: String,
     yanked: bool,
+    /// Why nobody is given it all the same: an administrator or a scan blocks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<String>,
 }
 
 /// What users of a version, or of all versions, are told.
@@ -199,8 +202,9 @@ async fn yank(
         registry(&app).unyank(&actor, &package, &version).await?;
     }
     settled(&app).await;
+    let blocked = registry(&app).version(&package, &version).await?.why_blocked();
     let (name, version) = (package.to_string(), version.to_string());
-    Ok(told(StatusCode::OK, &YankState { name, version, yanked }))
+    Ok(told(StatusCode::OK, &YankState { name, version, yanked, blocked }))
 }
 
 /// Tell users of a version what they should know, or take that back.

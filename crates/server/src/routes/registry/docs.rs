@@ -32,6 +32,8 @@ pub(super) struct PublishForm {
     namespace: Option<String>,
     /// What prose is to be called.
     name: Option<String>,
+    /// The version that SKILL.md says; another one is refused.
+    version: Option<String>,
     /// What changed.
     changelog: Option<String>,
     /// The report of a scan, as JSON.

@@ -26,7 +26,8 @@ const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
 /// Bytes of a text beside the archive.
 const LONGEST_TEXT: usize = 1024 * 1024;
 /// The parts that mean something.
-const PARTS: [&str; 6] = ["artifact", "skill", "audit", "namespace", "name", "changelog"];
+const PARTS: [&str; 7] =
+    ["artifact", "skill", "audit", "namespace", "name", "version", "changelog"];
 
 /// What a publisher sent.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub(super) struct Form {
     pub(super) namespace: Option<String>,
     /// What prose is to be called.
     pub(super) name: Option<String>,
+    /// The version that the publisher means it to be, which it must be then.
+    pub(super) version: Option<String>,
     pub(super) changelog: Option<String>,
     /// The report of a scan, as JSON.
     pub(super) audit: Option<Bytes>,
@@ -66,7 +69,11 @@ impl Form {
                 ));
             }
         };
-        for (name, place) in [("namespace", &mut form.namespace), ("name", &mut form.name)] {
+        for (name, place) in [
+            ("namespace", &mut form.namespace),
+            ("name", &mut form.name),
+            ("version", &mut form.version),
+        ] {
             if let (Some(text), None) = (query.text(name), place.as_ref()) {
                 *place = Some(text.to_owned());
             }
@@ -108,6 +115,7 @@ impl Form {
                 "audit" => form.audit = Some(bytes(part, "audit", LONGEST_TEXT).await?),
                 "namespace" => form.namespace = text(part, "namespace").await?,
                 "name" => form.name = text(part, "name").await?,
+                "version" => form.version = text(part, "version").await?,
                 "changelog" => form.changelog = text(part, "changelog").await?,
                 // Clients may say more than this program understands.
                 _ => {}

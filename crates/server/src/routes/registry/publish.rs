@@ -54,6 +54,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
     params(
         ("namespace" = Option<String>, Query, description = "The namespace, unless the form says it"),
         ("name" = Option<String>, Query, description = "What prose is to be called"),
+        ("version" = Option<String>, Query,
+         description = "The version that SKILL.md says; another one is refused"),
     ),
     request_body(
         content = docs::PublishForm, content_type = "multipart/form-data",
@@ -71,17 +73,35 @@ async fn publish(
     request: Request,
 ) -> Given<(StatusCode, Answer<wire::Published>)> {
     let pass = enter(&app, &acting)?;
-    let form = Form::read(request).await?;
+    let mut form = Form::read(request).await?;
+    let meant = form.version.take();
     let parcel = Parcel::read(form).await?;
+    must_be_meant(meant.as_deref(), &parcel)?;
     let version = match &parcel.submission.version {
         Some(version) => version.clone(),
         None => next(&app, &parcel.package).await?,
     };
     registry(&app).may_publish(&acting.actor, &parcel.package, &version).await?;
+    let integrity = &parcel.submission.integrity;
+    registry(&app).must_not_be_taken_down(&parcel.package, &parcel.sha256, integrity).await?;
     let scan = parcel.vetted(&app, pass, &version).await?;
     let published = parcel.keep(&app, &acting.actor, version, scan).await?;
     settled(&app).await;
     Ok((StatusCode::CREATED, Answer(published)))
+}
+
+/// A version is what SKILL.md says, or what the registry counts: who means another one is told, before it
+/// is published for ever.
+fn must_be_meant(meant: Option<&str>, parcel: &Parcel) -> Given<()> {
+    let Some(meant) = meant else { return Ok(()) };
+    let message = match &parcel.submission.version {
+        Some(version) if version.to_string() == meant => return Ok(()),
+        Some(version) => format!(
+            "`version` is {meant:?}, and SKILL.md says {version}; write the version into SKILL.md"
+        ),
+        None => "the registry counts the versions of prose; leave `version` out".to_owned(),
+    };
+    Err(Refused::invalid(message).because("version_mismatch"))
 }
 
 /// A place for an upload, or for a scan.
@@ -180,8 +200,13 @@ impl Parcel {
             vetted.summary(),
             self.sha256,
         );
+        let findings = scan.report["findings"].take();
+        let noted = registry(app).note_refused(&self.package, &self.sha256, &findings).await;
+        if let Err(error) = noted {
+            tracing::warn!(%error, "what was found in a refused archive is not kept for an appeal");
+        }
         let refused = Refused::new(StatusCode::FORBIDDEN, "audit_blocked", message);
-        Err(refused.with_findings(scan.report["findings"].take()))
+        Err(refused.with_findings(findings))
     }
 
     async fn keep(

@@ -116,10 +116,13 @@ impl From<RegistryError> for Refused {
             RegistryError::NotFound { .. } | RegistryError::Withdrawn { .. } => {
                 return Self::not_found(error.to_string());
             }
+            RegistryError::TakenDown { .. } => StatusCode::FORBIDDEN,
             RegistryError::VersionExists { .. }
+            | RegistryError::KeyTaken { .. }
             | RegistryError::Exists { .. }
             | RegistryError::KeyRevoked { .. }
             | RegistryError::LastOwner { .. }
+            | RegistryError::TooManyNames { .. }
             | RegistryError::AccountsExist { .. }
             | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
             RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, registry},
+    asked::{Acting, At, Query, registry},
     docs,
     publish::{enter, result, vet},
     refused::{Given, Refused},
@@ -211,6 +211,15 @@ async fn judge(
     Ok(told(StatusCode::OK, &scanned))
 }
 
+/// An archive that may be published.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryClearedArchive)]
+struct ClearedArchive {
+    sha256: String,
+    /// The only skill that it may be published as.
+    name: String,
+}
+
 /// Let an archive be published as a version of one skill although a scan says that it should not be. For
 /// administrators.
 #[utoipa::path(
@@ -218,7 +227,7 @@ async fn judge(
     request_body = Clearance,
     params(("sha256" = String, Path, description = "The digest of the archive")),
     responses(
-        (status = 204, description = "It may be published"), docs::Invalid, docs::Unauthorized,
+        (status = 200, body = ClearedArchive), docs::Invalid, docs::Unauthorized,
         docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
     )
 )]
@@ -227,16 +236,19 @@ async fn clear(
     acting: Acting,
     At(sha256): At<String>,
     Body(Clearance { reason, package }): Body<Clearance>,
-) -> Given<StatusCode> {
+) -> Given<Response> {
     let package = package.map(|name| name.parse::<PackageName>()).transpose()?;
-    registry(&app).clear(&acting.actor, &sha256, package.as_ref(), &reason).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let package = registry(&app).clear(&acting.actor, &sha256, package.as_ref(), &reason).await?;
+    Ok(told(StatusCode::OK, &ClearedArchive { sha256, name: package.to_string() }))
 }
 
-/// Take a clearance back. What was published stays.
+/// Take a clearance back, for one skill or for all. What was published stays.
 #[utoipa::path(
     delete, path = "/api/v1/clearances/{sha256}", tag = "registry", security(("bearer" = [])),
-    params(("sha256" = String, Path, description = "The digest of the archive")),
+    params(
+        ("sha256" = String, Path, description = "The digest of the archive"),
+        ("package" = Option<String>, Query, description = "The skill; all of them without one"),
+    ),
     responses(
         (status = 204, description = "It may not be published any more"), docs::Invalid,
         docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
@@ -246,8 +258,14 @@ async fn unclear(
     State(app): State<App>,
     acting: Acting,
     At(sha256): At<String>,
+    query: Query,
 ) -> Given<StatusCode> {
-    if registry(&app).unclear(&acting.actor, &sha256).await? {
+    let actor = &acting.actor;
+    let done = match query.text("package") {
+        Some(name) => registry(&app).unclear_for(actor, &sha256, &name.parse()?).await?,
+        None => registry(&app).unclear(actor, &sha256).await?,
+    };
+    if done {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(Refused::not_found("this archive was not cleared"))

@@ -13,7 +13,8 @@ use axum::{
     routing::get,
 };
 use savoir_package::archive;
-use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName};
+use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName, PackageVersion};
+use semver::Version;
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -102,13 +103,23 @@ async fn in_namespace(
 async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<Answer> {
     let number = version(number)?;
     remembered(app, uri, name, None, async {
-        let known = registry(app).version(name, &number).await?;
+        let known = given(app, name, &number).await?;
         let bytes = registry(app).blob(&known.skill_md).await?;
         let lost = || Refused::failed(&format!("the SKILL.md of {name} {number} is lost"));
         let bytes = bytes.ok_or_else(lost)?;
         Ok(Answer::tagged(MARKDOWN, Caching::Immutable, &known.skill_md, bytes))
     })
     .await
+}
+
+/// A version, unless it is blocked: nobody is given it anew, as with a download. Whoever has it in a lock
+/// gets its artefact.
+async fn given(app: &App, name: &PackageName, number: &Version) -> Given<PackageVersion> {
+    let known = registry(app).version(name, number).await?;
+    match known.why_blocked() {
+        None => Ok(known),
+        Some(why) => Err(Refused::not_found(format!("{name} {number} is blocked: {why}"))),
+    }
 }
 
 /// Download a version as an archive without a folder, as the well-known index promises it.
@@ -155,7 +166,7 @@ async fn plain(
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Given<Response> {
     let number = version(number)?;
-    let known = registry(app).version(name, &number).await?;
+    let known = given(app, name, &number).await?;
     let digest = known.facts.more.get(PLAIN).and_then(Value::as_str).map(str::to_owned);
     let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > PIECE;
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
@@ -170,7 +181,7 @@ async fn plain(
     } else {
         let packing = async {
             // What is remembered was there after the last change that is known.
-            let known = registry(app).version(name, &number).await?;
+            let known = given(app, name, &number).await?;
             let packed = packed(app, &known.sha256).await?;
             Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
         };

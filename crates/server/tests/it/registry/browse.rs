@@ -13,7 +13,7 @@ use savoir_store::registry::{Actor, PackageRecord, Record, VersionRecord};
 use serde_json::{Value, json};
 
 use super::{API, draft, index, program, publish};
-use crate::harness::{Client, Reply, for_each_server};
+use crate::harness::{Client, Reply, TestServer, for_each_server};
 
 fn names(page: &Value) -> Vec<String> {
     let items = page["items"].as_array().unwrap();
@@ -445,4 +445,32 @@ async fn a_private_registry_is_for_accounts() {
         }
     })
     .await;
+}
+
+/// Waits until words find something.
+async fn finds(server: &TestServer, words: &str) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let reply = server.stranger().get(&format!("{API}/search?q={words}")).await;
+        if reply.status == 200 && !names(&reply.json()).is_empty() {
+            return names(&reply.json());
+        }
+        assert!(began.elapsed() < Duration::from_secs(40), "{words}: {}", reply.text);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_be_written_to_is_built_anew() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let at = folder.path().to_owned();
+    let server = TestServer::with(|config| config.registry.search_folder = Some(at)).await;
+    let ada = server.register("ada@example.org").await;
+    publish(&server, &ada, "acme/zebra", "1.0.0").await;
+    assert_eq!(finds(&server, "zebra").await, ["acme/zebra"]);
+    // Whatever it is that makes every write fail.
+    std::fs::remove_dir_all(folder.path().join("0/index")).unwrap();
+    publish(&server, &ada, "acme/quagga", "1.0.0").await;
+    assert_eq!(finds(&server, "quagga").await, ["acme/quagga"]);
+    assert_eq!(finds(&server, "zebra").await, ["acme/zebra"]);
 }

@@ -247,3 +247,37 @@ async fn a_publisher_signs_later() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_key_belongs_to_those_who_registered_it_first() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let scene = scene(server).await;
+            let bob = server.register("bob@example.org").await;
+            bob.call(&format!("{API}/namespaces/bobs")).await.ok(201);
+            let (bobs, auditors) =
+                (format!("{API}/namespaces/bobs/keys"), format!("{API}/auditors/keys"));
+            // Else what others signed would count as signed for bob, and auditors could sign nothing.
+            for key in [&scene.publishers, &scene.auditors] {
+                let message = bob.post(&bobs, &wanted(key)).await.refused(409, "key_taken");
+                assert!(message.contains("a key of your own"), "{message}");
+            }
+            let own = key();
+            bob.post(&bobs, &wanted(&own)).await.ok(201);
+            for key in [&scene.publishers, &own] {
+                let mut body = wanted(key);
+                body["email"] = "eve@example.org".into();
+                scene.admin.post(&auditors, &body).await.refused(409, "key_taken");
+            }
+            // Who owns both may use one key for both, and one that was revoked is still theirs.
+            let route = format!("{API}/namespaces/second/keys");
+            scene.ada.call(&format!("{API}/namespaces/second")).await.ok(201);
+            scene.ada.post(&route, &wanted(&scene.publishers)).await.ok(201);
+            let revoke = format!("{route}/{}?reason=lost", scene.publishers.key_id());
+            scene.ada.delete(&revoke).await.ok(200);
+            bob.post(&bobs, &wanted(&scene.publishers)).await.refused(409, "key_taken");
+        },
+    )
+    .await;
+}

@@ -121,3 +121,30 @@ async fn a_file_that_was_copied_into_the_same_place_is_another_database() {
     std::fs::write(&file, original).unwrap();
     assert_eq!(marked().await, (name, false));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_who_may_not_know_the_server_does_without() {
+    for_each_registry(async |shop| {
+        if shop.place.is_sqlite() {
+            return;
+        }
+        let name = shop.registry().mark().await.unwrap();
+        // A connection that knows the function already would not notice.
+        let mark = async || {
+            let (database, storage) = shop.again().await;
+            let marked = database.registry(&storage).mark().await;
+            database.close().await;
+            marked
+        };
+        let away = "ALTER FUNCTION pg_catalog.pg_control_system() RENAME TO pg_control_gone";
+        shop.place.raw(away).await;
+        let failed = mark().await.unwrap_err().to_string();
+        assert!(failed.contains("pg_control_system"), "{failed}");
+        let forbidding = "CREATE FUNCTION public.pg_control_system()
+            RETURNS TABLE (system_identifier BIGINT) LANGUAGE plpgsql
+            AS 'BEGIN RAISE insufficient_privilege; END'";
+        shop.place.raw(forbidding).await;
+        assert_ne!(mark().await.unwrap(), name, "its place cannot be known");
+    })
+    .await;
+}

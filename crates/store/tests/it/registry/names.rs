@@ -39,13 +39,16 @@ async fn what_was_there_before_a_namespace_keeps_its_name() {
         assert_eq!(code(shop, "acme-bills", "1.1.0").await, "", "it is theirs");
         let taken = draft("acme/bills", "1.0.0").publish(shop.registry(), &shop.alice()).await;
         assert_eq!(taken.unwrap_err().code(), "invalid_name");
-        // Nobody is kept from a name by what nobody can have any more.
+        // It stays theirs when all its versions were taken down: nobody else is known by its name.
         for number in ["1.0.0", "1.1.0"] {
             let at = (name("acme-bills"), version(number));
             shop.registry().withdraw(&shop.admin(), &at.0, &at.1, "x").await.unwrap();
         }
-        publish(shop, &shop.alice(), "acme/bills", "1.0.0").await;
-        assert_eq!(code(shop, "acme-bills", "1.2.0").await, "invalid_name", "the other has it now");
+        let taken = draft("acme/bills", "1.0.0").publish(shop.registry(), &shop.alice()).await;
+        assert_eq!(taken.unwrap_err().code(), "invalid_name");
+        assert_eq!(code(shop, "acme-bills", "1.2.0").await, "", "it is theirs still");
+        let alice = draft("acme-bills", "1.3.0").publish(shop.registry(), &shop.alice()).await;
+        assert_eq!(alice.unwrap_err().code(), "not_member");
     })
     .await;
 }
@@ -160,6 +163,82 @@ async fn all_numbers_of_a_package_are_known() {
         shop.registry().withdraw(&shop.admin(), &prose, &version("0.0.2"), "x").await.unwrap();
         let numbers = shop.registry().numbers(&prose).await.unwrap();
         assert_eq!(numbers, ["0.0.2", "0.0.1"].map(version));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_all_names() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        for number in 0..20 {
+            assert_eq!(code(shop, &format!("space{number}/tool"), "1.0.0").await, "");
+        }
+        let refused = draft("one-more/tool", "1.0.0").publish(registry, &shop.bob()).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), "too_many_names");
+        assert!(refused.to_string().contains("20"), "{refused}");
+        let space = savoir_store::registry::Namespace::parse("another").unwrap();
+        let made = registry.create_namespace(&shop.bob(), &space).await;
+        assert_eq!(made.unwrap_err().code(), "too_many_names");
+        // What they have goes on, others are not concerned, and administrators know what they do.
+        assert_eq!(code(shop, "space3/tool", "1.1.0").await, "");
+        assert_eq!(code(shop, "alone", "1.0.0").await, "");
+        publish(shop, &shop.alice(), "one-more/tool", "1.0.0").await;
+        for number in 0..21 {
+            let space =
+                savoir_store::registry::Namespace::parse(&format!("ruled{number}")).unwrap();
+            registry.create_namespace(&shop.admin(), &space).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_older_program_took_down_is_told() {
+    for_each_registry(async |shop| {
+        let registry = shop.registry();
+        for package in ["acme/tool", "acme/other", "alone"] {
+            for number in ["1.0.0", "1.1.0"] {
+                publish(shop, &shop.alice(), package, number).await;
+            }
+        }
+        let gone = ["acme/tool", "alone"].map(name);
+        for package in &gone {
+            let one = version("1.0.0");
+            registry.withdraw(&shop.admin(), package, &one, "it steals").await.unwrap();
+        }
+        let untouched = registry.index(&name("acme/other")).await.unwrap().unwrap();
+        let before = registry.index(&gone[0]).await.unwrap().unwrap();
+        // As it was before the index told such things.
+        for package in &gone {
+            let whole = registry.index(package).await.unwrap().unwrap().text;
+            let line = whole.lines().find(|line| !line.contains("withdrawn")).unwrap();
+            let id = if package.to_string().contains('/') { "" } else { "_/" };
+            let update = format!(
+                "UPDATE packages SET index_text = '{line}\n', index_tag = 'old'
+                 WHERE id = '{id}{package}'"
+            );
+            shop.place.raw(&update).await;
+        }
+        shop.place.raw("DELETE FROM settings WHERE name LIKE 'registry.renewed%'").await;
+        let (one, two) = tokio::join!(shop.again(), shop.again());
+        for package in &gone {
+            let now = registry.index(package).await.unwrap().unwrap();
+            assert_eq!(now.text.matches("\"withdrawn\":true").count(), 1, "{}", now.text);
+            assert_ne!(now.tag, "old");
+        }
+        let after = registry.index(&gone[0]).await.unwrap().unwrap();
+        assert_eq!((after.tag, after.updated_at), (before.tag, before.updated_at));
+        let other = registry.index(&name("acme/other")).await.unwrap().unwrap();
+        assert_eq!((other.tag, other.text), (untouched.tag, untouched.text));
+        // It is done once.
+        shop.place.raw("UPDATE packages SET index_tag = 'again' WHERE id = 'acme/tool'").await;
+        let third = shop.again().await;
+        assert_eq!(registry.index(&gone[0]).await.unwrap().unwrap().tag, "again");
+        for (database, _) in [one, two, third] {
+            database.close().await;
+        }
     })
     .await;
 }

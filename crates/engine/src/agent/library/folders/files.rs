@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use savoir_skill::Folder;
 
-use super::{Folders, LibraryError};
+use super::{CalledBy, Folders, LibraryError};
 
 impl Folders {
     /// Where a skill is.
@@ -36,7 +36,7 @@ impl Folders {
     /// What is not offered is not handed on either.
     fn whole(&self, name: &str) -> Result<Folder, LibraryError> {
         let place = self.folder(name)?;
-        Self::opened(name, place)?;
+        Self::opened(name, place, CalledBy::Model)?;
         Folder::open(place).map_err(|error| broken(name, &error))
     }
 }

@@ -125,6 +125,35 @@ fn a_number_that_was_changed_is_not_believed() {
 }
 
 #[test]
+fn what_a_process_left_that_was_ended_is_not_in_the_way() {
+    let inside = |folder: &Path| folder.join("0/index");
+    let deletions = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(inside(folder)).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "del")).collect()
+    };
+    let (folder, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    fresh(folder.path()).apply(many(0, 20), 7).unwrap();
+    fs::create_dir_all(inside(other.path())).unwrap();
+    for entry in fs::read_dir(inside(folder.path())).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, inside(other.path()).join(path.file_name().unwrap())).unwrap();
+    }
+    // Another process writes what this one would, and is ended before it commits.
+    reopened(other.path()).0.apply([Entry::Remove("skill-3".to_owned())], 8).unwrap();
+    let left = deletions(other.path());
+    assert_eq!(left.len(), 1);
+    let name = left[0].file_name().unwrap();
+    fs::copy(&left[0], inside(folder.path()).join(name)).unwrap();
+    let managed = ".managed.json";
+    fs::copy(inside(other.path()).join(managed), inside(folder.path()).join(managed)).unwrap();
+    let (index, applied) = reopened(folder.path());
+    assert_eq!((applied, index.len()), (7, 20));
+    index.apply([Entry::Remove("skill-3".to_owned())], 8).unwrap();
+    assert_eq!((index.applied(), index.len()), (8, 19));
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_to_is_named() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("file");
@@ -145,6 +174,41 @@ fn each_opener_has_its_own_part_and_finds_it_again() {
     assert_eq!((first.len(), second.len()), (1, 2));
     drop(first);
     assert_eq!(reopened(folder.path()).1, 1, "the first part is free again");
+}
+
+#[test]
+fn who_stops_waits_for_the_last_commit() {
+    let folder = TempDir::new().unwrap();
+    let index = fresh(folder.path());
+    let (begun, begins) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let slow = many(0, 2).inspect(|_| {
+                begun.send(()).unwrap();
+                thread::sleep(Duration::from_millis(200));
+            });
+            index.apply(slow, 1).unwrap();
+        });
+        begins.recv().unwrap();
+        index.settle();
+        assert_eq!((index.applied(), index.len()), (1, 2));
+    });
+}
+
+#[test]
+fn what_fails_can_be_started_over() {
+    let folder = TempDir::new().unwrap();
+    let index = fresh(folder.path());
+    index.apply(many(0, 3), 7).unwrap();
+    fs::remove_dir_all(folder.path().join("0/index")).unwrap();
+    assert_eq!(index.apply(many(3, 1), 8).unwrap_err().code(), "search_index");
+    index.start_over().unwrap();
+    assert_eq!((index.applied(), index.len()), (0, 0));
+    index.apply(many(0, 4), 8).unwrap();
+    assert_eq!((index.applied(), index.len()), (8, 4));
+    assert_eq!(keys(&index, "skill-3")[0], "skill-3");
+    drop(index);
+    assert_eq!(reopened(folder.path()).1, 8);
 }
 
 #[test]

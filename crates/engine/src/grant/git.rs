@@ -1,0 +1,242 @@
+//! Where the settings of git lead: hooks that lie elsewhere, and settings that are read besides.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+/// Bytes of a file of settings; what git reads beyond is not understood here either.
+const MOST_BYTES: u64 = 1 << 20;
+/// Files that lead to one another, as many as git follows.
+const MOST_INCLUDES: usize = 10;
+/// Places that are taken from one repository.
+const MOST_PLACES: usize = 100;
+
+/// Where the settings lead that hold for a folder of work: its own, and those of the person.
+pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut places = led_by_repository(folder, home);
+    let files = [home.join(".gitconfig"), home.join(".config/git/config"), "/etc/gitconfig".into()];
+    for file in files {
+        follow(&file, folder, home, &mut places, MOST_INCLUDES);
+    }
+    places
+}
+
+/// Where the settings of a repository lead: of the one that lies in a folder, or is the folder.
+pub(crate) fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    for file in settings(folder) {
+        follow(&file, folder, home, &mut places, MOST_INCLUDES);
+    }
+    places
+}
+
+fn settings(folder: &Path) -> Vec<PathBuf> {
+    let inner = folder.join(".git");
+    let git = match read(&inner) {
+        // A folder of work beside others: a file leads to what git keeps of it.
+        Some(text) => text.trim().strip_prefix("gitdir:").map(|path| folder.join(path.trim())),
+        None => Some(if inner.is_dir() { inner } else { folder.to_owned() }),
+    };
+    let Some(git) = git else { return Vec::new() };
+    let common = read(&git.join("commondir")).map(|path| git.join(path.trim()));
+    vec![common.as_ref().unwrap_or(&git).join("config"), git.join("config.worktree")]
+}
+
+fn follow(file: &Path, folder: &Path, home: &Path, places: &mut Vec<PathBuf>, more: usize) {
+    let Some(text) = read(file) else { return };
+    for Setting { key, value } in parse(&text) {
+        let (base, is_settings) = match key.as_str() {
+            "core.hookspath" => (folder, false),
+            "include.path" | "includeif.path" => (file.parent().unwrap_or(folder), true),
+            _ => continue,
+        };
+        let place = match value.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None => base.join(&value),
+        };
+        if places.len() >= MOST_PLACES {
+            return;
+        }
+        if is_settings && more > 0 {
+            follow(&place, folder, home, places, more - 1);
+        }
+        places.push(real(&place));
+    }
+}
+
+/// A path without links and detours, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(plain.pop()),
+                Component::CurDir => {}
+                part => plain.push(part),
+            }
+        }
+        plain
+    })
+}
+
+/// The text of a plain file. Opening a pipe would wait for someone to write into it.
+fn read(path: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    /// `section.key`, in small letters, without the middle part.
+    key: String,
+    value: String,
+}
+
+/// The settings of a file, as git reads it.
+fn parse(text: &str) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let mut section = String::new();
+    let mut rest = text.trim_start_matches('\u{feff}').chars().peekable();
+    while let Some(first) = rest.next() {
+        match first {
+            '[' => section = read_section(&mut rest),
+            '#' | ';' => skip_line(&mut rest),
+            first if first.is_alphabetic() => {
+                let mut key = first.to_string();
+                while let Some(next) = rest.next_if(|c| c.is_alphanumeric() || *c == '-') {
+                    key.push(next);
+                }
+                while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+                let value = if rest.next_if_eq(&'=').is_some() {
+                    read_value(&mut rest)
+                } else {
+                    String::new()
+                };
+                let key = format!("{section}.{}", key.to_ascii_lowercase());
+                settings.push(Setting { key, value });
+            }
+            _ => {}
+        }
+    }
+    settings
+}
+
+type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn skip_line(rest: &mut Rest<'_>) {
+    while rest.next().is_some_and(|c| c != '\n') {}
+}
+
+/// The first word of `section "part"]` or `section.part]`.
+fn read_section(rest: &mut Rest<'_>) -> String {
+    let mut name = String::new();
+    let (mut is_quoted, mut is_over) = (false, false);
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' if is_quoted => drop(rest.next()),
+            '"' => (is_quoted, is_over) = (!is_quoted, true),
+            ']' if !is_quoted => break,
+            '\n' => break,
+            ' ' | '\t' | '.' => is_over = true,
+            next if !is_over => name.push(next.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+    name
+}
+
+fn read_value(rest: &mut Rest<'_>) -> String {
+    let mut value = String::new();
+    // Spaces at the end count only between quotes.
+    let mut kept = 0;
+    let mut is_quoted = false;
+    while let Some(next) = rest.next() {
+        match next {
+            '\n' => break,
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '"' => is_quoted = !is_quoted,
+            '#' | ';' if !is_quoted => {
+                skip_line(rest);
+                break;
+            }
+            '\\' => match rest.next() {
+                Some('\r') => drop(rest.next_if_eq(&'\n')),
+                Some('\n') | None => {}
+                Some('n') => value.push('\n'),
+                Some('t') => value.push('\t'),
+                Some('b') => value.push('\u{8}'),
+                Some(other) => value.push(other),
+            },
+            ' ' | '\t' if !is_quoted && value.is_empty() => continue,
+            next => value.push(next),
+        }
+        if is_quoted || !value.ends_with([' ', '\t']) {
+            kept = value.len();
+        }
+    }
+    value.truncate(kept);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, wanted: &str) -> Option<String> {
+        parse(text).into_iter().find(|one| one.key == wanted).map(|one| one.value)
+    }
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        for (text, read) in [
+            ("[core]\n\thooksPath = .hooks\n", ".hooks"),
+            ("[CORE]\n  HOOKSPATH=.hooks # mine", ".hooks"),
+            ("[core] hookspath = \"a # b\"\n", "a # b"),
+            ("[core]\r\nhooksPath = .hooks  \r\n", ".hooks"),
+            ("[core]\nhooksPath = .ho\\\noks\n", ".hooks"),
+            ("[core]\nbare\n; [x]\nhooksPath = a\\\\b\\\"c\n", "a\\b\"c"),
+            ("\u{feff}[remote \"x ] \\\" y\"]\nurl = z\n[core]\nhooksPath = \"a \" \n", "a "),
+        ] {
+            assert_eq!(value(text, "core.hookspath").as_deref(), Some(read), "{text}");
+        }
+        let text = "[includeIf \"gitdir:~/x/\"]\npath = more\n";
+        assert_eq!(value(text, "includeif.path").as_deref(), Some("more"));
+        assert_eq!(value("# [core]\n[other]\nhooksPath = x", "core.hookspath"), None);
+    }
+
+    #[test]
+    fn places_are_found_over_included_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        let config = "[include]\npath = ../team/gitconfig\npath = config\n";
+        std::fs::write(root.join(".git/config"), config).unwrap();
+        std::fs::create_dir(root.join("team")).unwrap();
+        std::fs::write(root.join("team/gitconfig"), "[core]\nhooksPath = ./a/../b\n").unwrap();
+        let home = root.join("home");
+        let places = led_by_repository(&root, &home);
+        for place in ["team/gitconfig", "b"] {
+            assert!(places.contains(&root.join(place)), "{place}: {places:?}");
+        }
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join(".gitconfig"), "[core]\nhooksPath = .myhooks\n").unwrap();
+        assert!(led_by_all(&root, &home).contains(&root.join(".myhooks")));
+        // A folder of work beside the first one.
+        std::fs::create_dir_all(root.join("beside")).unwrap();
+        std::fs::create_dir_all(root.join(".git/worktrees/beside")).unwrap();
+        std::fs::write(root.join(".git/worktrees/beside/commondir"), "../..\n").unwrap();
+        std::fs::write(root.join("beside/.git"), "gitdir: ../.git/worktrees/beside\n").unwrap();
+        let places = led_by_repository(&root.join("beside"), &home);
+        assert!(places.contains(&root.join("beside/b")), "{places:?}");
+    }
+}

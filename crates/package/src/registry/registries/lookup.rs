@@ -1,0 +1,166 @@
+//! Many names at once, each asked about where it belongs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::time::timeout;
+
+use super::Registries;
+use crate::{
+    limits::MAX_RESOLVED_SKILLS,
+    registry::{Closure, Known, Name, RegistryError, client::needs, known::Unanswered},
+};
+
+/// How long a registry is waited for whose answer changes nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Names that are looked up, each where it belongs.
+pub(in crate::registry) struct Lookup<'a> {
+    /// What is looked up.
+    pub(in crate::registry) names: BTreeSet<Name>,
+    /// Names that somebody wants from one registry.
+    pub(in crate::registry) bound: &'a BTreeMap<Name, usize>,
+    /// Registries of namespaces from which something of them came before; nobody is asked if those
+    /// were several.
+    pub(in crate::registry) homes: &'a BTreeMap<String, Option<usize>>,
+    /// Names that no registry is asked about.
+    pub(in crate::registry) local: &'a BTreeSet<String>,
+    /// Names of what is installed, which is there even if there is no registry any more.
+    pub(in crate::registry) held: &'a BTreeSet<String>,
+    /// Those of them that keep their version, so that nobody has to answer about them.
+    pub(in crate::registry) settled: &'a BTreeSet<String>,
+}
+
+impl Lookup<'_> {
+    /// Whether nothing depends on what is said of some names.
+    fn can_do_without(&self, names: &[Name]) -> bool {
+        names.iter().all(|name| self.settled.contains(&name.to_string()))
+    }
+
+    /// Waits for an answer, and not for long if it can do without.
+    async fn patient(
+        &self,
+        names: &[Name],
+        asked: impl Future<Output = Result<Closure, RegistryError>>,
+    ) -> Result<Closure, RegistryError> {
+        if !self.can_do_without(names) {
+            return asked.await;
+        }
+        let late = |_| Err(RegistryError::Late(PATIENCE.as_secs()));
+        timeout(PATIENCE, asked).await.unwrap_or_else(late)
+    }
+}
+
+impl Registries {
+    pub(in crate::registry) async fn look_up(
+        &self,
+        lookup: Lookup<'_>,
+    ) -> Result<Known, RegistryError> {
+        let mut known = Known::default();
+        let mut open = lookup.names.clone();
+        // How many registries do not know a name.
+        let mut misses: BTreeMap<Name, usize> = BTreeMap::new();
+        while !open.is_empty() {
+            for (at, names) in self.sorted(&lookup, std::mem::take(&mut open), &misses)? {
+                let fresh = |name: &Name| !known.has(name) && !misses.contains_key(name);
+                let is_here = |name: &Name| {
+                    names.contains(name)
+                        || fresh(name) && self.first(&lookup, name).is_some_and(|first| first == at)
+                };
+                let asked = self.at(at).closure_of(&names, &is_here);
+                let closure = match lookup.patient(&names, asked).await {
+                    Ok(closure) => closure,
+                    Err(error) => {
+                        known.leave_unanswered(self.unanswered(&lookup, at, names, error)?);
+                        continue;
+                    }
+                };
+                for name in &names {
+                    if !closure.packages.contains_key(name) && !closure.unasked.contains(name) {
+                        *misses.entry(name.clone()).or_default() += 1;
+                        open.insert(name.clone());
+                    }
+                }
+                for (name, package) in closure.packages {
+                    open.extend(needs(&package));
+                    known.insert(&name, at, package);
+                }
+                known.leave_unasked(closure.unasked);
+            }
+            if known.len() + misses.len() > MAX_RESOLVED_SKILLS {
+                return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
+            }
+            let is_asked = |name: &Name| known.was_asked(name);
+            open.retain(|name| !is_asked(name) && self.next(&lookup, name, &misses).is_some());
+        }
+        Ok(known)
+    }
+
+    /// What is made of a registry that gives no answer: nothing if it was only asked about what stays
+    /// as it is in any case.
+    fn unanswered(
+        &self,
+        lookup: &Lookup<'_>,
+        at: usize,
+        names: Vec<Name>,
+        error: RegistryError,
+    ) -> Result<Unanswered, RegistryError> {
+        let registry = self.at(at).address();
+        if lookup.can_do_without(&names) {
+            return Ok(Unanswered { registry, names, why: error.to_string() });
+        }
+        if self.list[at].is_named {
+            return Err(error);
+        }
+        Err(RegistryError::NoAnswer { registry, names, error: Box::new(error) })
+    }
+
+    /// Names by the registry that is asked about them next.
+    fn sorted(
+        &self,
+        lookup: &Lookup<'_>,
+        names: BTreeSet<Name>,
+        misses: &BTreeMap<Name, usize>,
+    ) -> Result<BTreeMap<usize, Vec<Name>>, RegistryError> {
+        let mut sorted: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
+        for name in names {
+            let text = name.to_string();
+            let is_here = lookup.local.contains(&text) || lookup.held.contains(&text);
+            if self.list.is_empty() && !is_here {
+                return Err(RegistryError::None(text));
+            }
+            if let Some(at) = self.next(lookup, &name, misses) {
+                sorted.entry(at).or_default().push(name);
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn first(&self, lookup: &Lookup<'_>, name: &Name) -> Option<usize> {
+        self.next(lookup, name, &BTreeMap::new())
+    }
+
+    /// The registry that is asked about a name, after so many that do not know it.
+    fn next(
+        &self,
+        lookup: &Lookup<'_>,
+        name: &Name,
+        misses: &BTreeMap<Name, usize>,
+    ) -> Option<usize> {
+        if lookup.local.contains(&name.to_string()) {
+            return None;
+        }
+        let home = match (self.owner(name.owner()), name.namespace()) {
+            (None, Some(namespace)) => lookup.homes.get(namespace),
+            _ => None,
+        };
+        let route = match (lookup.bound.get(name), home) {
+            (Some(bound), _) => vec![*bound],
+            (None, Some(home)) => home.iter().copied().collect(),
+            (None, None) => self.route(name),
+        };
+        route.get(misses.get(name).copied().unwrap_or(0)).copied()
+    }
+}

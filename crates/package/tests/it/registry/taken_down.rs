@@ -1,0 +1,121 @@
+//! Versions that registries took down, and registries that are no more.
+
+use std::collections::BTreeSet;
+
+use savoir_package::{
+    registry::{Entry, Note, Registries, still_given},
+    resolve::Update,
+};
+use semver::Version;
+
+use super::{gathered, installed, registries, site::Site, take, versions};
+use crate::shelf::bench::{Bench, gaia};
+
+fn publish(bench: &Bench, site: &Site, name: &str, version: &str) {
+    let last = name.rsplit('/').next().unwrap();
+    site.publish(name, &bench.signed(last, version, &gaia(last, version, &[], &[])));
+}
+
+/// A machine on which `calm` 1.1.0 is installed, of which there is 1.0.0, too.
+async fn calm() -> (Bench, Site, Registries) {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    publish(&bench, &site, "calm", "1.0.0");
+    publish(&bench, &site, "calm", "1.1.0");
+    let all = registries(&bench, vec![site.entry()]);
+    assert_eq!(installed(&bench, &all, &["calm"]).await, ["calm 1.1.0"]);
+    (bench, site, all)
+}
+
+fn note(reason: &str) -> Note {
+    let (name, version) = ("calm".to_owned(), Version::new(1, 1, 0));
+    Note::TakenDown { name, version, reason: Some(reason.to_owned()) }
+}
+
+#[tokio::test]
+async fn who_asks_for_it_once_more_gets_another() {
+    let (bench, site, all) = calm().await;
+    site.take_down("calm", "1.1.0", "it steals");
+    let found = gathered(&bench, &all, &[], Update::Nothing).await.unwrap();
+    assert_eq!((found.arrivals.len(), found.notes), (0, vec![note("it steals")]));
+    let found = gathered(&bench, &all, &["calm"], Update::Nothing).await.unwrap();
+    assert_eq!(found.notes, []);
+    take(&bench, &found);
+    assert_eq!(versions(&bench), ["calm 1.0.0"]);
+}
+
+#[tokio::test]
+async fn an_update_leaves_it_for_another_or_keeps_and_tells_it() {
+    let (bench, site, all) = calm().await;
+    publish(&bench, &site, "other", "1.0.0");
+    assert_eq!(installed(&bench, &all, &["other"]).await, ["calm 1.1.0", "other 1.0.0"]);
+    site.take_down("calm", "1.1.0", "it steals");
+    publish(&bench, &site, "other", "1.2.0");
+    let state = bench.shelf().state().unwrap();
+    take(&bench, &gathered(&bench, &all, &[], Update::All).await.unwrap());
+    assert_eq!(versions(&bench), ["calm 1.0.0", "other 1.2.0"]);
+    // Nothing else of it is left, which keeps nobody from updating the rest.
+    site.take_down("calm", "1.0.0", "it steals, too");
+    publish(&bench, &site, "other", "1.3.0");
+    let found = gathered(&bench, &all, &[], Update::All).await.unwrap();
+    assert_eq!(found.notes.len(), 1, "{:?}", found.notes);
+    take(&bench, &found);
+    assert_eq!(versions(&bench), ["calm 1.0.0", "other 1.3.0"]);
+    // A lock from before brings it to nobody, neither from the registry nor from a copy.
+    let locked = &state.lock.skills["calm"];
+    let error = all.fetch_locked("calm", locked).await.unwrap_err();
+    assert_eq!(error.code(), "taken_down");
+    assert!(error.to_string().contains("was taken down: it steals;"), "{error}");
+    let names: BTreeSet<String> = ["calm".to_owned(), "other".to_owned()].into();
+    let error = still_given(&all, &state, &names).await.unwrap_err();
+    assert_eq!(error.code(), "taken_down");
+    let names: BTreeSet<String> = ["other".to_owned()].into();
+    assert!(still_given(&all, &state, &names).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_taken_down_is_not_called_unknown() {
+    let (_, site, _) = calm().await;
+    let other = Bench::new();
+    let all = registries(&other, vec![site.entry()]);
+    site.take_down("calm", "1.1.0", "it steals");
+    let error = gathered(&other, &all, &["calm@1.1.0"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "version_conflict");
+    let hint = "`calm` 1.1.0 was taken down by its registry: it steals";
+    assert!(error.hints().iter().any(|said| said == hint), "{:?}", error.hints());
+    site.take_down("calm", "1.0.0", "it steals, too");
+    let error = gathered(&other, &all, &["calm"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "taken_down", "{error}");
+    assert!(error.to_string().contains("`calm` 1.1.0 in"), "{error}");
+    assert_eq!(error.hints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_registry_that_is_no_more_stops_nothing_else() {
+    let (bench, lost, living) = (Bench::new(), Site::start().await, Site::start().await);
+    publish(&bench, &lost, "acme/old", "1.0.0");
+    let all = registries(&bench, vec![lost.entry()]);
+    assert_eq!(installed(&bench, &all, &["acme/old"]).await, ["old 1.0.0"]);
+    let address = lost.address().to_owned();
+    lost.stop().await;
+    publish(&bench, &living, "new", "1.0.0");
+    let all = registries(&bench, vec![living.entry()]);
+    let found = gathered(&bench, &all, &["new"], Update::Nothing).await.unwrap();
+    let [Note::Unanswered { registry, names, why }] = &found.notes[..] else {
+        panic!("{:?}", found.notes)
+    };
+    assert_eq!((registry, &names[..]), (&address, &["acme/old".to_owned()][..]));
+    assert!(!why.is_empty());
+    take(&bench, &found);
+    assert_eq!(versions(&bench), ["new 1.0.0", "old 1.0.0"]);
+    // Whoever wants something of it hears what, and of whom.
+    let error = gathered(&bench, &all, &["acme/old"], Update::Nothing).await.unwrap_err();
+    assert_eq!(error.code(), "unreachable");
+    for said in [&address, "`acme/old`"] {
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let known = Entry { namespaces: vec!["acme".to_owned()], ..living.entry() };
+    let moved = registries(&bench, vec![known]);
+    let state = bench.shelf().state().unwrap();
+    let error = still_given(&moved, &state, &["old".to_owned()].into()).await.unwrap_err();
+    assert_eq!(error.code(), "wrong_registry");
+}

@@ -1,0 +1,64 @@
+//! Skills that were written anew for an agent, and still bring the tools of their originals.
+
+use std::{fs, process::Command};
+
+use serde_json::json;
+
+use super::{Client, code, stage};
+use crate::support::{Sandbox, repository};
+
+fn savoir(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let mut command = sandbox.command(args);
+    command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+    command
+}
+
+fn done(mut command: Command) -> String {
+    let output = command.output().expect("savoir runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// An example, installed for Claude Code, which does not know its dialect.
+fn installed(example: &str) -> Sandbox {
+    let sandbox = stage(&[]);
+    fs::create_dir_all(sandbox.path("work/.git")).expect("a folder");
+    let source = repository().join("examples").join(example);
+    let source = source.to_str().expect("a path");
+    let how = ["--agent", "claude-code", "--yes", "--allow-experimental"];
+    done(savoir(&sandbox, &[&["install", source], &how[..]].concat()));
+    let text = sandbox.path("work/.claude/skills").join(example).join("SKILL.md");
+    let text = fs::read_to_string(text).expect("a text");
+    assert!(text.contains("savoir-from: "), "{text}");
+    sandbox
+}
+
+#[test]
+fn the_tools_of_the_original_are_offered_asked_about_and_run() {
+    let sandbox = installed("git-helper");
+    done({
+        let mut git = Command::new("git");
+        git.args(["init", "--quiet"]).current_dir(sandbox.path("work"));
+        git
+    });
+    let mut client = Client::with(&sandbox, &[], &json!({}));
+    let used = client.call("use_skill", &json!({"name": "git-helper"}));
+    let tools = used["structuredContent"]["tools"].as_array().cloned().unwrap_or_default();
+    assert!(tools.contains(&json!("git-helper__git_status")), "{used}");
+    assert!(client.tools().contains(&"git-helper__git_status".to_owned()));
+    let refused = client.call("git-helper__git_status", &json!({}));
+    if refused["isError"] == true {
+        assert_eq!(code(&refused), "approval-needed", "{refused}");
+        done(savoir(&sandbox, &["approve", ".claude/skills/git-helper", "--yes"]));
+    }
+    let run = client.call("git-helper__git_status", &json!({}));
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+}
+
+#[test]
+fn commands_know_them_too() {
+    let sandbox = installed("git-helper");
+    let told = done(savoir(&sandbox, &["tools", ".claude/skills"]));
+    assert!(told.contains("git_status"), "{told}");
+}

@@ -1,0 +1,77 @@
+//! Skills that come, change and go while a client is there.
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{Client, PATIENCE, code, stage};
+use crate::support::Sandbox;
+
+fn skill(sandbox: &Sandbox, place: &str, name: &str, body: &str) {
+    sandbox.write(
+        &format!("{place}/{name}/SKILL.md"),
+        format!("---\nname: {name}\ndescription: Tries {name}. Use in tests.\n---\n{body}\n"),
+    );
+}
+
+/// Asks until the answer is right.
+fn until(client: &mut Client, mut right: impl FnMut(&mut Client) -> bool) {
+    let begun = Instant::now();
+    while !right(client) {
+        assert!(begun.elapsed() < PATIENCE, "it is not noticed");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn found(client: &mut Client) -> Vec<String> {
+    let found = client.call("search_skills", &json!({"query": "tries", "limit": 50}));
+    let found = found["structuredContent"]["skills"].as_array().expect("skills").clone();
+    let mut names: Vec<String> =
+        found.iter().map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn is(method: &str) -> impl Fn(&Value) -> bool {
+    move |notice: &Value| notice["method"] == method
+}
+
+#[test]
+fn skills_below_a_folder_come_and_go() {
+    let sandbox = stage(&[]);
+    skill(&sandbox, "skills", "first", "Do it.");
+    let mut client = Client::new(&sandbox);
+    assert_eq!(found(&mut client), ["first"]);
+    skill(&sandbox, "skills", "second", "Do $ARGUMENTS.");
+    until(&mut client, |client| found(client) == ["first", "second"]);
+    let used = client.call("use_skill", &json!({"name": "second"}));
+    assert_eq!(used["isError"], false, "{used}");
+    let listed = client.ask("prompts/list", json!({}));
+    assert_eq!(listed["result"]["prompts"][0]["name"], "second", "{listed}");
+    for method in ["notifications/prompts/list_changed", "notifications/resources/list_changed"] {
+        assert!(client.notices.iter().any(is(method)), "{method}: {:?}", client.notices);
+    }
+
+    // Another text of one that was there, and one that goes.
+    let text = fs::read_to_string(sandbox.path("skills/first/SKILL.md")).unwrap();
+    let text = text.replace("Tries first", "Is of no use to anybody at all, and");
+    fs::write(sandbox.path("skills/first/SKILL.md"), text).unwrap();
+    until(&mut client, |client| found(client) == ["second"]);
+    fs::remove_dir_all(sandbox.path("skills/second")).unwrap();
+    until(&mut client, |client| found(client).is_empty());
+    assert_eq!(code(&client.call("use_skill", &json!({"name": "second"}))), "unknown-skill");
+}
+
+#[test]
+fn skills_that_are_installed_later_are_there() {
+    let sandbox = stage(&[]);
+    fs::create_dir_all(sandbox.path("work/.git")).unwrap();
+    fs::create_dir_all(sandbox.path("work/.claude/skills")).unwrap();
+    let mut client = Client::with(&sandbox, &[], &json!({}));
+    assert_eq!(found(&mut client), Vec::<String>::new());
+    skill(&sandbox, "work/.claude/skills", "later", "Do it.");
+    until(&mut client, |client| found(client) == ["later"]);
+}

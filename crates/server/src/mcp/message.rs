@@ -1,0 +1,39 @@
+//! From bytes to a message of the protocol, or to the error that whoever sent them gets.
+
+use rmcp::{
+    ErrorData,
+    model::{ClientJsonRpcMessage, ErrorCode, RequestId},
+};
+use serde_json::Value;
+
+/// Why bytes are no message.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) error: ErrorData,
+    /// The request that it was to be.
+    pub(super) id: Option<RequestId>,
+}
+
+/// Reads one message.
+pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
+    let wrong = |code, message: String, id| {
+        Box::new(Wrong { error: ErrorData::new(code, message, None), id })
+    };
+    let value = serde_json::from_slice::<Value>(bytes).map_err(|error| {
+        wrong(ErrorCode::PARSE_ERROR, format!("the message is no JSON: {error}"), None)
+    })?;
+    if value.is_array() {
+        let message = "messages come one by one".to_owned();
+        return Err(wrong(ErrorCode::INVALID_REQUEST, message, None));
+    }
+    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    let is_request = value.get("method").is_some();
+    serde_json::from_value(value).map_err(|_| {
+        let message = if is_request {
+            "it is no message of JSON-RPC 2.0: check jsonrpc, id and params"
+        } else {
+            "it is no message of JSON-RPC 2.0: there is no method"
+        };
+        wrong(ErrorCode::INVALID_REQUEST, message.to_owned(), id)
+    })
+}
