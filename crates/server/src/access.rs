@@ -113,6 +113,8 @@ pub(crate) fn limit(limits: &RateLimits, route: &str) -> u32 {
         | "/api/v1/chat/completions"
         | "/api/v1/workflows/{id}/execute"
         | "/api/v1/workflows/executions/{id}/resume" => limits.runs,
+        // One address for all that agents ask.
+        crate::mcp::PATH => limits.all,
         _ => limits.routes,
     }
 }
@@ -128,5 +130,14 @@ mod tests {
         assert_eq!(scope(&Method::POST, "/api/v1/skills/{name}/run"), Scope::SkillsRun);
         assert_eq!(scope(&Method::DELETE, "/api/v1/skills/{name}"), Scope::SkillsWrite);
         assert!(!Scope::GRANTABLE.contains(&Scope::Person));
+    }
+
+    #[test]
+    fn agents_ask_more_often_than_people() {
+        let limits = RateLimits { runs: 1, routes: 2, all: 3 };
+        let of = |route| limit(&limits, route);
+        assert_eq!(of("/api/v1/chat/completions"), 1);
+        assert_eq!(of("/api/v1/skills"), 2);
+        assert_eq!(of(crate::mcp::PATH), 3);
     }
 }

@@ -100,7 +100,7 @@ pub struct RateLimits {
     pub runs: u32,
     /// Of one person, for each other route.
     pub routes: u32,
-    /// Of one person, for all routes together.
+    /// Of one person, for all routes together, and at the door for agents.
     pub all: u32,
 }
 

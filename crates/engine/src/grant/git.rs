@@ -1,6 +1,7 @@
 //! Where the settings of git lead: hooks that lie elsewhere, and settings that are read besides.
 
 use std::{
+    env,
     fs::File,
     io::Read as _,
     path::{Component, Path, PathBuf},
@@ -18,11 +19,20 @@ const MOST_PLACES: usize = 100;
 /// Where the settings lead that hold for a folder of work: its own, and those of the person.
 pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = led_by_repository(folder, home);
-    let files = [home.join(".gitconfig"), home.join(".config/git/config"), "/etc/gitconfig".into()];
-    for file in files {
+    for file in of_person(home) {
         follow(&file, folder, home, &mut places, MOST_INCLUDES);
     }
     places
+}
+
+/// Where git looks for the settings of a person and of the system, wherever variables lead it.
+fn of_person(home: &Path) -> Vec<PathBuf> {
+    let named = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let mut files =
+        vec![home.join(".gitconfig"), home.join(".config/git/config"), "/etc/gitconfig".into()];
+    files.extend(named("XDG_CONFIG_HOME").map(|folder| folder.join("git/config")));
+    files.extend(["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].into_iter().filter_map(named));
+    files
 }
 
 /// Where the settings of a repository lead: of the one that lies in a folder, or is the folder.

@@ -26,7 +26,7 @@ pub(crate) enum Care {
 
 /// Names besides those of [`PROTECTED_IN_PROJECT`] and the folders of agents, in every folder. A part
 /// before a slash is the folder around it.
-const NAMES: [(&str, Care); 31] = [
+const NAMES: [(&str, Care); 59] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", Care::Kept),
     ("opencode.jsonc", Care::Kept),
@@ -35,6 +35,20 @@ const NAMES: [(&str, Care); 31] = [
     (".aider.conf.yml", Care::Kept),
     (".zed", Care::Kept),
     (".devcontainer", Care::Kept),
+    (".devcontainer.json", Care::Kept),
+    (".vs", Care::Kept),
+    (".fleet", Care::Kept),
+    (".amp", Care::Kept),
+    (".copilot", Care::Kept),
+    (".claude-plugin", Care::Kept),
+    ("gemini-extension.json", Care::Kept),
+    (".exrc", Care::Kept),
+    (".nvimrc", Care::Kept),
+    (".nvim.lua", Care::Kept),
+    (".dir-locals.el", Care::Kept),
+    // Others than git keep their hooks there.
+    (".hg", Care::Kept),
+    (".jj", Care::Kept),
     (".amazonq", Care::Kept),
     (".github/hooks", Care::Kept),
     (".github/agents", Care::Kept),
@@ -44,6 +58,7 @@ const NAMES: [(&str, Care); 31] = [
     ("mise.local.toml", Care::Kept),
     (".mise.local.toml", Care::Kept),
     (".mise", Care::Kept),
+    (".rtx.toml", Care::Kept),
     // Hooks of git that projects keep among their files.
     (".husky", Care::Kept),
     (".githooks", Care::Kept),
@@ -52,6 +67,7 @@ const NAMES: [(&str, Care); 31] = [
     (".windsurfrules", Care::Kept),
     (".clinerules", Care::Kept),
     (".roorules", Care::Kept),
+    (".goosehints", Care::Kept),
     // Instructions and workflows are what a coding agent is asked to write.
     ("AGENTS.md", Care::Asked),
     ("AGENTS.override.md", Care::Asked),
@@ -59,6 +75,20 @@ const NAMES: [(&str, Care); 31] = [
     ("CLAUDE.local.md", Care::Asked),
     ("GEMINI.md", Care::Asked),
     ("QWEN.md", Care::Asked),
+    ("AGENT.md", Care::Asked),
+    ("CRUSH.md", Care::Asked),
+    ("WARP.md", Care::Asked),
+    (".rules", Care::Asked),
+    (".github/prompts", Care::Asked),
+    (".github/chatmodes", Care::Asked),
+    (".gitlab-ci.yml", Care::Asked),
+    (".circleci", Care::Asked),
+    (".pre-commit-config.yaml", Care::Asked),
+    ("lefthook.yml", Care::Asked),
+    ("lefthook.yaml", Care::Asked),
+    (".overcommit.yml", Care::Asked),
+    // It says which registries skills come from.
+    ("savoir.toml", Care::Asked),
     (".github/workflows", Care::Asked),
     (".github/actions", Care::Asked),
     (".github/instructions", Care::Asked),
@@ -140,6 +170,14 @@ impl Obeyed {
         let small = name.to_ascii_lowercase();
         let by_end = ENDS.iter().any(|end| small.ends_with(end)).then_some(Care::Kept);
         placed.max(known(name)).max(pair.as_deref().and_then(known)).max(by_end)
+    }
+
+    /// What is obeyed beyond a path, if that were a link, and how it is kept: the rest of the way.
+    pub(crate) fn beyond(&self, path: &Path) -> impl Iterator<Item = (&Path, Care)> {
+        let beyond = self.places.iter().map(move |(place, care)| (place.strip_prefix(path), *care));
+        beyond
+            .filter_map(|(rest, care)| Some((rest.ok()?, care)))
+            .filter(|(rest, _)| !rest.as_os_str().is_empty())
     }
 
     /// How a path below a folder is kept, by itself or by what it lies in.

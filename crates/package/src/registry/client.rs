@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::{
-    Name, RegistryError, Settings, Token,
+    Name, Network, RegistryError, Settings, Token,
     cache::{Cache, Cached},
     error::plain,
     http::{Answer, Ask, Given, Line},
@@ -126,6 +126,13 @@ impl Client {
     pub fn as_holder_of(&self, token: Token) -> Result<Self, RegistryError> {
         let Line { settings, http, base, .. } = &self.0.line;
         Self::with(settings.clone(), http.clone(), base.as_str(), Some(token))
+    }
+
+    /// The same registry, of which only what is kept is looked at.
+    pub(super) fn offline(&self) -> Result<Self, RegistryError> {
+        let Line { settings, http, base, token } = &self.0.line;
+        let settings = Settings { network: Network::Offline, ..settings.clone() };
+        Self::with(settings, http.clone(), base.as_str(), token.clone())
     }
 
     /// Whether it is asked as somebody.

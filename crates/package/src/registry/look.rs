@@ -68,7 +68,7 @@ pub async fn look(registries: &Registries, state: &State) -> BTreeMap<String, Av
     let wrong =
         wrong.into_iter().map(|(name, error)| (name, Availability::Unknown(error.to_string())));
     let mut answers: BTreeMap<String, Availability> = wrong.collect();
-    for (address, found) in ask(registries, &questions).await {
+    for (address, found) in ask(registries, &questions, None).await {
         for subject in questions.get(address.as_str()).into_iter().flatten() {
             answers.insert(subject.installed.to_owned(), subject.answer(&found, state));
         }
@@ -95,14 +95,22 @@ pub async fn still_given(
         registries.check_locked(subject.installed, subject.locked)?;
     }
     let mut untold = BTreeMap::new();
-    let answers = timeout(PATIENCE, ask(registries, &questions)).await.unwrap_or_default();
-    for (address, subjects) in &questions {
-        let silent = || Err(format!("{address} did not answer within {} s", PATIENCE.as_secs()));
-        let found = answers.get(*address).cloned().unwrap_or_else(silent);
+    for (address, found) in ask(registries, &questions, Some(PATIENCE)).await {
+        let subjects = questions.get(address.as_str()).into_iter().flatten();
+        let client = registries.named(&address)?;
+        let mut told = BTreeMap::new();
+        if found.is_err() {
+            // What was told once holds, also while nobody answers.
+            let names = subjects.clone().map(|subject| subject.name.clone()).collect();
+            told = packages(client.offline(), names).await.unwrap_or_default();
+        }
         for subject in subjects {
             match &found {
-                Ok(packages) => subject.check(packages, &registries.named(address)?)?,
-                Err(why) => _ = untold.insert(subject.installed.to_owned(), why.clone()),
+                Ok(packages) => subject.check(packages, &client)?,
+                Err(why) => {
+                    subject.must_not_be_gone(&told, &client)?;
+                    untold.insert(subject.installed.to_owned(), why.clone());
+                }
             }
         }
     }
@@ -127,14 +135,25 @@ fn questions<'a>(
     (questions, wrong)
 }
 
-/// What registries say, by their addresses.
-async fn ask(registries: &Registries, questions: &Questions<'_>) -> BTreeMap<String, Packages> {
+/// What registries say, by their addresses. None of them is waited for longer than the patience is.
+async fn ask(
+    registries: &Registries,
+    questions: &Questions<'_>,
+    patience: Option<Duration>,
+) -> BTreeMap<String, Packages> {
     let asked = questions.iter().map(|(address, subjects)| {
         let names: Vec<Name> = subjects.iter().map(|subject| subject.name.clone()).collect();
         ((*address).to_owned(), registries.named(address), names)
     });
     let asked = side_by_side(asked.collect::<Vec<_>>(), |(address, client, names)| async move {
-        Ok::<_, RegistryError>((address, packages(client, names).await))
+        let asked = packages(client, names);
+        let found = match patience {
+            None => asked.await,
+            Some(patience) => timeout(patience, asked).await.unwrap_or_else(|_| {
+                Err(format!("{address} did not answer within {} s", patience.as_secs()))
+            }),
+        };
+        Ok::<_, RegistryError>((address, found))
     });
     asked.await.unwrap_or_default().into_iter().collect()
 }
@@ -166,6 +185,17 @@ impl Subject<'_> {
         Availability::Published(published)
     }
 
+    fn must_not_be_gone(
+        &self,
+        packages: &BTreeMap<Name, Package>,
+        client: &Client,
+    ) -> Result<(), RegistryError> {
+        match packages.get(&self.name).and_then(|package| package.gone(&self.locked.version)) {
+            Some(gone) => Err(RegistryError::taken_down(gone, client.address())),
+            None => Ok(()),
+        }
+    }
+
     /// Whether its registry still gives it to those who have it locked.
     fn check(
         &self,
@@ -177,9 +207,7 @@ impl Subject<'_> {
             let (name, registry) = (self.name.clone(), client.address());
             return Err(RegistryError::Unknown { name, registry });
         };
-        if let Some(gone) = package.gone(version) {
-            return Err(RegistryError::taken_down(gone, client.address()));
-        }
+        self.must_not_be_gone(packages, client)?;
         match package.iter().find(|line| line.version == *version) {
             Some(line) => unchanged(client, line, &self.locked.integrity),
             None => Err(RegistryError::no_version(&self.name, version, client.address())),

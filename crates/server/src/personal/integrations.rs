@@ -100,14 +100,18 @@ async fn project_all(
 ) -> Result<(), StoreError> {
     let mut sight = Sight::default();
     for folder in folders {
-        let domains = match subfolders(folder) {
-            Ok(domains) => domains,
+        let Inside { folders: domains, links } = match Inside::of(folder) {
+            Ok(inside) => inside,
             Err(error) => {
                 sight.incomplete = true;
                 broken(projected, folder, &error);
                 continue;
             }
         };
+        for link in links {
+            broken(projected, &link, &IS_A_LINK);
+            sight.unread.push(link);
+        }
         for domain in domains {
             match Integration::read(keeper, &domain).await? {
                 Ok(integration) => integration.project(keeper, &mut sight, projected).await?,
@@ -126,19 +130,36 @@ fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) 
     projected.broken.push(format!("{}: {why}", place.display()));
 }
 
-/// The folders in a folder, sorted; hidden ones and links are none.
-fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if entry.file_type()?.is_dir() && !hidden {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
+/// What is in a folder, sorted, without what is hidden.
+#[derive(Default)]
+struct Inside {
+    folders: Vec<PathBuf>,
+    /// Nobody knows what these are today; they are not gone.
+    links: Vec<PathBuf>,
 }
+
+impl Inside {
+    fn of(folder: &Path) -> io::Result<Self> {
+        let mut inside = Self::default();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                inside.folders.push(entry.path());
+            } else if kind.is_symlink() {
+                inside.links.push(entry.path());
+            }
+        }
+        inside.folders.sort();
+        inside.links.sort();
+        Ok(inside)
+    }
+}
+
+const IS_A_LINK: &str = "it is a link; put the folder itself there";
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -180,9 +201,11 @@ impl Integration {
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
         let folder = self.folder.join("skills");
-        let skills = match subfolders(&folder) {
-            Ok(skills) => skills,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        let is_absent =
+            folder.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let Inside { folders: skills, links } = match Inside::of(&folder) {
+            Ok(inside) => inside,
+            Err(_) if is_absent => Inside::default(),
             Err(error) => {
                 sight.unlisted.insert(self.domain.clone());
                 broken(projected, &folder, &error);
@@ -190,6 +213,10 @@ impl Integration {
             }
         };
         sight.known.insert(self.domain.clone());
+        for link in links {
+            broken(projected, &link, &IS_A_LINK);
+            sight.seen.insert(format!("{}:{}", self.domain, file_name(&link)));
+        }
         for skill in skills {
             let id = format!("{}:{}", self.domain, file_name(&skill));
             // A skill that is broken now is not gone.

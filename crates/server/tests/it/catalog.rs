@@ -437,6 +437,13 @@ mod integrations {
         project(&keeper, &folders).await.unwrap();
         let noted = server.database.skill_facts().get("of-mail").await.unwrap().unwrap();
         assert!(!noted.enabled, "what a person switched off stays off");
+        // Nor is what lies behind a link that leads nowhere today.
+        for (place, aside) in [("mail/skills", "mail/aside"), ("tracker", ".aside")] {
+            fs::rename(root.join(place), root.join(aside)).unwrap();
+            std::os::unix::fs::symlink("nowhere", root.join(place)).unwrap();
+        }
+        let Projected { removed, broken, .. } = project(&keeper, &folders).await.unwrap();
+        assert_eq!((removed, broken.len()), (Vec::new(), 2), "{broken:?}");
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -79,8 +79,8 @@ pub(super) struct Aside {
 struct Identity {
     device: u64,
     number: u64,
-    /// The name, where the sandbox does not hold it: by another one, it is something else.
-    name: Option<OsString>,
+    /// Where it lies, if the sandbox does not hold it: elsewhere it is something else.
+    path: Option<PathBuf>,
     /// When it was changed, where a command could do that: a link is made anew, a file that has several
     /// names is written by another of them, and what a person is asked about is not held at all.
     changed: Option<(i64, i64)>,
@@ -94,6 +94,8 @@ struct Found {
     path: PathBuf,
     identity: Identity,
     is_link: bool,
+    /// Whether it is only a link on the way to something that is obeyed.
+    is_way: bool,
     care: Care,
 }
 
@@ -105,15 +107,19 @@ impl Found {
         let changed =
             (is_link || is_loose).then(|| (number(about.st_ctime), number(about.st_ctime_nsec)));
         let end = if is_link { root.join(&path).canonicalize().ok() } else { None };
-        let name = path.file_name().filter(|_| care == Care::Asked).map(OsStr::to_owned);
+        let place = Some(path.clone()).filter(|_| care == Care::Asked);
         let (device, number) = (number(about.st_dev), number(about.st_ino));
-        Self { path, identity: Identity { device, number, name, changed, end }, is_link, care }
+        let identity = Identity { device, number, path: place, changed, end };
+        Self { path, identity, is_link, is_way: false, care }
     }
 
     /// Where a link leads, or the settings of a repository.
-    fn leads_to(&self, root: &Path, home: &Path) -> Vec<(PathBuf, Care)> {
+    fn leads_to(&self, root: &Path, home: &Path, obeyed: &Obeyed) -> Vec<(PathBuf, Care)> {
         if let Some(end) = &self.identity.end {
-            return vec![(end.clone(), self.care)];
+            let here = root.join(&self.path);
+            let beyond = obeyed.beyond(&here).map(|(rest, care)| (end.join(rest), care));
+            let itself = (!self.is_way).then(|| (end.clone(), self.care));
+            return beyond.chain(itself).collect();
         }
         let path = root.join(&self.path);
         let led = match path.parent().filter(|_| path.ends_with(".git")) {
@@ -155,7 +161,8 @@ impl Baseline {
             look.walk(workspace)?;
             let Look { found, closed, .. } = look;
             rounds += 1;
-            let led: Vec<_> = found.iter().flat_map(|one| one.leads_to(root, home)).collect();
+            let led = found.iter().flat_map(|one| one.leads_to(root, home, &obeyed));
+            let led: Vec<_> = led.collect();
             if !obeyed.add(led, root) {
                 break (found, closed);
             }
@@ -210,7 +217,7 @@ fn grants(root: &Path, found: &[Found], held: &HashSet<PathBuf>) -> Result<Vec<P
     let real = |one: &Found| {
         if one.is_link { one.identity.end.clone() } else { Some(root.join(&one.path)) }
     };
-    let kept = found.iter().filter(|one| one.care == Care::Kept);
+    let kept = found.iter().filter(|one| one.care == Care::Kept && !one.is_way);
     let mut paths: Vec<PathBuf> = kept.filter_map(real).filter(is_new).collect();
     paths.sort();
     // What lies in another that is held needs nothing.
@@ -329,9 +336,12 @@ impl<'a> Look<'a> {
             signs.extend(SIGNS_OF_GIT.into_iter().find(is_it));
             let path = folder.path.join(&name);
             let (care, inner) = self.judge(&path, zone, kind);
-            let found = care.and_then(|care| {
-                Some(Found::new(self.root, path, &folder.stat(&name).ok()?, care))
-            });
+            let found = match care {
+                Some(care) => {
+                    folder.stat(&name).ok().map(|about| Found::new(self.root, path, &about, care))
+                }
+                None => self.beside(folder, &name, path, zone, kind),
+            };
             let new = found.and_then(|found| self.meet(folder, found, &name));
             if kind.is_dir() {
                 left.push(new.map_or((name, inner), |new| (new, None)));
@@ -351,10 +361,38 @@ impl<'a> Look<'a> {
         Ok(left)
     }
 
+    /// What is not obeyed by its name and may still decide what is: a link on the way to it, and a file
+    /// in it that has another name elsewhere, by which it is written.
+    fn beside(
+        &self,
+        folder: &Folder,
+        name: &OsStr,
+        path: PathBuf,
+        zone: Zone,
+        kind: FileType,
+    ) -> Option<Found> {
+        let is_way =
+            kind.is_symlink() && self.obeyed.beyond(&self.root.join(&path)).next().is_some();
+        // What git keeps as objects is neither run nor obeyed, and they are many.
+        let is_object = path.components().any(|part| part.as_os_str() == "objects");
+        if !is_way && (zone != Some(Care::Kept) || !kind.is_file() || is_object) {
+            return None;
+        }
+        let about = folder.stat(name).ok()?;
+        let found = Found::new(self.root, path, &about, Care::Kept);
+        (is_way || about.st_nlink > 1).then_some(Found { is_way, ..found })
+    }
+
     /// How something is kept itself, and what lies in it.
     fn judge(&self, path: &Path, zone: Zone, kind: FileType) -> (Option<Care>, Zone) {
         let whole = self.root.join(path);
-        let own = self.obeyed.care(&whole);
+        let is_own_git = path.starts_with(".git");
+        // A branch may be called like instructions.
+        let own = self.obeyed.care(&whole).filter(|care| *care == Care::Kept || !is_own_git);
+        // Behind a link of this name lies what is obeyed by this name and its own.
+        let is_github = |name: &OsStr| name.eq_ignore_ascii_case(".github");
+        let by_link = kind.is_symlink() && path.file_name().is_some_and(is_github);
+        let own = own.max(by_link.then_some(Care::Kept));
         // What is obeyed leads on by its links, and what is not held changes by its files.
         let by_zone =
             zone.filter(|care| kind.is_symlink() || (*care == Care::Asked && !kind.is_dir()));

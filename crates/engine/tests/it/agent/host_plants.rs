@@ -231,3 +231,59 @@ async fn what_a_tool_writes_while_a_command_runs_is_not_the_command_s() {
     assert_eq!(answer.failure, None, "{}", answer.text);
     assert!(place.work("AGENTS.md").exists() && place.work(".github/workflows/ci.yml").exists());
 }
+
+#[tokio::test]
+async fn links_on_the_way_to_what_git_is_led_to_are_looked_at() {
+    let Some(place) = place() else { return };
+    fs::create_dir_all(place.work(".git")).unwrap();
+    let settings =
+        "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/team/gitconfig\n";
+    fs::write(place.work(".git/config"), settings).unwrap();
+    // The link is new, and so is what lies behind it.
+    let command = "mkdir -p other/hooks && echo x > other/hooks/pre-commit && ln -s other tools";
+    catches(&place, command, &["tools"]).await;
+    // The link was there.
+    fs::create_dir_all(place.work("c2")).unwrap();
+    symlink("c2", place.work("conf")).unwrap();
+    catches(&place, "mkdir c2/team && echo x > c2/team/gitconfig", &["c2/team/gitconfig"]).await;
+    assert!(place.work("conf").symlink_metadata().is_ok());
+    // Nobody is kept from working beside it.
+    let answer = run(&place, "mkdir -p c2/more other/more && echo x > c2/more/x").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_link_or_another_name_brings_nothing_into_what_is_obeyed() {
+    let Some(place) = place() else { return };
+    let command = "mkdir -p stuff/hooks && echo x > stuff/hooks/h.json && ln -s stuff .github";
+    catches(&place, command, &[".github"]).await;
+    fs::create_dir_all(place.work(".claude")).unwrap();
+    fs::write(place.work("s.json"), "{}").unwrap();
+    fs::hard_link(place.work("s.json"), place.work(".claude/settings.json")).unwrap();
+    let answer = run(&place, "cat s.json").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+    catches(&place, "echo evil > s.json", &[".claude/settings.json"]).await;
+    // What a person was asked about is something else elsewhere.
+    fs::create_dir_all(place.work("example/.github/workflows")).unwrap();
+    fs::write(place.work("example/.github/workflows/ci.yml"), "x").unwrap();
+    let moved = "mv example/.github .github";
+    catches(&place, moved, &[".github/workflows/ci.yml"]).await;
+}
+
+#[tokio::test]
+async fn a_branch_may_be_called_like_instructions() {
+    let Some(place) = place() else { return };
+    let command = "mkdir -p .git/refs/heads/fix && echo x > .git/refs/heads/fix/AGENTS.md";
+    fs::create_dir_all(place.work(".git/refs")).unwrap();
+    let answer = run(&place, command).await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+    assert!(place.work(".git/refs/heads/fix/AGENTS.md").is_file());
+}
+
+#[tokio::test]
+async fn programs_start_others_by_the_shell() {
+    let Some(place) = place() else { return };
+    let answer =
+        run(&place, "perl -e 'exit(system(\"true && true\") >> 8)' && /bin/sh -c true").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}

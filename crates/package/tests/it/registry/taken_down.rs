@@ -90,6 +90,35 @@ async fn what_was_taken_down_is_not_called_unknown() {
 }
 
 #[tokio::test]
+async fn who_is_silent_frees_nothing() {
+    let (bench, site, other) = (Bench::new(), Site::start().await, Site::start().await);
+    publish(&bench, &site, "acme/calm", "1.0.0");
+    publish(&bench, &other, "world/quiet", "1.0.0");
+    let owned = |site: &Site, namespace: &str| Entry {
+        namespaces: vec![namespace.to_owned()],
+        ..site.entry()
+    };
+    let entries = || vec![owned(&site, "acme"), owned(&other, "world")];
+    let all = registries(&bench, entries());
+    installed(&bench, &all, &["acme/calm", "world/quiet"]).await;
+    let state = bench.shelf().state().unwrap();
+    let names: BTreeSet<String> = ["calm".to_owned(), "quiet".to_owned()].into();
+    site.take_down("acme/calm", "1.0.0", "it steals");
+    let entries = entries();
+    other.stop().await;
+    // One that answers is heard, whoever else does not.
+    let error = still_given(&all, &state, &names).await.unwrap_err();
+    assert_eq!(error.code(), "taken_down");
+    let quiet: BTreeSet<String> = ["quiet".to_owned()].into();
+    assert!(still_given(&all, &state, &quiet).await.unwrap().contains_key("quiet"));
+    // What was told once holds when nobody answers any more.
+    site.stop().await;
+    let later = registries(&bench, entries);
+    let error = still_given(&later, &state, &names).await.unwrap_err();
+    assert_eq!(error.code(), "taken_down", "{error}");
+}
+
+#[tokio::test]
 async fn a_registry_that_is_no_more_stops_nothing_else() {
     let (bench, lost, living) = (Bench::new(), Site::start().await, Site::start().await);
     publish(&bench, &lost, "acme/old", "1.0.0");

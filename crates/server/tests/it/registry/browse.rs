@@ -468,8 +468,9 @@ async fn an_index_that_cannot_be_written_to_is_built_anew() {
     let ada = server.register("ada@example.org").await;
     publish(&server, &ada, "acme/zebra", "1.0.0").await;
     assert_eq!(finds(&server, "zebra").await, ["acme/zebra"]);
-    // Whatever it is that makes every write fail.
-    std::fs::remove_dir_all(folder.path().join("0/index")).unwrap();
+    // Whatever it is that makes every write fail. It may be writing right now.
+    let elsewhere = tempfile::TempDir::new().unwrap();
+    std::fs::rename(folder.path().join("0/index"), elsewhere.path().join("index")).unwrap();
     publish(&server, &ada, "acme/quagga", "1.0.0").await;
     assert_eq!(finds(&server, "quagga").await, ["acme/quagga"]);
     assert_eq!(finds(&server, "zebra").await, ["acme/zebra"]);
