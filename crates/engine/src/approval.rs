@@ -196,6 +196,8 @@ pub struct Request {
     /// What its dialect grants without a word, here. It follows from the skill and the place, so an
     /// answer does not depend on it.
     pub unasked: Vec<Permission>,
+    /// What its dialect grants so in other places, if it grants nothing here.
+    pub elsewhere: Option<&'static str>,
     /// Programs that it may run because its dialect says so, not a permission: those of its tools,
     /// and in some dialects those that it requires. They are shown as [`programs`](Self::programs);
     /// the tier decides about them as about `shell:execute`.

@@ -1,18 +1,31 @@
 //! Ends a program when nobody waits for it any more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use savoir_sandbox::Killer;
 
 /// Shared by whoever runs a program and whoever waits for it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cancel(Arc<Mutex<State>>);
+pub(crate) struct Cancel(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Whether somebody may stop waiting.
+    is_guarded: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 enum State {
     #[default]
     Starting,
     Running(Killer),
+    /// Programs of ours outside of the sandbox, which are a group of their own.
+    Group(Pid),
     Cancelled,
 }
 
@@ -22,30 +35,59 @@ pub(crate) struct Guard(Cancel);
 
 impl Cancel {
     pub(crate) fn guard(&self) -> Guard {
+        self.0.is_guarded.store(true, Ordering::Release);
         Guard(self.clone())
+    }
+
+    /// Whether somebody may stop waiting; otherwise a terminal ends what it started.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.0.is_guarded.load(Ordering::Acquire)
     }
 
     /// The program runs: from here on it can be ended. If it is too late, it ends at once.
     pub(crate) fn hold(&self, killer: Killer) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set(State::Running(killer));
+    }
+
+    /// The same for a group of programs, as long as nobody has waited for its first one.
+    pub(crate) fn hold_group(&self, group: Pid) {
+        self.set(State::Group(group));
+    }
+
+    /// What was held ends by itself.
+    pub(crate) fn release(&self) {
+        self.set(State::Starting);
+    }
+
+    fn set(&self, new: State) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
-            State::Cancelled => killer.kill(),
-            State::Starting | State::Running(_) => *state = State::Running(killer),
+            State::Cancelled => new.end(),
+            _ => *state = new,
         }
     }
 
     /// Whether nobody waits for it any more.
     pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), State::Cancelled)
+        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(*state, State::Cancelled)
+    }
+}
+
+impl State {
+    fn end(&self) {
+        match self {
+            // Nothing happens to a program that has ended by itself.
+            Self::Running(killer) => killer.kill(),
+            Self::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
+            Self::Starting | Self::Cancelled => {}
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nothing happens to a program that has ended by itself.
-        if let State::Running(killer) = std::mem::replace(&mut *state, State::Cancelled) {
-            killer.kill();
-        }
+        let mut state = self.0.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *state, State::Cancelled).end();
     }
 }

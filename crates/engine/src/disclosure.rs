@@ -53,11 +53,23 @@ pub struct Preamble {
     pub shown: Vec<Shown>,
     /// Those that did not fit, in their order.
     pub left_out: Vec<String>,
+    /// Those that a model cannot be given at all, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unusable: Vec<Unusable>,
     /// About how many tokens the text has.
     pub tokens: usize,
     /// How many it was allowed to have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
+}
+
+/// A skill that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unusable {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// A line of a preamble.
@@ -95,21 +107,25 @@ impl Preamble {
     }
 
     fn of(shown: Vec<Shown>, left_out: Vec<String>, budget: Option<usize>) -> Self {
-        let mut preamble = Self { shown, left_out, tokens: 0, budget };
+        let mut preamble = Self { shown, left_out, budget, ..Self::default() };
         preamble.tokens = estimate_tokens(&preamble.text());
         preamble
     }
 
-    /// The lines, and how many skills there are besides.
+    /// The lines, and how many skills there are besides, if there is room for that.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for shown in &self.shown {
             text.push_str(&shown.line);
             text.push('\n');
         }
+        let whole = text.len();
         if !self.left_out.is_empty() {
             // Writing into a text cannot fail.
             let _ = writeln!(text, "({} more: find them with search_skills)", self.left_out.len());
+        }
+        if self.budget.is_some_and(|budget| estimate_tokens(&text) > budget) {
+            text.truncate(whole);
         }
         text
     }
@@ -230,7 +246,8 @@ mod tests {
         for budget in 0..80 {
             let skills = vec![candidate("a", 50), candidate("a-rather-long-name", 50)];
             let preamble = Preamble::new(skills, Some(budget));
-            assert!(preamble.shown.is_empty() || preamble.tokens <= budget, "{budget}");
+            assert!(preamble.tokens <= budget, "{budget}: {}", preamble.text());
+            assert_eq!(preamble.shown.len() + preamble.left_out.len(), 2);
         }
     }
 }

@@ -102,6 +102,24 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
     permissions
 }
 
+/// What the dialect of a skill grants without a word in other places than this one, where it grants
+/// nothing so: an answer holds in all of them.
+pub fn elsewhere(skill: &Skill, ground: &Ground) -> Option<&'static str> {
+    if !unasked(skill, ground).is_empty() {
+        return None;
+    }
+    match skill.dialect.running().files {
+        Unasked::Nothing => None,
+        Unasked::Directory => Some("reads the files below the folder in which it is run"),
+        Unasked::Repository if skill.policy.read_only == Some(true) => {
+            Some("reads the files below the repository in which it is run")
+        }
+        Unasked::Repository => Some(
+            "reads, creates, changes and deletes files below the repository in which it is run",
+        ),
+    }
+}
+
 /// The permissions that count: those of the skill, and those that its dialect grants unasked.
 pub fn effective(skill: &Skill, ground: &Ground) -> Vec<Permission> {
     skill.permissions.iter().cloned().chain(unasked(skill, ground)).collect()

@@ -33,6 +33,7 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         programs: programs(subject, extra),
         permissions: skill.permissions.clone(),
         unasked: unasked(subject, ground),
+        elsewhere: grant::elsewhere(skill, ground),
         implied: implied(skill),
         packages: skill.requirements.python_packages.clone(),
         needs: needs(&skill.requirements),

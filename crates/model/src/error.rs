@@ -55,6 +55,14 @@ pub enum ModelError {
         /// What was wrong.
         message: String,
     },
+    /// The model wants more done at once than is carried out.
+    #[error("{provider} sent too many tool calls in one answer: at most {most} are taken")]
+    TooManyCalls {
+        /// Its name.
+        provider: String,
+        /// How many there may be.
+        most: usize,
+    },
     /// The local model failed.
     #[error("the local model failed: {0}")]
     Local(String),
@@ -67,7 +75,9 @@ impl ModelError {
             Self::Unreachable { provider, .. } => format!("{provider} cannot be reached"),
             Self::Refused { provider, status, .. } => format!("{provider} answered {status}"),
             Self::Garbled { provider, .. } => format!("{provider} sent what cannot be read"),
-            Self::TimedOut { .. } | Self::NoProvider => self.to_string(),
+            Self::TimedOut { .. } | Self::TooManyCalls { .. } | Self::NoProvider => {
+                self.to_string()
+            }
             Self::UnknownProvider { name, .. } => format!("there is no provider `{name}`"),
             Self::Setting(_) => "the model is not set up".to_owned(),
             Self::Local(_) => "the local model failed".to_owned(),
@@ -101,6 +111,9 @@ impl ModelError {
             )),
             Self::Garbled { .. } => {
                 Some("see whether the address is that of a server of this kind".to_owned())
+            }
+            Self::TooManyCalls { .. } => {
+                Some("ask for less at once, or take another model".to_owned())
             }
             Self::Setting(_) | Self::Local(_) => None,
         }

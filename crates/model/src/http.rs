@@ -123,6 +123,11 @@ impl Http {
         ModelError::Garbled { provider: self.0.provider.clone(), message }
     }
 
+    pub(crate) fn too_many_calls(&self) -> ModelError {
+        let provider = self.0.provider.clone();
+        ModelError::TooManyCalls { provider, most: limits::TOOL_CALLS }
+    }
+
     pub(crate) fn refused(&self, status: u16, message: &str) -> ModelError {
         let message = self.words().clean(message);
         ModelError::Refused { provider: self.0.provider.clone(), status, message }

@@ -38,6 +38,8 @@ trait Decoder: Send {
 enum Wrong {
     /// It cannot be read.
     Garbled(String),
+    /// It has more calls than are taken.
+    TooManyCalls,
     /// It says that the provider failed half-way.
     Refused { status: u16, message: String },
 }
@@ -73,7 +75,7 @@ impl Answer {
         };
         self.calls += 1;
         if self.calls > limits::TOOL_CALLS {
-            return Err(Wrong::Garbled("too many tool calls".to_owned()));
+            return Err(Wrong::TooManyCalls);
         }
         if name.is_empty() {
             return Err(Wrong::Garbled("a tool call without a name".to_owned()));
@@ -152,6 +154,7 @@ impl<D: Decoder> Incoming<D> {
     fn error(&self, wrong: Wrong) -> ModelError {
         match wrong {
             Wrong::Garbled(message) => self.http.garbled(message),
+            Wrong::TooManyCalls => self.http.too_many_calls(),
             Wrong::Refused { status, message } => self.http.refused(status, &message),
         }
     }

@@ -23,7 +23,7 @@ use crate::{
 
 mod from_lock;
 
-pub use from_lock::{Files, Locks, from_lock, is_for_gaia};
+pub use from_lock::{Archive, Files, Locks, from_lock, is_for_gaia};
 
 /// Its name.
 pub const FILE: &str = "skill-lock.json";

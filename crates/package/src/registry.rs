@@ -25,11 +25,12 @@ mod settings;
 mod side_by_side;
 pub mod wire;
 
+pub(crate) use client::kept_line;
 pub use client::{Client, Closure, Listing, Package, Sort, Yanked, canonical};
 pub use error::{RegistryError, Release};
 pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
 pub use known::Known;
-pub use look::{Published, look, still_given};
+pub use look::{Published, look, look_at, still_given};
 pub(crate) use name::is_namespace;
 pub use name::{Name, NameError};
 pub use registries::{Entry, Registries};

@@ -37,6 +37,7 @@ mod held;
 mod index;
 mod installed;
 mod journal;
+mod kept;
 mod links;
 mod plan;
 mod planner;
@@ -45,6 +46,7 @@ mod spot;
 mod stale;
 mod swap;
 mod sync;
+mod unasked;
 pub mod updates;
 mod verify;
 mod withdraw;
@@ -80,12 +82,14 @@ pub struct Shelf {
     agents: Agents,
     data: PathBuf,
     outside: Outside,
+    /// Where it is kept what was learnt from registries.
+    learnt: Option<PathBuf>,
 }
 
 /// What a shelf holds at a moment.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What is asked for.
+    /// What is asked for; without `savoir.toml`, what the lock has.
     pub manifest: Manifest,
     /// What is installed.
     pub lock: Lock,
@@ -106,7 +110,15 @@ impl Shelf {
     /// which this user's store and journal are, which all shelves share.
     pub fn new(root: &Path, scope: Scope, agents: Agents, data: PathBuf) -> Self {
         // Records of the journal must still mean the same place tomorrow.
-        Self { root: real(root), scope, agents, data, outside: Outside::default() }
+        let (outside, learnt) = (Outside::default(), None);
+        Self { root: real(root), scope, agents, data, outside, learnt }
+    }
+
+    /// A shelf that knows where it is kept what was learnt from registries, which tells more about the
+    /// skills that came from them: see [`registry::Settings`](crate::registry::Settings).
+    #[must_use]
+    pub fn with_learnt(self, cache: PathBuf) -> Self {
+        Self { learnt: Some(cache), ..self }
     }
 
     /// The folder of `savoir.toml` and `savoir.lock`.
@@ -143,11 +155,13 @@ impl Shelf {
     pub(crate) fn read(&self) -> Result<State, ShelfError> {
         let texts = self.texts()?;
         let shown = |path: PathBuf| path.display().to_string();
-        let manifest = texts.manifest.as_deref().unwrap_or_default();
-        let manifest = Manifest::parse(&shown(self.manifest_path()), manifest)?;
         let lock = match &texts.lock {
             Some(text) => Lock::parse(&shown(self.lock_path()), text)?,
             None => Lock::default(),
+        };
+        let manifest = match &texts.manifest {
+            Some(text) => Manifest::parse(&shown(self.manifest_path()), text)?,
+            None => unasked::manifest_of(&lock, &self.root),
         };
         Ok(State { manifest, lock, texts })
     }

@@ -47,7 +47,7 @@ pub use rejection::{Finding, Rejection};
 /// What the publisher says beside the package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The namespace, if the name does not stand alone; `anon` for prose.
+    /// The namespace, if the name does not stand alone; prose has one, such as `anon`.
     pub namespace: Option<String>,
     /// What prose is to be called; other skills have a name of their own.
     pub name: Option<String>,
@@ -139,7 +139,7 @@ impl Submission {
             return Err(Rejection::SkillDiffers);
         }
         let name = naming::name(&checked, asked)?;
-        let version = naming::version(&checked, &name)?;
+        let version = naming::version(&checked)?;
         let facts = Facts::new(&tree, &name, &checked)?;
         let written = checked.written();
         let signatures = signatures(&tree, &written)?;

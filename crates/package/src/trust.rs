@@ -24,6 +24,7 @@ mod tier;
 mod testing;
 
 pub mod oms;
+pub mod possession;
 pub mod ssh;
 
 pub use keys::{KeyError, KeyStore, PublicKeyFile, SigningKey};

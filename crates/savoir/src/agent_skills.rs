@@ -18,7 +18,7 @@ use savoir_engine::{
         usage::Usage,
     },
     approval::Trust,
-    disclosure::Candidate,
+    disclosure::{Candidate, Unusable},
     subject::Subject,
 };
 use savoir_package::{
@@ -242,8 +242,16 @@ impl Library for AgentSkills {
         Box::pin(async { self.folders()?.skills().await })
     }
 
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+        Box::pin(async { self.folders()?.unusable().await })
+    }
+
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
         Box::pin(async move { self.folders()?.open(name).await })
+    }
+
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
+        Box::pin(async move { self.folders()?.resources(name).await })
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {

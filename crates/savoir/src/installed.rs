@@ -181,8 +181,8 @@ impl Installed {
             let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
                 continue;
             };
-            let day = known.looked.strftime("%Y-%m-%d").to_string();
             heard.extend(locked.by_ref().filter_map(|locked| {
+                let day = known.looked(&locked.name).strftime("%Y-%m-%d").to_string();
                 let found = Heard::of(known.skills.get(&locked.name)?, locked, &day);
                 Some(((file, &locked.name), found))
             }));

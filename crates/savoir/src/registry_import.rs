@@ -14,11 +14,17 @@ mod found;
 mod publish;
 mod ready;
 
-use std::{collections::VecDeque, num::NonZero, path::Path, sync::Mutex, thread};
+use std::{
+    collections::{HashMap, VecDeque},
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    thread,
+};
 
 use savoir_store::{
     StoreError,
-    registry::{Namespace, Registry},
+    registry::{Namespace, PackageName, Registry},
 };
 use serde::Serialize;
 
@@ -42,6 +48,13 @@ pub(crate) struct Plan {
     pub(crate) mode: Mode,
 }
 
+impl Plan {
+    /// Whether it is for texts without frontmatter.
+    fn is_for_texts(&self) -> bool {
+        self.namespace == Some(Namespace::anonymous())
+    }
+}
+
 /// Whether anything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -60,6 +73,9 @@ pub(crate) struct Done {
     pub(crate) skipped: u64,
     /// How many that were there are yanked now, because the tree says so.
     pub(crate) yanked: u64,
+    /// How many texts were passed over, which only `anon` takes.
+    #[serde(skip)]
+    pub(crate) texts: usize,
     /// How many numbers are taken now, because the tree says that their versions were taken down.
     pub(crate) taken_down: u64,
     /// What was refused.
@@ -107,8 +123,14 @@ pub(crate) async fn import(
     plan: &Plan,
     mut told: impl FnMut(usize, usize),
 ) -> Result<Done, StoreError> {
-    let Found { jobs, refused } = found::found(folder);
+    let Found { mut jobs, texts, refused } = found::found(folder);
     let mut done = Done { refused, ..Done::default() };
+    if plan.is_for_texts() {
+        jobs.extend(texts.into_iter().map(Job::Text));
+    } else {
+        done.texts = texts.len();
+    }
+    let mut called = HashMap::new();
     let (total, mut seen) = (jobs.len(), 0);
     let mut jobs = VecDeque::from(jobs);
     let mut publisher = Publisher::new(registry, plan);
@@ -120,7 +142,10 @@ pub(crate) async fn import(
         let mut fresh = Vec::new();
         for one in read.into_iter().flatten() {
             match one {
-                Ok(ready) => fresh.extend(publisher.is_new(ready, &mut done).await?),
+                Ok(ready) => match called_the_same(&ready, &mut called) {
+                    Some(refusal) => done.refused.push(refusal),
+                    None => fresh.extend(publisher.is_new(ready, &mut done).await?),
+                },
                 Err(refusal) => done.refused.push(refusal),
             }
         }
@@ -139,6 +164,19 @@ pub(crate) async fn import(
     }
     done.refused.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(done)
+}
+
+/// Two texts of one name are two skills, and not two versions of one, which the registry would count.
+fn called_the_same(ready: &Ready, called: &mut HashMap<PackageName, PathBuf>) -> Option<Refusal> {
+    if ready.version.is_some() {
+        return None;
+    }
+    let first = called.entry(ready.package.clone()).or_insert_with(|| ready.path.clone());
+    let reason = || {
+        let (package, first) = (&ready.package, first.display());
+        format!("{first} is called `{package}` already; begin this one with another heading")
+    };
+    (*first != ready.path).then(|| Refusal::new(&ready.path, "name_taken", reason()))
 }
 
 /// Does the same with every item on all processors; the results are in the order of the items.

@@ -6,9 +6,10 @@ use std::{
     io::{self, BufRead as _, IsTerminal as _},
 };
 
+use savoir_engine::approval::shell_word;
 use savoir_package::registry::{Client, RegistryError, Token, wire::WantedToken};
 
-use crate::{ask, error::CommandError, output};
+use crate::{ask, error::CommandError, output, remote::Remote};
 
 /// Longest name of a machine that a token is called after.
 const MAX_HOST: usize = 64;
@@ -23,6 +24,13 @@ pub(crate) struct Account {
     /// The address of your account; the password is asked for, or is the first line of standard input
     #[arg(long, value_name = "EMAIL")]
     pub(crate) email: String,
+}
+
+/// What a person types behind a command about their tokens at a registry.
+pub(crate) fn as_whom(email: Option<&str>, address: &str, remote: &Remote) -> String {
+    let email = email.map_or_else(|| "EMAIL".to_owned(), shell_word);
+    let plainly = if remote.allow_http { " --allow-http" } else { "" };
+    format!("--email {email} --registry {}{plainly}", shell_word(address))
 }
 
 /// Something that nobody may see: asked for on a terminal, else the first line of standard input.

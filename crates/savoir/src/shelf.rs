@@ -138,7 +138,8 @@ impl Whose {
         settings.watcher = Some(progress::watcher(&progress));
         Ok(Door {
             shelf: Shelf::new(&root, scope, agents.clone(), place.data().join(FOLDER))
-                .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse }),
+                .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse })
+                .with_learnt(place.cache().join("registry")),
             trust: Keyring::of_user()?.trusted()?,
             fetcher: Fetcher::new(settings),
             cache: place.cache().to_owned(),

@@ -74,6 +74,16 @@ impl Scope {
         }
     }
 
+    /// The same for an agent, with what its person can do about it.
+    pub(crate) fn way_out(self) -> String {
+        let scope = self.as_str();
+        format!(
+            "the token of this agent lacks the scope `{scope}`; ask the person to make one that has \
+             it beside `skills:read`, with POST /api/v1/auth/tokens after logging in, and to put it \
+             into the settings of the agent"
+        )
+    }
+
     /// Whether a token with these rights has this one.
     pub(crate) fn is_in(self, granted: &[String]) -> bool {
         self == Self::Account || granted.iter().any(|scope| scope == self.as_str())
@@ -93,7 +103,7 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
         "workflows/{id}/execute" | "workflows/executions/{id}/resume" => Scope::WorkflowsRun,
         "chat/models" | "settings/feature-flags" | "settings/embedding" if reads => Scope::Account,
         _ => match rest.split('/').next().unwrap_or_default() {
-            "skills" if reads => Scope::SkillsRead,
+            "skills" | "personal-skills" if reads => Scope::SkillsRead,
             "skills" => Scope::SkillsWrite,
             "chat" => Scope::Chat,
             "knowledge" if reads => Scope::KnowledgeRead,

@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use savoir_engine::{
     agent::library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
-    disclosure::Candidate,
+    disclosure::{Candidate, Unusable},
 };
 use savoir_skill::Skill;
 use savoir_store::{Facts, StoreError, Time};
@@ -21,6 +21,9 @@ use crate::{
 
 /// The file that every skill has.
 const MANIFEST: &str = "SKILL.md";
+
+/// Files that are looked into at the same time.
+const AT_ONCE: usize = 8;
 
 /// The skills that an agent of one person may use: theirs and those of nobody, as long as they are
 /// enabled and not archived.
@@ -61,9 +64,29 @@ impl PersonalLibrary {
     async fn opened(&self, name: &str, by: CalledBy) -> Result<Arc<Opened>, LibraryError> {
         let (kept, _) = self.find(name).await?;
         let skill = usable(&kept, by)?.clone();
+        Ok(Arc::new(Opened { skill, note: None }))
+    }
+
+    /// The texts among the files of a skill that a model may read.
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LibraryError> {
+        let (kept, _) = self.find(name).await?;
+        usable(&kept, CalledBy::Model)?;
         let entries = self.app.skills.keeper().files().resources(name).await.map_err(failed)?;
-        let resources = entries.into_iter().map(|entry| entry.path).collect();
-        Ok(Arc::new(Opened { skill, resources }))
+        let small: Vec<_> =
+            entries.into_iter().filter(|entry| entry.size <= MOST_FILE_BYTES).collect();
+        let mut texts = Vec::new();
+        for some in small.chunks(AT_ONCE) {
+            let known = join_all(some.iter().map(|entry| self.is_text(name, &entry.path))).await;
+            let known = some.iter().zip(known).filter(|(_, is_text)| *is_text);
+            texts.extend(known.map(|(entry, _)| entry.path.clone()));
+        }
+        Ok(texts)
+    }
+
+    /// Whether a file can be read as a text.
+    async fn is_text(&self, name: &str, path: &str) -> bool {
+        let found = self.app.skills.keeper().files().resource(name, path, MOST_FILE_BYTES).await;
+        matches!(found, Ok(Some(found)) if std::str::from_utf8(&found.bytes).is_ok())
     }
 
     /// Whether a skill is there and can be used at all, whoever calls it.
@@ -96,8 +119,8 @@ impl PersonalLibrary {
         let refused = |reason: String| LibraryError::Draft { reason };
         let enough = [Scope::SkillsDraft, Scope::SkillsWrite];
         if enough.iter().all(|scope| self.caller.must_have(*scope).is_err()) {
-            let reason = "this token may not keep drafts; give the text to the person";
-            return Err(refused(reason.to_owned()));
+            let reason = Scope::SkillsDraft.way_out();
+            return Err(refused(format!("{reason}; or give the text to the person")));
         }
         let new = New {
             name: draft.name.clone(),
@@ -165,8 +188,23 @@ impl Library for PersonalLibrary {
         })
     }
 
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+        Box::pin(async {
+            let offered = self.offered().await?;
+            let broken = offered.iter().filter_map(|(kept, _)| {
+                let reason = kept.portable().err()?.to_owned();
+                Some(Unusable { name: kept.file.name.clone(), reason })
+            });
+            Ok(broken.collect())
+        })
+    }
+
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
         Box::pin(self.opened(name, CalledBy::Model))
+    }
+
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
+        Box::pin(self.texts(name))
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {

@@ -40,6 +40,8 @@ pub struct Desk {
     pub files: Arc<dyn SkillFiles>,
     /// What runs tools of skills, if they may run.
     pub tools: Option<Arc<SkillTools>>,
+    /// What the client needs for tools to run that do not.
+    pub lacking: Option<String>,
     /// Skills whose tools are offered from the beginning.
     pub pinned: Vec<String>,
 }

@@ -52,7 +52,7 @@ pub fn router(app: App) -> Router {
         .merge(reference::router())
         .merge(setup::router())
         .merge(crate::mcp::router())
-        .merge(registry::well_known());
+        .merge(registry::files());
     layered(routes, app)
 }
 
@@ -96,7 +96,10 @@ fn complete(operation: &mut Operation) {
 }
 
 fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(document()).nest("/api/v1", api()).merge(registry::router())
+    OpenApiRouter::with_openapi(document())
+        .nest("/api/v1", api())
+        .merge(registry::router())
+        .merge(registry::at_root())
 }
 
 fn api() -> OpenApiRouter<App> {

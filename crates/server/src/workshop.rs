@@ -109,6 +109,12 @@ pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
     }
 }
 
+/// What a program is told whose token may not run the tools that run here.
+pub(crate) fn lacking(app: &App, caller: &Caller) -> Option<String> {
+    app.config.skill_tools.as_ref()?;
+    caller.must_have(Scope::SkillsRun).is_err().then(|| Scope::SkillsRun.way_out())
+}
+
 /// The skills that an agent of one person is offered at the moment of a run.
 #[derive(Debug)]
 struct Offered {

@@ -4,6 +4,7 @@
 //! a condition in parentheses that is not understood lets nothing through.
 
 mod command;
+mod denied;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,18 @@ pub enum NotAllowed {
         /// What is ruled out.
         list: String,
     },
+    /// The skill rules out some calls of it, and this is one of them, or may be.
+    #[error(
+        "this call of `{tool}` is among those that this skill rules out ({list}), or cannot be told from them: {reason}"
+    )]
+    DeniedCall {
+        /// The tool.
+        tool: String,
+        /// The part of what is ruled out that names it.
+        list: String,
+        /// What of the arguments it is.
+        reason: Cow<'static, str>,
+    },
     /// The list names it, for other arguments.
     #[error("this call of `{tool}` is not what this skill allows ({list}): {reason}")]
     Arguments {
@@ -79,7 +92,7 @@ impl NotAllowed {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Tool { .. } | Self::Denied { .. } => "tool-not-allowed",
-            Self::Arguments { .. } => "arguments-not-allowed",
+            Self::DeniedCall { .. } | Self::Arguments { .. } => "arguments-not-allowed",
         }
     }
 }
@@ -93,8 +106,8 @@ impl AllowList {
 
     /// All that a skill says about tools; `None` if it restricts nothing.
     ///
-    /// What is ruled out is not there at all, whatever stands in parentheses: who may call a tool for
-    /// everything but some commands may call it for these, too, in other words.
+    /// What is ruled out with parentheses is there for calls that are plainly other ones. It is not
+    /// there at all if what stands in the parentheses is not understood.
     pub fn of(policy: &Policy) -> Option<Self> {
         let denied = policy.disallowed_tools.clone();
         match Self::new(policy.allowed_tools.as_deref()) {
@@ -107,7 +120,8 @@ impl AllowList {
     /// Whether some call of a tool is let through.
     pub fn names(&self, tool: Offered<'_>) -> bool {
         let is_named = |grants: &[ToolGrant]| grants.iter().any(|grant| tool.is_named_by(grant));
-        self.grants.as_deref().is_none_or(is_named) && !is_named(&self.denied)
+        self.grants.as_deref().is_none_or(is_named)
+            && !self.denied.iter().any(|grant| tool.is_ruled_out_by(grant))
     }
 
     /// Lets a call through, or says why not.
@@ -117,8 +131,16 @@ impl AllowList {
         arguments: &Map<String, Value>,
     ) -> Result<(), NotAllowed> {
         let called = || tool.called().to_owned();
-        if self.denied.iter().any(|grant| tool.is_named_by(grant)) {
+        if self.denied.iter().any(|grant| tool.is_ruled_out_by(grant)) {
             return Err(NotAllowed::Denied { tool: called(), list: listed(self.denied.iter()) });
+        }
+        for grant in self.denied.iter().filter(|grant| tool.is_named_by(grant)) {
+            let condition = grant.arguments.as_deref().unwrap_or_default();
+            tool.avoids(condition, arguments).map_err(|reason| NotAllowed::DeniedCall {
+                tool: called(),
+                list: grant.to_string(),
+                reason,
+            })?;
         }
         let Some(grants) = &self.grants else { return Ok(()) };
         let named: Vec<&ToolGrant> =
@@ -159,6 +181,22 @@ fn is_anything(condition: &str) -> bool {
     matches!(condition.trim(), "" | "*" | ":*" | "**")
 }
 
+/// What stands in parentheses, one by one.
+fn patterns(condition: &str) -> impl Iterator<Item = &str> {
+    condition.split(',').map(str::trim).filter(|one| !one.is_empty())
+}
+
+/// An argument that must be a text.
+fn text<'a>(
+    arguments: &'a Map<String, Value>,
+    name: &'static str,
+) -> Result<&'a str, Cow<'static, str>> {
+    match arguments.get(name) {
+        Some(Value::String(text)) => Ok(text),
+        _ => Err(format!("it needs the argument `{name}`, a text").into()),
+    }
+}
+
 impl Offered<'_> {
     /// The name under which it is called.
     pub fn called(&self) -> &str {
@@ -183,19 +221,56 @@ impl Offered<'_> {
         }
     }
 
+    /// Whether every call of it is ruled out.
+    fn is_ruled_out_by(self, grant: &ToolGrant) -> bool {
+        let is_understood = |pattern: &str| match self {
+            Self::Host("run_command") => denied::read_pattern(pattern).is_ok(),
+            Self::Host("read_file" | "write_file" | "edit_file" | "list_dir") => {
+                path::read_pattern(pattern).is_ok()
+            }
+            Self::Host("web_fetch") => path::read_domain(pattern).is_ok(),
+            _ => false,
+        };
+        let some_only = |condition: &str| {
+            !is_anything(condition)
+                && patterns(condition).next().is_some()
+                && patterns(condition).all(is_understood)
+        };
+        self.is_named_by(grant)
+            && grant.arguments.as_deref().is_none_or(|condition| !some_only(condition))
+    }
+
+    /// Holds arguments against what stands in parentheses and is ruled out.
+    fn avoids(
+        self,
+        condition: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), Cow<'static, str>> {
+        for pattern in patterns(condition) {
+            let fits = match self {
+                Self::Host("run_command") => denied::fits(pattern, text(arguments, "command")?),
+                Self::Host("web_fetch") => {
+                    path::is_host_ruled_out(pattern, text(arguments, "url")?)
+                }
+                _ => path::is_ruled_out(pattern, text(arguments, "path")?),
+            };
+            if fits? {
+                return Err(format!("it fits `{pattern}`; do without it").into());
+            }
+        }
+        Ok(())
+    }
+
     /// Holds arguments against what stands in parentheses.
     fn meets(
         self,
         condition: &str,
         arguments: &Map<String, Value>,
     ) -> Result<(), Cow<'static, str>> {
-        let text = |name: &str| match arguments.get(name) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            _ => Err(Cow::from(format!("it needs the argument `{name}`, a text"))),
-        };
+        let text = |name: &'static str| text(arguments, name);
         let any = |meets: &dyn Fn(&str) -> Result<(), Cow<'static, str>>| {
             let mut last = Err(Cow::from("nothing stands in the parentheses"));
-            for one in condition.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+            for one in patterns(condition) {
                 last = meets(one);
                 if last.is_ok() {
                     break;

@@ -45,6 +45,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/0006_skills.sql"),
         postgres: include_str!("../migrations/0006_skills.sql"),
     },
+    Migration {
+        version: 7,
+        sqlite: include_str!("../migrations/sqlite/0007_taken_down.sql"),
+        postgres: include_str!("../migrations/postgres/0007_taken_down.sql"),
+    },
 ];
 
 impl Migration {

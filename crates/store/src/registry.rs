@@ -63,7 +63,7 @@ pub use publish::{NewVersion, Published};
 pub use read::{IndexText, Package, VersionSummary};
 pub use record::{
     KeyRecord, LogRecord, MemberRecord, PackageRecord, PrefixRecord, Record, SignatureRecord,
-    VersionRecord,
+    TakenDownRecord, VersionRecord,
 };
 
 use crate::{Database, Kind, Storage, StoreError, sql::Sql};

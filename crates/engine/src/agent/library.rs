@@ -1,6 +1,7 @@
 //! Where an agent finds skills.
 
 mod folders;
+mod served;
 
 use std::{fmt, sync::Arc};
 
@@ -8,8 +9,14 @@ use futures::future::BoxFuture;
 use savoir_skill::Skill;
 use thiserror::Error;
 
-pub use self::folders::Folders;
-use crate::{disclosure::Candidate, words::nearest};
+pub use self::{
+    folders::Folders,
+    served::{Served, serve},
+};
+use crate::{
+    disclosure::{Candidate, Unusable},
+    words::nearest,
+};
 
 /// Bytes of a file of a skill that a model may read.
 pub const MOST_FILE_BYTES: u64 = 256 * 1024;
@@ -19,8 +26,16 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// All skills, for whoever tells a model which there are.
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>>;
 
+    /// Those that are there and cannot be given to a model, and why.
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// One of them, whole.
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
+
+    /// The paths of the other files of one that [`Self::read`] reads, with `/`.
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>>;
 
     /// The names of the skills among which are all that a person may choose.
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>>;
@@ -82,8 +97,8 @@ impl CalledBy {
 pub struct Opened {
     /// The skill.
     pub skill: Skill,
-    /// The paths of its other files, with `/`.
-    pub resources: Vec<String>,
+    /// What is wrong with its form.
+    pub note: Option<String>,
 }
 
 /// A skill that a model wrote, checked and not yet looked at.
@@ -128,6 +143,14 @@ pub enum LibraryError {
         /// The path.
         path: String,
     },
+    /// The file is a link.
+    #[error("{}", link(path, *outside))]
+    Link {
+        /// The path.
+        path: String,
+        /// Whether it leads out of the skill.
+        outside: bool,
+    },
     /// The file is too large.
     #[error("`{path}` has {size} bytes, at most {MOST_FILE_BYTES} can be read")]
     TooLarge {
@@ -169,12 +192,21 @@ impl LibraryError {
             Self::Unknown { .. } => "unknown-skill",
             Self::Broken { .. } => "broken-skill",
             Self::Outside { .. } => "path-outside-skill",
-            Self::NoFile { .. } => "no-such-file",
+            Self::NoFile { .. } | Self::Link { .. } => "no-such-file",
             Self::TooLarge { .. } => "file-too-large",
             Self::NoText { .. } => "file-not-text",
             Self::Draft { .. } => "draft-refused",
             Self::Failed { .. } => "library-failed",
         }
+    }
+}
+
+/// Why a link is not read.
+fn link(path: &str, outside: bool) -> String {
+    if outside {
+        format!("`{path}` is a link that leads outside the skill; only files inside are read")
+    } else {
+        format!("`{path}` is a link, and links are not followed; read the file that it leads to")
     }
 }
 

@@ -20,11 +20,18 @@ use super::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
+use self::search::named;
 pub use self::{draft::write as write_draft, search::search};
 
 /// Skills that one search finds at most, and if nothing else is said.
 const MOST_FOUND: usize = 50;
 const FOUND: usize = 10;
+
+/// What whoever asks for a skill with `context: fork` is told.
+const FOR_A_SUB_AGENT: &str = "This skill is meant for a sub-agent: if you can start one, give it \
+    these instructions, and no other tools than those of `allowed_tools` if there are any, and go on \
+    with its result. If you cannot, carry it out here with these tools alone, and tell only what came \
+    of it. Other tools are not restricted by it.";
 
 /// What `use_skill` tells, as Personal Agent has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,11 +57,14 @@ pub struct SkillInstructions {
     /// The names under which its own tools can be called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// What else there is to know before it is followed, in our words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl SkillInstructions {
-    /// What a skill tells.
-    pub fn of(opened: &Opened) -> Self {
+    /// What a skill tells, of which these files can be read.
+    pub fn of(opened: &Opened, resources: Vec<String>) -> Self {
         let skill = &opened.skill;
         let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
         Self {
@@ -70,8 +80,9 @@ impl SkillInstructions {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
-            resources: opened.resources.clone(),
+            resources,
             tools: Vec::new(),
+            note: opened.note.clone(),
         }
     }
 }
@@ -85,12 +96,21 @@ pub struct Machinery {
     allowance: Option<Arc<Allowance>>,
     /// Where the tools of a skill that is loaded are offered.
     tools: Option<Arc<SkillTools>>,
+    /// Whether skills that are meant to be carried out apart are left to whoever asks for them.
+    leaves_forks: bool,
 }
 
 impl Machinery {
     /// Tools over a library.
     pub fn new(library: Arc<dyn Library>, allowance: Option<Arc<Allowance>>) -> Self {
-        Self { library, allowance, tools: None }
+        Self { library, allowance, tools: None, leaves_forks: false }
+    }
+
+    /// Leaves skills that are meant to be carried out apart to whoever asks for them: they restrict
+    /// nothing here, and their answer says what is meant.
+    #[must_use]
+    pub fn leaving_forks(self) -> Self {
+        Self { leaves_forks: true, ..self }
     }
 
     /// Offers the tools of each skill that is loaded.
@@ -102,15 +122,24 @@ impl Machinery {
     /// Loads a skill, and follows it.
     pub async fn use_skill(&self, name: &str) -> Result<SkillInstructions, LibraryError> {
         let opened = self.library.open(name).await?;
+        let resources = self.library.resources(name).await?;
         self.library.used(&opened.skill.name).await;
         let tools = self.follow(&opened.skill);
-        Ok(SkillInstructions { tools, ..SkillInstructions::of(&opened) })
+        let mut told = SkillInstructions { tools, ..SkillInstructions::of(&opened, resources) };
+        if self.leaves(&opened.skill) {
+            told.note = Some(noted(told.note.as_deref(), FOR_A_SUB_AGENT));
+        }
+        Ok(told)
+    }
+
+    fn leaves(&self, skill: &Skill) -> bool {
+        self.leaves_forks && skill.policy.context_fork
     }
 
     /// A skill is followed from here on, whoever chose it: its list holds, and its tools are offered,
     /// by the names that this gives.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
-        if let Some(allowance) = &self.allowance {
+        if let Some(allowance) = self.allowance.as_ref().filter(|_| !self.leaves(skill)) {
             allowance.follow(&skill.name, AllowList::of(&skill.policy));
         }
         self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default()
@@ -127,7 +156,13 @@ impl Machinery {
         let skills = self.library.skills().await?;
         let found = search(&skills, query, most.min(MOST_FOUND));
         let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
-        Ok(json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()}))
+        let mut told = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
+        let unusable = self.library.unusable().await?;
+        let unusable: Vec<_> = named(&unusable, query).take(MOST_FOUND).collect();
+        if !unusable.is_empty() {
+            told["unusable"] = json!(unusable);
+        }
+        Ok(told)
     }
 
     async fn answer(&self, name: &str, given: &Map<String, Value>) -> Result<ToolAnswer, Refused> {
@@ -159,6 +194,11 @@ impl Machinery {
             }
         }
     }
+}
+
+/// Two notes in one.
+pub(super) fn noted(before: Option<&str>, also: &str) -> String {
+    before.map_or_else(|| also.to_owned(), |before| format!("{before} {also}"))
 }
 
 /// Why a call came to nothing.

@@ -109,6 +109,19 @@ impl SkillTools {
         Self { lodging: Some(folder), ..self }
     }
 
+    /// Why no tool of a skill is offered in this mode, and the way out.
+    pub fn not_in_mode(&self, skill: &Skill) -> Option<String> {
+        let mode = &self.bench.mode;
+        (!manifest::is_offered(skill, mode)).then(|| {
+            format!(
+                "the tools of `{}` are for the mode {} alone, and this is {mode}: use another skill, or \
+                 ask the person to start this with another mode (savoir mcp --mode, savoir chat --mode)",
+                skill.name,
+                skill.policy.modes.join(" or ")
+            )
+        })
+    }
+
     /// No tools yet, on the same bench: what must run alone runs alone here and there.
     #[must_use]
     pub fn apart(&self) -> Self {

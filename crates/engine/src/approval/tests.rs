@@ -34,6 +34,7 @@ pub(super) fn request() -> Request {
         programs: vec![program("git")],
         permissions: permissions(&["shell:execute:git", "filesystem:read:~/data/**"]),
         unasked: Vec::new(),
+        elsewhere: None,
         implied: Vec::new(),
         packages: Vec::new(),
         needs: Vec::new(),

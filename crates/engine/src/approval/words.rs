@@ -99,6 +99,9 @@ pub fn words(request: &Request) -> Vec<Line> {
         page.fact("rights", "none".to_owned());
     }
     page.phrases("rights", rights);
+    if let Some(elsewhere) = request.elsewhere {
+        page.fact("elsewhere", elsewhere.to_owned());
+    }
     let lists = request.extra.lists().into_iter();
     let added = lists
         .flat_map(|(added, list)| list.iter().flat_map(move |entry| phrase::added(added, entry)));

@@ -3,8 +3,11 @@
 //! Each rule stands here with where it is known from. Sizes in tokens are estimates: every host counts
 //! with a tokenizer of its own.
 
+mod reading;
+
 use serde::Serialize;
 
+pub use self::reading::Files;
 use super::{cut, estimate_tokens, fair_share, fitting};
 
 /// What one host does.
@@ -26,6 +29,16 @@ pub struct HostRules {
     pub overflow: Overflow,
     /// Characters of a name; a skill with a longer one is not loaded.
     pub longest_name: Option<usize>,
+    /// Where the name of a skill stands.
+    pub takes_name: TakesName,
+    /// What happens to a skill without a description.
+    pub no_description: NoDescription,
+    /// What happens to a frontmatter that is no YAML.
+    pub broken_yaml: BrokenYaml,
+    /// How a skill says that models do not call it.
+    pub says_no: SaysNo,
+    /// What happens to skills of the same name.
+    pub same_name: SameName,
     /// Where all this is known from.
     pub rules: &'static [Rule],
 }
@@ -38,6 +51,61 @@ pub enum Overflow {
     LeaveOut,
     /// Descriptions become shorter, all alike; then skills are left out.
     Shorten,
+}
+
+/// Where the name of a skill stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TakesName {
+    /// It is that of the folder, whatever the skill says.
+    Folder,
+    /// The field `name`; that of the folder without one.
+    Field,
+}
+
+/// What happens to a skill without a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoDescription {
+    /// The first paragraph of its text is taken.
+    FirstParagraph,
+    /// It is not loaded.
+    NotLoaded,
+}
+
+/// What happens to a frontmatter that is no YAML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BrokenYaml {
+    /// Values that break it are put in quotes.
+    Quoted,
+    /// The skill is not listed.
+    NotListed,
+}
+
+/// How a skill says that models do not call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SaysNo {
+    /// This field of the frontmatter is true.
+    Field(&'static str),
+    /// This value of a file beside SKILL.md is false.
+    SideFile {
+        /// The file.
+        file: &'static str,
+        /// The value, as keys with dots between them.
+        path: &'static str,
+    },
+}
+
+/// What happens to skills of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameName {
+    /// One is shown.
+    One,
+    /// All are shown.
+    All,
 }
 
 /// One rule, and where it is known from.
@@ -80,7 +148,37 @@ pub const HOSTS: [HostRules; 2] = [
         with_path: false,
         overflow: Overflow::LeaveOut,
         longest_name: None,
+        takes_name: TakesName::Folder,
+        no_description: NoDescription::FirstParagraph,
+        broken_yaml: BrokenYaml::NotListed,
+        says_no: SaysNo::Field("disable-model-invocation"),
+        same_name: SameName::One,
         rules: &[
+            Rule {
+                says: "a skill has the name of its folder, and fields that are not known are ignored",
+                source: "documentation of Claude Code",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "without a description the first paragraph of the text is shown",
+                source: "documentation of Claude Code",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "headings before it are no paragraph",
+                source: "savoir",
+                certainty: Certainty::Estimate,
+            },
+            Rule {
+                says: "a skill whose frontmatter is no YAML is not listed",
+                source: "reports of users",
+                certainty: Certainty::Reported,
+            },
+            Rule {
+                says: "of skills with the same name one is listed; here the first by its path",
+                source: "savoir",
+                certainty: Certainty::Estimate,
+            },
             Rule {
                 says: "description and when_to_use together are cut at 1536 characters",
                 source: "documentation of Claude Code",
@@ -108,12 +206,46 @@ pub const HOSTS: [HostRules; 2] = [
         agent: "codex",
         per_mille: 20,
         most_tokens: Some(10_000),
-        most_characters: None,
+        most_characters: Some(1024),
         with_hint: false,
         with_path: true,
         overflow: Overflow::Shorten,
         longest_name: Some(64),
+        takes_name: TakesName::Field,
+        no_description: NoDescription::NotLoaded,
+        broken_yaml: BrokenYaml::Quoted,
+        says_no: SaysNo::SideFile {
+            file: "agents/openai.yaml",
+            path: "policy.allow_implicit_invocation",
+        },
+        same_name: SameName::All,
         rules: &[
+            Rule {
+                says: "of SKILL.md only name, description and metadata.short-description are read; \
+                       a skill without a name has that of its folder",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "a skill without a description is not loaded",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "values that break the YAML are put in quotes, line by line, and it is read again",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "a description is cut at 1024 characters",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
+            Rule {
+                says: "skills of the same name are all listed, each with its path",
+                source: "source of Codex",
+                certainty: Certainty::Documented,
+            },
             Rule {
                 says: "the catalogue takes 2 % of the context, at most 10,000 tokens",
                 source: "source of Codex",
@@ -125,7 +257,8 @@ pub const HOSTS: [HostRules; 2] = [
                 certainty: Certainty::Documented,
             },
             Rule {
-                says: "policy.allow_implicit_invocation: false hides a skill from the model",
+                says: "policy.allow_implicit_invocation: false in agents/openai.yaml hides a skill from \
+                       the model; disable-model-invocation is not read",
                 source: "source of Codex",
                 certainty: Certainty::Documented,
             },
@@ -178,6 +311,8 @@ pub struct Simulation {
 pub struct Sight {
     /// The skill.
     pub name: String,
+    /// Where its SKILL.md is.
+    pub path: String,
     /// Whether it is in the catalogue.
     pub visible: bool,
     /// The line that it has there.
@@ -192,14 +327,15 @@ pub struct Sight {
 }
 
 impl Sight {
-    fn hidden(name: String, why: impl Into<String>) -> Self {
-        Self { name, visible: false, line: None, truncated: false, why: Some(why.into()) }
+    fn hidden(name: String, path: String, why: impl Into<String>) -> Self {
+        Self { name, path, visible: false, line: None, truncated: false, why: Some(why.into()) }
     }
 }
 
 /// A skill that has a line.
 struct Entry {
     name: String,
+    path: String,
     line: String,
     cut: bool,
 }
@@ -224,9 +360,12 @@ impl HostRules {
         let mut entries: Vec<Entry> = Vec::new();
         for skill in skills {
             match self.hides(&skill) {
-                Some(why) => hidden.push(Sight::hidden(skill.name, why)),
-                None if entries.last().is_some_and(|last| last.name == skill.name) => {
-                    hidden.push(Sight::hidden(skill.name, "another skill has the same name"));
+                Some(why) => hidden.push(Sight::hidden(skill.name, skill.path, why)),
+                None if self.same_name == SameName::One
+                    && entries.last().is_some_and(|last| last.name == skill.name) =>
+                {
+                    let why = "another skill has the same name";
+                    hidden.push(Sight::hidden(skill.name, skill.path, why));
                 }
                 None => entries.push(self.entry(skill)),
             }
@@ -267,6 +406,7 @@ impl HostRules {
         Entry {
             line: format!("- {}: {text}{path}", skill.name),
             name: skill.name,
+            path: skill.path,
             cut: end.is_some(),
         }
     }
@@ -291,7 +431,7 @@ impl HostRules {
             .map(|(index, (entry, least))| {
                 if index >= count {
                     let why = format!("the catalogue of {budget} tokens is full");
-                    return Sight::hidden(entry.name, why);
+                    return Sight::hidden(entry.name, entry.path, why);
                 }
                 let shorter = cut(&entry.line, share.max(*least));
                 let why = match (&shorter, entry.cut) {
@@ -301,6 +441,7 @@ impl HostRules {
                 };
                 Sight {
                     name: entry.name,
+                    path: entry.path,
                     visible: true,
                     truncated: why.is_some(),
                     line: Some(shorter.unwrap_or(entry.line)),
@@ -372,10 +513,22 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_with_the_same_name() {
+    fn skills_with_the_same_name() {
         let mut other = installed("a", 2);
         other.path = "/z/a/SKILL.md".to_owned();
-        let found = sights("codex", vec![other, installed("a", 1)], 200_000);
-        assert_eq!((found[0].visible, found[1].visible), (true, false));
+        let twins = vec![other, installed("a", 1)];
+        let codex = sights("codex", twins.clone(), 200_000);
+        assert_eq!((codex[0].visible, codex[1].visible), (true, true));
+        let claude = sights("claude-code", twins, 200_000);
+        assert_eq!((claude[0].visible, claude[1].visible), (true, false));
+        assert_eq!(claude[1].path, "/z/a/SKILL.md");
+    }
+
+    #[test]
+    fn codex_cuts_long_descriptions() {
+        let found = sights("codex", vec![installed("a", 600)], 200_000);
+        assert!(found[0].visible && found[0].truncated);
+        let line = found[0].line.as_ref().unwrap();
+        assert_eq!(line.split(" (file: ").next().unwrap().chars().count(), 1024 + "- a: ".len());
     }
 }

@@ -1,8 +1,8 @@
 //! [`Obeyed`]: what other programs execute or obey, wherever it lies.
 
 use std::{
-    collections::HashMap,
-    ffi::OsStr,
+    collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -109,6 +109,8 @@ pub(crate) const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "ref
 pub(crate) struct Obeyed {
     names: HashMap<String, Care>,
     places: HashMap<PathBuf, Care>,
+    /// The last names of the places: few paths end with one, and whole paths are slow to look up.
+    last_names: HashSet<OsString>,
 }
 
 impl Obeyed {
@@ -129,8 +131,10 @@ impl Obeyed {
             }
         }
         places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
-        let places = places.into_iter().map(|place| (place, Care::Kept)).collect();
-        let mut obeyed = Self { names, places };
+        let mut obeyed = Self { names, places: HashMap::new(), last_names: HashSet::new() };
+        for place in places {
+            obeyed.insert(place, Care::Kept);
+        }
         for root in roots() {
             let led = git::led_by_all(root, &ground.home);
             obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), &ground.directory);
@@ -148,17 +152,24 @@ impl Obeyed {
         let mut is_new = false;
         for (place, care) in places.into_iter().filter(|(place, _)| is_below(place)) {
             if self.care(&place) < Some(care) {
-                self.places.insert(place, care);
+                self.insert(place, care);
                 is_new = true;
             }
         }
         is_new
     }
 
+    fn insert(&mut self, place: PathBuf, care: Care) {
+        self.last_names.extend(place.file_name().map(OsStr::to_owned));
+        self.places.insert(place, care);
+    }
+
     /// How it is kept what lies at a path, if it is obeyed.
     pub(crate) fn care(&self, path: &Path) -> Option<Care> {
-        let placed = self.places.get(path).copied();
-        let Some(name) = path.file_name().and_then(OsStr::to_str) else { return placed };
+        let last = path.file_name();
+        let is_placed = last.is_none_or(|name| self.last_names.contains(name));
+        let placed = if is_placed { self.places.get(path).copied() } else { None };
+        let Some(name) = last.and_then(OsStr::to_str) else { return placed };
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
         let pair = folder.filter(|folder| folder.eq_ignore_ascii_case(".github"));
         let pair = pair.map(|folder| format!("{folder}/{name}"));

@@ -28,6 +28,7 @@ use super::{
     requirement::Requirement,
     version::{PythonError, python_version},
 };
+use crate::cancel::Cancel;
 
 /// Whether a package without a wheel may be built, which runs its code outside the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,6 +126,16 @@ pub fn prepare(
     wanted: &Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
+    prepare_until(&Cancel::default(), cache, wanted, progress)
+}
+
+/// As [`prepare`], for somebody who may stop waiting for it: the installer ends then.
+pub(crate) fn prepare_until(
+    cancel: &Cancel,
+    cache: &Path,
+    wanted: &Wanted<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Environment, EnvironmentError> {
     let python = python_version(wanted.python)?;
     let all = cache.join("environments");
     let digest = digest(&python, wanted);
@@ -151,7 +162,8 @@ pub fn prepare(
     // The lock makes the name ours; what stands there is left from a maker that was killed.
     let fresh = all.join(format!("{digest}.new"));
     remove(&fresh)?;
-    let made = make(&fresh, &root, &python, wanted, progress);
+    let made = installer::install(cancel, &fresh, wanted, progress)
+        .and_then(|()| note(&fresh, &root, &python, wanted));
     if made.is_err() {
         // The error of the making is the one to tell.
         let _ = remove(&fresh);
@@ -161,18 +173,16 @@ pub fn prepare(
     Ok(Environment { root, record })
 }
 
-fn make(
+/// Notes what was installed.
+fn note(
     fresh: &Path,
     root: &Path,
     python: &str,
     wanted: &Wanted<'_>,
-    progress: &mut dyn FnMut(&str),
 ) -> Result<Record, EnvironmentError> {
-    installer::install(fresh, wanted, progress)?;
-    record::write(fresh, python, wanted).and_then(|record| {
-        settle(fresh, root)?;
-        Ok(record)
-    })
+    let record = record::write(fresh, python, wanted)?;
+    settle(fresh, root)?;
+    Ok(record)
 }
 
 /// Writes the final path where installers wrote the one that an environment is made under.

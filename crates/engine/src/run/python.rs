@@ -86,7 +86,7 @@ impl PythonTools {
         let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
         let program = host::install(&cache).map_err(|error| failed(&error))?;
         check_version(subject, interpreter)?;
-        let python = match environment(subject, interpreter, &cache, progress)? {
+        let python = match environment(cancel, subject, interpreter, &cache, progress)? {
             None => interpreter.path.clone(),
             Some(environment) => {
                 policy.paths.push(PathGrant::read(&environment.root));
@@ -216,6 +216,7 @@ fn check_version(subject: &Subject, interpreter: &Program) -> Result<(), RunErro
 
 /// The environment with the packages that the skill wants, if it wants any.
 fn environment(
+    cancel: &Cancel,
     subject: &Subject,
     interpreter: &Program,
     cache: &std::path::Path,
@@ -236,7 +237,7 @@ fn environment(
         installer: Installer::find(path.as_deref()),
         variables,
     };
-    environment::prepare(cache, &wanted, progress).map(Some).map_err(|error| {
+    environment::prepare_until(cancel, cache, &wanted, progress).map(Some).map_err(|error| {
         let failed = RunError::failed("environment-failed", &error);
         match error.hint() {
             Some(hint) => failed.way_out(hint),

@@ -216,7 +216,7 @@ impl Events {
             Block::Text { text } => answer.text(&text),
             Block::ToolUse { id, name, input } => {
                 if self.calls.len() == limits::TOOL_CALLS {
-                    return Err(Wrong::Garbled("too many tool calls".to_owned()));
+                    return Err(Wrong::TooManyCalls);
                 }
                 self.calls
                     .insert(index, Call { id, name, input, json: String::new(), closed: false });

@@ -269,3 +269,18 @@ async fn base_urls_are_taken_with_and_without_their_version() {
         assert_eq!(server.received_requests().await.unwrap()[0].url.path(), expected);
     }
 }
+
+#[tokio::test]
+async fn an_answer_with_too_many_calls_says_so() {
+    let calls: Vec<Value> = (0..300)
+        .map(|index| json!({"index": index, "id": format!("c{index}"), "function": {"name": "f", "arguments": "{}"}}))
+        .collect();
+    let stream = events(&[delta(&json!({ "tool_calls": calls }), Some("tool_calls"))]);
+    let answer = answer(&stream).await;
+    let error = answer.error();
+    for words in [error.to_string(), error.in_short()] {
+        assert!(words.contains("too many tool calls") && words.contains("128"), "{words}");
+        assert!(!words.contains("cannot be read"), "{words}");
+    }
+    assert!(error.help().is_some());
+}

@@ -20,6 +20,17 @@ pub struct Files {
     pub node: BTreeSet<String>,
     /// The Python packages that it names.
     pub python: BTreeSet<String>,
+    /// The archive that it came in, if its registry told of one.
+    pub archive: Option<Archive>,
+}
+
+/// An archive of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// What it is called.
+    pub filename: String,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// A change of what is installed.
@@ -91,6 +102,11 @@ impl Entry<'_> {
         let known =
             if same { known } else { GaiaSkill { unknown: known.unknown, ..GaiaSkill::default() } };
         let hash = self.files.as_ref().map(|files| self.hash(files));
+        let archive = self.files.as_ref().and_then(|files| files.archive.clone());
+        let (filename, sha256) = match archive {
+            Some(Archive { filename, sha256 }) => (Some(filename), Some(sha256)),
+            None => (known.artifact_filename, known.artifact_sha256),
+        };
         let mut entry = GaiaSkill {
             version,
             integrity,
@@ -98,13 +114,13 @@ impl Entry<'_> {
             dependencies_hash: hash.or(known.dependencies_hash),
             requested: self.requested(),
             source: Some(kind(&skill.source).to_owned()),
-            registry: registry(&skill.source),
+            registry: skill.source.published(self.name).map(|(address, _)| address.to_owned()),
             claimed_tier: skill.claimed,
             attested_tier: Some(skill.attested.unwrap_or(Tier::Experimental)),
             signature: Some(signature(skill, known.signature)),
             permissions: skill.permissions.clone(),
-            artifact_filename: known.artifact_filename,
-            artifact_sha256: known.artifact_sha256,
+            artifact_filename: filename,
+            artifact_sha256: sha256,
             generated: known.generated,
             unknown: known.unknown,
             ..GaiaSkill::default()
@@ -139,13 +155,6 @@ fn kind(source: &LockedSource) -> &'static str {
         LockedSource::Path(_) | LockedSource::Adopted { .. } => "path",
         LockedSource::Url(_) => "url",
         LockedSource::WellKnown(_) => "well-known",
-    }
-}
-
-fn registry(source: &LockedSource) -> Option<String> {
-    match source {
-        LockedSource::Registry(url) => Some(url.clone()),
-        _ => None,
     }
 }
 

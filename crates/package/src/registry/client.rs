@@ -7,7 +7,7 @@ mod closure;
 mod form;
 mod team;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 
 use savoir_skill::version::VersionRange;
 use semver::Version;
@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     limits::{MAX_PACKAGE_INDEX_BYTES, MAX_VERSIONS},
+    lock::LockedSkill,
     source::{
         Progress,
         http::{Http, Reach, shown},
@@ -55,6 +56,15 @@ impl Package {
     pub fn taken_down(&self, range: &VersionRange) -> Option<&GoneLine> {
         let gone = self.gone.iter().filter(|line| range.matches(&line.version));
         gone.max_by_key(|line| &line.version)
+    }
+
+    /// The number that the next text without frontmatter gets: a registry counts those, and no number is
+    /// free again.
+    pub fn next_counted(&self) -> Version {
+        let versions = self.iter().map(|line| &line.version);
+        let all = versions.chain(self.gone.iter().map(|line| &line.version));
+        let last = all.map(|version| version.patch).max();
+        Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1)))
     }
 
     /// What is said of all versions that were taken down.
@@ -167,7 +177,7 @@ impl Client {
     async fn has_index(&self, path: &str) -> Option<bool> {
         let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
         let address = shown(&url);
-        match self.0.line.ask(Ask::get(url)).await {
+        match self.0.line.ask(Ask::get(url).looked_up()).await {
             Ok(Answer::Given(given)) => Some(json::<Config>(&address, &given.bytes).is_ok()),
             Ok(Answer::Missing(_)) => Some(false),
             // Who wants to know who asks is one.
@@ -203,7 +213,7 @@ impl Client {
             return Ok(Known { config: config(&address, &text)?, reach: Reach::Public });
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
-        let (text, reach) = match self.ask(Ask::get(url).unless(etag)).await? {
+        let (text, reach) = match self.ask(Ask::get(url).unless(etag).looked_up()).await? {
             Answer::Missing(_) => return Err(self.not_a_registry().await),
             Answer::Same(reach) => (cached.and_then(|cached| cached.text), reach),
             Answer::Given(Given { bytes, etag, reach }) => {
@@ -233,7 +243,7 @@ impl Client {
         let url = self.index_url(name)?;
         let address = shown(&url);
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
-        let ask = Ask::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES);
+        let ask = Ask::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES).looked_up();
         let found = match self.ask(ask).await? {
             Answer::Same(_) => return self.both(name, cached.and_then(|cached| cached.text)),
             Answer::Missing(_) => {
@@ -344,6 +354,21 @@ fn base(text: &str) -> Result<Url, RegistryError> {
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok(url)
+}
+
+/// What the registry of a locked skill said of its version, as far as that is kept in a cache.
+/// `installed` is the name of its folder.
+pub(crate) fn kept_line(cache: &Path, installed: &str, locked: &LockedSkill) -> Option<IndexLine> {
+    let (address, name) = locked.source.published(installed)?;
+    let (base, name) = (base(address).ok()?, Name::parse(name).ok()?);
+    let text = Cache::new(cache, &base).index(&name)?.text?;
+    let is_it = |line: &IndexLine| {
+        line.name == name && line.version == locked.version && line.integrity == locked.integrity
+    };
+    Lines::of(&text).find_map(|(_, reading)| match reading {
+        Reading::Version(line, _) if is_it(&line) => Some(*line),
+        _ => None,
+    })
 }
 
 /// The address of a registry as it is written everywhere.

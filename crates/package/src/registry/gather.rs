@@ -169,7 +169,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     let settled = &order.settled(&wish.update);
     let lookup = Lookup { names: order.names(), bound, homes, local, held, settled };
     let known = registries.look_up(lookup).await?;
-    let shop = Shop { known: &known, order: &order };
+    let shop = Shop { known: &known, order: &order, network: registries.network() };
     let resolution = choose(&registries, &shop, wish)?;
     check_folders(&resolution)?;
     check_homes(&registries, &shop, &resolution).await?;

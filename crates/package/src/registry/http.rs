@@ -1,6 +1,9 @@
 //! Questions to a registry over HTTP, and answers within bounds.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use reqwest::{
     Method, Response,
@@ -31,13 +34,31 @@ pub(super) struct Ask {
     body: Option<(String, Vec<u8>)>,
     limit: u64,
     reach: Reach,
+    wait: Wait,
+}
+
+/// Bytes of an archive in a second, once it took long: nobody waits for a drip.
+const LEAST_RATE: u64 = 1024;
+/// After how many times the patience for any other answer that is.
+const GRACE: u32 = 5;
+
+/// How long an answer is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// As long as a whole answer may take: something may have to be done for it.
+    Answer,
+    /// Not much longer than a registry is silent: it only has to look something up.
+    Lookup,
+    /// As long as something comes, however much it is.
+    Archive,
 }
 
 impl Ask {
     /// For a file, or a list.
     pub(super) fn get(url: Url) -> Self {
         let (method, reach) = (Method::GET, Reach::Anywhere);
-        Self { method, url, etag: None, body: None, limit: MAX_ANSWER_BYTES, reach }
+        let (limit, wait) = (MAX_ANSWER_BYTES, Wait::Answer);
+        Self { method, url, etag: None, body: None, limit, reach, wait }
     }
 
     /// To do something.
@@ -70,6 +91,18 @@ impl Ask {
     /// With at most so many bytes.
     pub(super) fn at_most(mut self, limit: u64) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// For something that a registry only has to look up.
+    pub(super) fn looked_up(mut self) -> Self {
+        self.wait = Wait::Lookup;
+        self
+    }
+
+    /// For an archive, which takes as long as the line is slow.
+    pub(super) fn archive(mut self) -> Self {
+        self.wait = Wait::Archive;
         self
     }
 
@@ -113,6 +146,9 @@ impl Line {
             return Err(RegistryError::Offline(format!("`{place}`")));
         }
         self.settings.tell(Progress::Asking { place: place.clone() });
+        if ask.wait == Wait::Archive {
+            return self.follow(ask).await;
+        }
         let waited = self.settings.patience;
         let answer = timeout(waited, self.follow(ask)).await;
         answer.map_err(|_| SourceError::TimedOut { place, waited })?
@@ -135,7 +171,7 @@ impl Line {
                 }
                 301 | 302 | 303 | 307 | 308 => ask.url = next(&ask, &response)?,
                 status => {
-                    let body = beginning(response).await;
+                    let body = self.heard(&ask, beginning(response)).await?;
                     return Err(RegistryError::refused(shown(&ask.url), status, &body));
                 }
             }
@@ -156,7 +192,23 @@ impl Line {
         if let Some((kind, body)) = &ask.body {
             request = request.header(CONTENT_TYPE, kind).body(body.clone());
         }
-        Ok(request.send().await.map_err(|error| unreachable(&ask.url, &error))?)
+        let sent = self.heard(ask, request.send()).await?;
+        Ok(sent.map_err(|error| unreachable(&ask.url, &error))?)
+    }
+
+    /// Waits for the next sign of life.
+    async fn heard<T>(&self, ask: &Ask, sign: impl Future<Output = T>) -> Result<T, SourceError> {
+        let waited = self.silence(ask);
+        let silent = |_| SourceError::TimedOut { place: shown(&ask.url), waited };
+        timeout(waited, sign).await.map_err(silent)
+    }
+
+    fn silence(&self, ask: &Ask) -> Duration {
+        match ask.wait {
+            Wait::Answer => self.settings.patience,
+            Wait::Lookup => self.settings.lookup_silence,
+            Wait::Archive => self.settings.download_silence,
+        }
     }
 
     fn may_be_asked(&self, url: &Url) -> Result<(), SourceError> {
@@ -181,9 +233,16 @@ impl Line {
         }
         let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
         let etag = etag.filter(|tag| tag.len() <= MAX_ETAG).map(str::to_owned);
-        let mut bytes = Vec::new();
+        let (mut bytes, begun) = (Vec::new(), Instant::now());
         loop {
-            let chunk = response.chunk().await.map_err(|error| unreachable(&ask.url, &error))?;
+            let waited = begun.elapsed();
+            let least =
+                waited.saturating_sub(self.settings.patience * GRACE).as_secs() * LEAST_RATE;
+            if (bytes.len() as u64) < least {
+                return Err(SourceError::TimedOut { place, waited });
+            }
+            let chunk = self.heard(ask, response.chunk()).await?;
+            let chunk = chunk.map_err(|error| unreachable(&ask.url, &error))?;
             let Some(chunk) = chunk else { return Ok(Given { bytes, etag, reach: ask.reach }) };
             if (bytes.len() + chunk.len()) as u64 > ask.limit {
                 return Err(too_large());

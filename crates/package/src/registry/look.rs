@@ -64,7 +64,24 @@ type Questions<'a> = BTreeMap<&'a str, Vec<Subject<'a>>>;
 /// Finds out for every skill that is locked from a registry whether there is something newer. Each
 /// registry is asked once, all at the same time, and answers for its own skills alone.
 pub async fn look(registries: &Registries, state: &State) -> BTreeMap<String, Availability> {
-    let (questions, wrong) = questions(state, &|_| true);
+    look_where(registries, state, &|_| true).await
+}
+
+/// As [`look`], for some skills alone.
+pub async fn look_at(
+    registries: &Registries,
+    state: &State,
+    names: &BTreeSet<String>,
+) -> BTreeMap<String, Availability> {
+    look_where(registries, state, &|name| names.contains(name)).await
+}
+
+async fn look_where(
+    registries: &Registries,
+    state: &State,
+    is_meant: &(dyn Fn(&String) -> bool + Sync),
+) -> BTreeMap<String, Availability> {
+    let (questions, wrong) = questions(state, is_meant);
     let wrong =
         wrong.into_iter().map(|(name, error)| (name, Availability::Unknown(error.to_string())));
     let mut answers: BTreeMap<String, Availability> = wrong.collect();

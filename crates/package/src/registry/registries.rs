@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    Client, Known, Name, Plain, RegistryError, Release, Settings, Token, client::canonical,
-    wire::IndexLine,
+    Client, Known, Name, Network, Plain, RegistryError, Release, Settings, Token,
+    client::canonical, wire::IndexLine,
 };
 use crate::{Tree, lock::LockedSkill, manifest, source::http::Http};
 
@@ -190,6 +190,11 @@ impl Registries {
         Ok(None)
     }
 
+    /// Whether anybody is asked.
+    pub(super) fn network(&self) -> Network {
+        self.settings.network
+    }
+
     /// All of them, the first one first.
     pub fn clients(&self) -> impl Iterator<Item = &Client> {
         self.list.iter().map(|registry| &registry.client)
@@ -215,6 +220,12 @@ impl Registries {
     /// The registry to which the namespace of a name belongs, if somebody set one.
     pub fn owner_of(&self, name: &Name) -> Option<&Client> {
         self.owner(name.owner()).map(|at| self.at(at))
+    }
+
+    /// Whether a registry is there for some namespaces only.
+    pub fn is_bounded(&self, client: &Client) -> bool {
+        let known = self.position(&client.address()).map(|at| &self.list[at]);
+        known.is_some_and(|one| !one.namespaces.is_empty() && !one.is_open && !one.is_fallback)
     }
 
     /// The registry of a name in `[registries]`, or of an address.

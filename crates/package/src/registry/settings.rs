@@ -33,8 +33,12 @@ pub enum Plain {
 pub struct Settings {
     /// Where it is kept what was learnt. It can be removed at any time.
     pub cache: PathBuf,
-    /// How long one answer may take.
+    /// How long one answer may take, unless it is an archive.
     pub patience: Duration,
+    /// How long a registry may be silent of which something is looked up.
+    pub lookup_silence: Duration,
+    /// How long it may be silent that sends an archive, which may take as long as it comes.
+    pub download_silence: Duration,
     /// Who is told what is going on.
     pub watcher: Option<Watcher>,
     /// Whether anybody is asked.
@@ -47,7 +51,15 @@ impl Settings {
     /// The usual settings with a folder for the cache.
     pub fn new(cache: PathBuf) -> Self {
         let (network, plain) = (Network::default(), Plain::default());
-        Self { cache, patience: Duration::from_mins(2), watcher: None, network, plain }
+        Self {
+            cache,
+            patience: Duration::from_mins(2),
+            lookup_silence: Duration::from_secs(10),
+            download_silence: Duration::from_secs(30),
+            watcher: None,
+            network,
+            plain,
+        }
     }
 
     pub(super) fn tell(&self, progress: Progress) {

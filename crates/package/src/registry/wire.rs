@@ -22,8 +22,8 @@ pub use line::{GoneLine, IndexLine};
 pub(super) use line::{Lines, Reading};
 pub use team::{
     Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
-    MadeToken, Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, TokenInfo,
-    Tokens, WantedToken,
+    MadeToken, Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TakeDown, TeamRole,
+    TokenInfo, Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.
@@ -148,6 +148,9 @@ pub struct PackageDetail {
     /// What its newest version says about itself.
     #[serde(default)]
     pub readme: Option<String>,
+    /// What people are told to use instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
     /// Its versions, newest first.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub versions: Vec<VersionSummary>,
@@ -182,6 +185,9 @@ pub struct VersionSummary {
     /// Why, if who did it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
+    /// What people are told to use instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
 }
 
 /// A version, with everything that is known about it.
@@ -214,6 +220,12 @@ pub struct VersionDetail {
     /// Why, if who did it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
+    /// What people are told to use instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+    /// What changed in it, if who published it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changelog: Option<String>,
     /// The head of its SKILL.md.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]

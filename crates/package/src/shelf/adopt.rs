@@ -18,7 +18,8 @@ use thiserror::Error;
 use super::{
     Change, Edits, Occupied, Plan, Ready, Shelf, ShelfError, State, Why, deployed,
     folders::same,
-    planner::{Kept, Planner},
+    kept::{Kept, Known},
+    planner::Planner,
 };
 use crate::{Agent, Tree, manifest::Wanted};
 
@@ -142,7 +143,7 @@ impl Shelf {
             asked.insert(name.clone(), wanted.clone());
             let mut locked = ready.locked();
             locked.agents = ids(copies);
-            kept.push((locked.integrity.clone(), Kept::of(ready)));
+            kept.push((Known::new(name, &locked.integrity), Kept::of(ready)));
             planner.changes.push(Change::Adopted {
                 name: name.clone(),
                 version: locked.version.clone(),

@@ -17,11 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::{Shelf, ShelfError, Texts, apply::write_text, deployed};
 use crate::{
     Agent, Card, Tree,
-    gaia_lock::{self, AGENT, FILE, Files, GaiaLock, is_for_gaia},
+    gaia_lock::{self, AGENT, Archive, FILE, Files, GaiaLock, is_for_gaia},
     limits::MAX_LOCK_BYTES,
     lock::{Lock, LockedSkill},
     manifest::Manifest,
     place,
+    registry::kept_line,
 };
 
 /// `skill-lock.json`, as it is written.
@@ -64,7 +65,7 @@ impl Shelf {
     pub(super) fn gaia_lock(
         &self,
         locks: &Locks<'_>,
-        files: impl FnMut(&str, &LockedSkill) -> Result<Option<Files>, ShelfError>,
+        mut files: impl FnMut(&str, &LockedSkill) -> Result<Option<Files>, ShelfError>,
     ) -> Result<Option<(Sheet, Sheet)>, ShelfError> {
         let Locks { manifest, was, is } = *locks;
         if !was.skills.values().chain(is.skills.values()).any(is_for_gaia) {
@@ -76,10 +77,20 @@ impl Shelf {
         let file = self.manifest_path().display().to_string();
         let manifest = Manifest::parse(&file, manifest.unwrap_or_default())?;
         let locks = gaia_lock::Locks { manifest: &manifest, was, is };
-        let new = gaia_lock::from_lock(&old, &locks, Timestamp::now(), files)?;
+        let all = |name: &str, skill: &LockedSkill| {
+            let archive = self.archive(name, skill);
+            Ok::<_, ShelfError>(files(name, skill)?.map(|files| Files { archive, ..files }))
+        };
+        let new = gaia_lock::from_lock(&old, &locks, Timestamp::now(), all)?;
         // However somebody else wrote it: its content is the same.
         let after = if new == old { before.clone() } else { before.with(&new) };
         Ok(Some((before, after)))
+    }
+
+    /// The archive that a skill came in, as far as it is kept what its registry said.
+    fn archive(&self, name: &str, skill: &LockedSkill) -> Option<Archive> {
+        let line = kept_line(self.learnt.as_deref()?, name, skill)?;
+        Some(Archive { filename: line.filename, sha256: line.sha256 })
     }
 }
 
@@ -90,6 +101,7 @@ pub(super) fn files(tree: &Tree, card: &Card) -> Result<Files, ShelfError> {
         integrity: deployed(tree, card, Agent::by_id(AGENT)?)?.tree.integrity(),
         node: needs.node_packages.iter().cloned().collect(),
         python: needs.python_packages.iter().cloned().collect(),
+        archive: None,
     })
 }
 

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Change, Edits, Plan, Shelf, ShelfError, State, deployed,
     folders::Seen,
-    planner::{Kept, Planner},
+    kept::Kept,
+    planner::Planner,
     real,
     spot::{Base, Last},
 };

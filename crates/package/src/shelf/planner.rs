@@ -14,12 +14,13 @@ use super::{
     gaia,
     index::{AtHand, folder},
     installed::Put,
+    kept::{Kept, Known},
     links,
     plan::Step,
     spot::{Base, Concern, Last, Spot, base, put},
 };
 use crate::{
-    Card, Store, Tree, gaia_lock,
+    Card, Tree, gaia_lock,
     leftover::has_precious,
     lock::{Growth, Lock, LockedSkill},
     manifest::{self, Manifest, Wanted},
@@ -86,7 +87,7 @@ impl Shelf {
         if stays {
             planner.changes.push(Change::StillNeeded { name: name.to_owned(), by });
         }
-        if stays && chosen { Ok(text) } else { self.without_skill(text, name) }
+        if stays && chosen { Ok(text) } else { self.without_skill(state, text, name).map(Some) }
     }
 
     /// `savoir.toml` with some skills; as it is, if it says so already.
@@ -95,26 +96,33 @@ impl Shelf {
         state: &State,
         asked: &BTreeMap<String, Wanted>,
     ) -> Result<Option<String>, ShelfError> {
-        let text = state.texts.manifest.clone();
+        let Some(text) = state.texts.manifest.clone() else {
+            let is_any = !asked.is_empty();
+            return is_any.then(|| self.first_manifest(state, asked)).transpose();
+        };
         let is_new =
             |(name, wanted): &(&String, &Wanted)| state.manifest.skills.get(*name) != Some(*wanted);
         let mut new = asked.iter().filter(is_new).peekable();
         if new.peek().is_none() {
-            return Ok(text);
+            return Ok(Some(text));
         }
         let file = self.manifest_path().display().to_string();
         let skills = new.map(|(name, wanted)| (name.as_str(), wanted));
-        Ok(Some(manifest::add_skills(&file, &text.unwrap_or_default(), skills)?))
+        Ok(Some(manifest::add_skills(&file, &text, skills)?))
     }
 
     fn without_skill(
         &self,
+        state: &State,
         text: Option<String>,
         name: &str,
-    ) -> Result<Option<String>, ShelfError> {
-        let Some(text) = text else { return Ok(None) };
+    ) -> Result<String, ShelfError> {
+        let text = match text {
+            Some(text) => text,
+            None => self.first_manifest(state, &BTreeMap::new())?,
+        };
         let file = self.manifest_path().display().to_string();
-        Ok(Some(manifest::remove_skill(&file, &text, name)?.unwrap_or(text)))
+        Ok(manifest::remove_skill(&file, &text, name)?.unwrap_or(text))
     }
 }
 
@@ -131,42 +139,6 @@ fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
         |skill: &LockedSkill| skill.dependencies.iter().any(|need| folder(&need.name) == name);
     let others = lock.skills.iter().filter(|(other, skill)| !going.contains(other) && needs(skill));
     others.map(|(other, _)| other.clone()).collect()
-}
-
-/// A kept skill, and what it says.
-pub(super) struct Kept {
-    pub(super) tree: Tree,
-    pub(super) card: Card,
-    vouched: Vouched,
-}
-
-/// Whether somebody whom the user trusts signed a skill, as far as that was looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Vouched {
-    Trusted,
-    Nobody,
-}
-
-impl Kept {
-    pub(super) fn read(
-        store: &Store,
-        name: &str,
-        integrity: &str,
-    ) -> Result<Option<Self>, ShelfError> {
-        let tree = store.get(integrity)?;
-        tree.map(|tree| Self::new(name, tree)).transpose()
-    }
-
-    pub(super) fn new(name: &str, tree: Tree) -> Result<Self, ShelfError> {
-        let card = Card::read(&tree, name).map_err(ShelfError::card(name))?;
-        Ok(Self { tree, card, vouched: Vouched::Nobody })
-    }
-
-    pub(super) fn of(ready: &Ready) -> Self {
-        let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
-        let vouched = if trusted { Vouched::Trusted } else { Vouched::Nobody };
-        Self { tree: ready.tree.clone(), card: ready.card.clone(), vouched }
-    }
 }
 
 /// The folders of agents, for all sets of agents that skills have.
@@ -197,8 +169,8 @@ pub(super) struct Planner<'a> {
     pub(super) shelf: &'a Shelf,
     occupied: Occupied,
     pub(super) edits: Edits,
-    /// What was read already, by integrity.
-    known: BTreeMap<String, Arc<Kept>>,
+    /// What was read already.
+    known: BTreeMap<Known, Arc<Kept>>,
     pub(super) steps: Vec<Step>,
     keep: Vec<Tree>,
     pub(super) changes: Vec<Change>,
@@ -240,7 +212,10 @@ impl<'a> Planner<'a> {
         mut agents: AgentsByName,
     ) -> Result<Lock, ShelfError> {
         let file = self.shelf.manifest_path().display().to_string();
-        let manifest = Manifest::parse(&file, manifest.unwrap_or_default())?;
+        let manifest = match manifest {
+            Some(text) => Manifest::parse(&file, text)?,
+            None => state.manifest.clone(),
+        };
         let mut at_hand = AtHand::new(&state.lock, ready);
         let locked = state.lock.versions();
         let request = Request { roots: manifest.roots(), locked, ..Request::default() };
@@ -257,7 +232,7 @@ impl<'a> Planner<'a> {
                 return Err(ShelfError::NoAgents(name));
             }
             if let Some(ready) = copy.ready {
-                taken.push((skill.integrity.clone(), Kept::of(ready)));
+                taken.push((Known::new(&name, &skill.integrity), Kept::of(ready)));
             }
             lock.skills.insert(name, skill);
         }
@@ -267,24 +242,24 @@ impl<'a> Planner<'a> {
     }
 
     /// Takes over skills; the store gets those that it does not have as they are.
-    pub(super) fn take(&mut self, skills: Vec<(String, Kept)>) -> Result<(), ShelfError> {
+    pub(super) fn take(&mut self, skills: Vec<(Known, Kept)>) -> Result<(), ShelfError> {
         let store = self.shelf.store();
-        let stored = parallel::map(&skills, |(integrity, _)| store.get(integrity));
-        for ((integrity, new), kept) in skills.into_iter().zip(stored) {
+        let stored = parallel::map(&skills, |(known, _)| store.get(&known.integrity));
+        for ((known, new), kept) in skills.into_iter().zip(stored) {
             let kept = kept?;
             // Others may count on the signature of the one that is kept.
-            let loses = kept.as_ref().is_some_and(is_signed) && new.vouched == Vouched::Nobody;
+            let loses = kept.as_ref().is_some_and(is_signed) && !new.is_vouched_for();
             if kept.as_ref() != Some(&new.tree) && !loses {
                 self.keep.push(new.tree.clone());
             }
-            self.know(integrity, new);
+            self.know(known, new);
         }
         Ok(())
     }
 
     /// A skill that need not be read again.
-    pub(super) fn know(&mut self, integrity: String, kept: Kept) {
-        self.known.insert(integrity, Arc::new(kept));
+    pub(super) fn know(&mut self, known: Known, kept: Kept) {
+        self.known.insert(known, Arc::new(kept));
     }
 
     /// The plan that leads from one lock to the other.
@@ -372,7 +347,10 @@ impl<'a> Planner<'a> {
                 Change::New { name, version: new.version.clone(), agents: new.agents.clone() }
             }
             (Some(old), None) => Change::Removed { name, version: old.version.clone() },
-            (Some(old), Some(new)) if old.integrity != new.integrity => {
+            // A registry may count the same text twice.
+            (Some(old), Some(new))
+                if (&old.integrity, &old.version) != (&new.integrity, &new.version) =>
+            {
                 Change::Updated { name, from: old.version.clone(), to: new.version.clone() }
             }
             (Some(old), Some(new)) => {
@@ -426,7 +404,7 @@ impl<'a> Planner<'a> {
         name: &str,
         integrity: &str,
     ) -> Result<Option<Arc<Kept>>, ShelfError> {
-        if let Some(kept) = self.known.get(integrity) {
+        if let Some(kept) = self.known.get(&Known::new(name, integrity)) {
             return Ok(Some(Arc::clone(kept)));
         }
         Ok(Kept::read(&self.shelf.store(), name, integrity)?.map(Arc::new))

@@ -5,7 +5,7 @@ use semver::Version;
 use super::{
     Deployed, ShelfError, Target, deployed,
     folders::{Seen, same},
-    planner::Kept,
+    kept::Kept,
 };
 use crate::{Tree, lock::LockedSkill};
 

@@ -3,7 +3,8 @@
 use super::{
     Edits, Occupied, Plan, Shelf, ShelfError, Texts,
     folders::Seen,
-    planner::{Kept, Planner},
+    kept::{Kept, Known},
+    planner::Planner,
 };
 use crate::{
     Tree,
@@ -28,14 +29,14 @@ impl Shelf {
         // Fetching may take long, and nobody else has to wait for it.
         for ((name, locked), kept) in skills.iter().zip(kept) {
             if let Some(kept) = kept? {
-                known.push((locked.integrity.clone(), kept));
+                known.push((Known::new(name, &locked.integrity), kept));
                 continue;
             }
             let tree = match self.installed(name, locked)? {
                 Some(tree) => tree,
                 None => fetched(name, locked, fetch)?,
             };
-            found.push((locked.integrity.clone(), Kept::new(name, tree)?));
+            found.push((Known::new(name, &locked.integrity), Kept::new(name, tree)?));
         }
         let _held = self.steady()?;
         if self.texts()? != state.texts {
@@ -44,8 +45,8 @@ impl Shelf {
         let mut planner = Planner::new(self, Occupied::Refuse, edits);
         planner.watched = skills.keys().cloned().collect();
         planner.orphans(&state)?;
-        for (integrity, kept) in known {
-            planner.know(integrity, kept);
+        for (known, kept) in known {
+            planner.know(known, kept);
         }
         planner.take(found)?;
         let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());

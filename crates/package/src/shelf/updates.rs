@@ -26,7 +26,7 @@ use crate::{
     source::{Asked, Commit, Fetcher, GitPlace, GitSource, Head, Place, Source, SourceError},
 };
 
-pub use memory::{Remembered, remember, remembered};
+pub use memory::{Remembered, remember, remember_some, remembered};
 pub use newest::{NewestError, newest};
 
 /// Whether there is something newer than a skill that is installed.

@@ -14,11 +14,12 @@ pub(super) fn name(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> 
     if let Some(namespace) = asked.namespace.as_ref().filter(|asked| !is_namespace(asked)) {
         return Err(Rejection::NoNamespace(namespace.clone()));
     }
-    if asked.namespace.as_deref() == Some(ANONYMOUS) {
-        return prose(checked, asked);
-    }
     if checked.is_prose() {
-        return Err(Rejection::Prose);
+        let namespace = asked.namespace.as_deref().ok_or(Rejection::Prose)?;
+        return prose(checked, namespace, asked);
+    }
+    if asked.namespace.as_deref() == Some(ANONYMOUS) {
+        return Err(Rejection::NotProse);
     }
     let written = &checked.skill().name;
     if written.is_empty() {
@@ -34,21 +35,18 @@ pub(super) fn name(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> 
 }
 
 /// The name of a text without frontmatter: as it was asked for, else its first heading.
-fn prose(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> {
-    if !checked.is_prose() {
-        return Err(Rejection::NotProse);
-    }
+fn prose(checked: &Checked, namespace: &str, asked: &Asked) -> Result<Name, Rejection> {
     if let Some(name) = &asked.name {
-        return Ok(Name::new(Some(ANONYMOUS), name)?);
+        return Ok(Name::new(Some(namespace), name)?);
     }
     let slug = checked.heading().and_then(slugify).or_else(|| checked.folder.clone());
-    let name = slug.and_then(|slug| Name::new(Some(ANONYMOUS), &slug).ok());
+    let name = slug.and_then(|slug| Name::new(Some(namespace), &slug).ok());
     name.ok_or(Rejection::NoName)
 }
 
 /// Its version. The registry counts those of prose.
-pub(super) fn version(checked: &Checked, name: &Name) -> Result<Option<Version>, Rejection> {
-    if name.is_anonymous() {
+pub(super) fn version(checked: &Checked) -> Result<Option<Version>, Rejection> {
+    if checked.is_prose() {
         return Ok(None);
     }
     let written = checked.skill().version.as_deref().ok_or(Rejection::NoVersion)?;

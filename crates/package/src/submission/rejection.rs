@@ -38,7 +38,7 @@ pub enum Rejection {
     Card(#[from] CardError),
     /// It has no frontmatter.
     #[error(
-        "SKILL.md has no frontmatter, so that it has neither a name nor a version; add it with `savoir convert`, or publish the text with `--namespace anon`"
+        "SKILL.md has no frontmatter, so that it has neither a name nor a version; add it with `savoir convert`, or publish the text with `--namespace anon`; a file of its own, such as notes.md, goes into a namespace of yours as well"
     )]
     Prose,
     /// It has one, and is to be published as prose.

@@ -104,9 +104,7 @@ pub fn sign(path: &Path, message: &[u8]) -> Result<String, SshError> {
 
 /// Signs bytes with a key of ours as OpenSSH would.
 pub fn sign_with(key: &SigningKey, message: &[u8]) -> String {
-    let mut public = Vec::new();
-    put(&mut public, SSH_ED25519);
-    put(&mut public, &key.public_bytes());
+    let public = line_of(&key.public_bytes());
     let digest = Sha512::digest(message);
     let mut signature = Vec::new();
     put(&mut signature, SSH_ED25519);
@@ -118,6 +116,20 @@ pub fn sign_with(key: &SigningKey, message: &[u8]) -> String {
         put(&mut blob, part);
     }
     armour(&blob)
+}
+
+/// The bytes of an Ed25519 key as a line of OpenSSH has them.
+pub(super) fn line_of(ed25519: &[u8]) -> Vec<u8> {
+    let mut public = Vec::new();
+    put(&mut public, SSH_ED25519);
+    put(&mut public, ed25519);
+    public
+}
+
+/// A key of ours as OpenSSH writes it.
+#[cfg(test)]
+pub(super) fn testing_line(key: &SigningKey) -> String {
+    format!("ssh-ed25519 {}", STANDARD.encode(line_of(&key.public_bytes())))
 }
 
 /// Whose signature it claims to be.

@@ -12,6 +12,7 @@ mod many;
 mod orphans;
 mod power;
 mod pulled;
+mod unasked;
 mod undo;
 mod updates;
 mod verify;

@@ -114,6 +114,11 @@ fn prose_is_anonymous_and_counted_by_the_registry() {
     assert_eq!(Submission::read(&bare, &in_namespace("anon")).unwrap_err().code(), "no_name");
     let structured = Submission::of_tree(good(), None, &in_namespace("anon")).unwrap_err();
     assert_eq!(structured.code(), "not_prose");
+    // Or its publisher chooses another namespace.
+    let own = Submission::read(&zipped(&prose), &in_namespace("acme")).unwrap();
+    assert_eq!((own.name.to_string().as_str(), own.version.is_none()), ("acme/cafe-notes", true));
+    let asked = Asked { name: Some("notes".to_owned()), ..in_namespace("acme") };
+    assert_eq!(Submission::read(&zipped(&prose), &asked).unwrap().name.to_string(), "acme/notes");
 }
 
 #[test]

@@ -30,6 +30,7 @@ use crate::{
     agent_skills::{AgentSkills, Which},
     error::CommandError,
     events::{self, Ended, Form, Printer},
+    kept_log,
     mode::Mode,
     output,
     overheard::{self, Failure},
@@ -38,6 +39,8 @@ use crate::{
 
 /// Bytes of a question from standard input.
 const MOST_QUESTION: u64 = 1 << 20;
+/// Tokens that a model must take at once: what it is told of skills and tools, and some words.
+const LEAST_CONTEXT: usize = 4_000;
 
 /// Talk to a model that uses your skills, and works in one folder
 #[derive(Debug, clap::Args)]
@@ -73,6 +76,10 @@ pub(crate) struct Args {
     /// Tokens that one answer may take, sent and received
     #[arg(long, value_name = "TOKENS", default_value_t = TurnLimits::default().tokens)]
     budget: u64,
+    /// Tokens that the model takes at once; what is older is left out
+    #[arg(long, value_name = "TOKENS", default_value_t = TurnLimits::default().context,
+          value_parser = at_least_a_page)]
+    context: usize,
     /// Which tools of skills are offered
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
     mode: Mode,
@@ -117,8 +124,18 @@ impl Args {
     }
 
     fn limits(&self) -> TurnLimits {
-        TurnLimits { steps: self.max_steps, tokens: self.budget, ..TurnLimits::default() }
+        let (steps, tokens, context) = (self.max_steps, self.budget, self.context);
+        TurnLimits { steps, tokens, context, ..TurnLimits::default() }
     }
+}
+
+/// Fewer tokens than what a model is told at the beginning are of no use.
+fn at_least_a_page(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if count < LEAST_CONTEXT {
+        return Err(format!("a conversation needs {LEAST_CONTEXT} tokens at least"));
+    }
+    Ok(count)
 }
 
 /// An agent and what is needed around it.
@@ -135,6 +152,7 @@ impl Talk {
         let models = voice::from_settings()?;
         let (models, failure) = overheard::choose(&models, args.model.as_deref()).await?;
         let home = Home::from_environment()?;
+        kept_log::start(&home, "chat");
         let ground = trust::ground(&home)?;
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };

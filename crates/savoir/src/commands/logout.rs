@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use savoir_engine::approval::shell_word;
 use savoir_package::registry::Client;
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::{
     shelf::told,
 };
 
-/// Log out of a registry: its token ends, and is forgotten here
+/// Log out of a registry: the token that `savoir login` made ends, and is forgotten here
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +24,8 @@ Examples:
   savoir logout --email ada@example.com  where only a person may end a token
 
 The token is forgotten here even if the server cannot be reached or does not let it end itself;
-you are told then how to end it there.
+you are told then how to end it there. One that was given with `savoir login --token -` may be in
+use elsewhere: it is only forgotten here.
 
 Exit codes: 2 wrong usage, 3 others can read credentials.toml.")]
 pub(crate) struct Args {
@@ -100,26 +102,30 @@ fn print(
     address: &str,
     gone: Option<(&Kept, &Ended)>,
 ) -> Result<ExitCode, CommandError> {
+    let forgotten = format!("the token for {address} is forgotten here");
     let (text, ended, why) = match gone {
         None => (format!("you were not logged in to {address}\n"), None, None),
         Some((_, Ended::Yes)) => {
             (format!("logged out of {address}; the token has ended\n"), Some(true), None)
         }
         Some((_, Ended::Unknown)) => {
-            (format!("the token for {address} is forgotten here\n"), None, None)
+            (format!("{forgotten}, and goes on there: it was not made here\n"), Some(false), None)
         }
-        Some((_, Ended::No(why))) => (
-            format!("the token for {address} is forgotten here, and has not ended there\n"),
-            Some(false),
-            Some(why),
-        ),
+        Some((_, Ended::No(why))) => {
+            (format!("{forgotten}, and has not ended there\n"), Some(false), Some(why))
+        }
     };
     let id = gone.and_then(|(kept, _)| kept.id.as_deref());
-    if let (Some(why), Some(id), false) = (why, id, args.json) {
-        output::note(why);
-        output::note(&format!(
-            "end it as a person: savoir registry tokens revoke {id} --email EMAIL --registry {address}"
-        ));
+    if let (Some((kept, Ended::No(_) | Ended::Unknown)), false) = (gone, args.json) {
+        if let Some(why) = why {
+            output::note(why);
+        }
+        let whose = session::as_whom(kept.email.as_deref(), address, &args.remote);
+        if id.is_none() {
+            output::note(&format!("find it with: savoir registry tokens list {whose}"));
+        }
+        let id = id.map_or_else(|| "ID".to_owned(), shell_word);
+        output::note(&format!("end it as a person: savoir registry tokens revoke {id} {whose}"));
     }
     if args.json {
         output::json(&json!({

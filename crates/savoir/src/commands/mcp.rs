@@ -37,7 +37,7 @@ Examples:
 
 An agent finds skills with search_skills, loads one with use_skill, and can
 then call the tools that the skill brings: after the same approvals and in the same sandbox as
-`savoir run`. SAVOIR_LOG=debug says more on standard error.")]
+`savoir run`. SAVOIR_LOG_LEVEL=debug says more on standard error.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -78,7 +78,7 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
     let tools = Some(Arc::new(SkillTools::new(bench)));
-    let desk = Desk { library, files: skills, tools, pinned: args.pin.clone() };
+    let desk = Desk { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
     runtime::block_on(async {
         Box::pin(mcp::serve_stdio(desk)).await.map_err(|error| failed(&error))
     })?;
@@ -91,8 +91,8 @@ fn failed(error: &io::Error) -> CommandError {
 
 /// Standard output belongs to the protocol.
 fn start_log() {
-    let filter =
-        EnvFilter::try_from_env("SAVOIR_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
+    let filter = EnvFilter::try_from_env("SAVOIR_LOG_LEVEL")
+        .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
     // If somebody else keeps a log already, that one is good.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

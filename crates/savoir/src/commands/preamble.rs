@@ -4,9 +4,13 @@ use std::process::ExitCode;
 
 use savoir_engine::{
     Home,
-    agent::usage::Usage,
-    disclosure::{Candidate, Preamble},
+    agent::{
+        library::{CalledBy, serve},
+        usage::Usage,
+    },
+    disclosure::{Candidate, Preamble, Unusable},
 };
+use savoir_package::ledger::Entry;
 
 use crate::{
     error::CommandError,
@@ -42,13 +46,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(args.selection.project.as_deref())?;
     installed.warn();
     let entries = args.selection.entries(&installed)?;
-    let read = in_parallel(&entries, |entry| {
-        let loaded = load::load(entry.path(), None).ok().filter(|one| one.reading.is_usable())?;
-        let skill = &loaded.reading.skill;
-        let offered = skill.policy.model_invocable != Some(false);
-        offered.then(|| Candidate::new(skill))
-    });
-    let mut skills: Vec<Candidate> = read.into_iter().flatten().collect();
+    let (mut skills, mut unusable) = (Vec::new(), Vec::new());
+    for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {
+        match read {
+            Ok(candidate) => skills.extend(candidate),
+            Err(reason) => unusable.push(Unusable { name: entry.name().to_owned(), reason }),
+        }
+    }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
     skills.dedup_by(|a, b| a.name == b.name);
     // Who has no home has used nothing.
@@ -58,11 +62,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         skill.pinned = args.pin.contains(&skill.name);
         skill.last_used = used.get(&skill.name).map(|used| used.last);
     }
-    let preamble = Preamble::new(skills, args.budget);
+    let preamble = Preamble { unusable, ..Preamble::new(skills, args.budget) };
     if args.json {
         output::json(&preamble)?;
     } else {
         output::content(&output::harmless(&preamble.text()))?;
+        for Unusable { name, reason } in &preamble.unusable {
+            output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A skill that a model is told of, by the name under which it is loaded; nothing for one that only
+/// people call.
+fn candidate(entry: &Entry) -> Result<Option<Candidate>, String> {
+    let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
+    let served = serve(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
+    let offered = CalledBy::Model.check(&served.skill).is_ok();
+    Ok(offered.then(|| Candidate::new(&served.skill)))
 }

@@ -49,7 +49,7 @@ Examples:
   savoir publish --dry-run               see what would be published, and whether it could be
   savoir publish my-skill --registry https://skills.example.com/registry
   savoir publish my-skill --namespace acme --key ada --changelog \"Reads tables, too.\"
-  savoir publish notes.md --namespace anon      a text without frontmatter
+  savoir publish notes.md --namespace anon      a text without frontmatter; or --namespace acme
   savoir publish my-skill --yes --json          for programs
 
 Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2
@@ -64,7 +64,8 @@ pub(crate) struct Args {
     /// your settings to which the name belongs]
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
-    /// The namespace; `anon` for texts without frontmatter [default: the name stands alone]
+    /// The namespace; that of texts without frontmatter is `anon`, or one of yours [default: the name
+    /// stands alone]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// What a text without frontmatter is called [default: its first heading]
@@ -138,12 +139,10 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let progress = Progress::default();
     progress.show(&format!("publishing {}", parcel.submission.name));
-    let published = runtime::block_on(async {
-        let published = client.publish(&publish).await;
-        published.map_err(|error| not_taken(error, &address, args, &parcel))
-    });
+    let published = runtime::block_on(async { Ok(client.publish(&publish).await) });
     progress.clear();
-    let published = published?.published;
+    let published =
+        published?.map_err(|error| not_taken(error, &address, args, &parcel))?.published;
     must_be_what_was_sent(&parcel, &published, &address)?;
     page.did(&published, &address)?;
     Ok(ExitCode::SUCCESS)
@@ -192,10 +191,12 @@ fn parcel(args: &Args) -> Result<Parcel, CommandError> {
             read => read.map_err(rejected)?,
         }
     };
+    must_be_its_name(args, &submission)?;
     if let Some(name) = &args.key {
         let signed = signed(&args.path, &submission, name)?;
         submission = checked(signed, &submission, &asked).map_err(rejected)?;
     }
+    must_be_meant_as_text(args, &submission)?;
     refuse_unsigned(args, &submission)?;
     let (filename, bytes) = submission.pack().map_err(rejected)?;
     // What is sent is read once more as the registry will read it.
@@ -203,6 +204,40 @@ fn parcel(args: &Args) -> Result<Parcel, CommandError> {
     let submission = Submission::read(&bytes, &Asked { skill_md, ..asked }).map_err(rejected)?;
     let report = scan::scan(&submission.tree);
     Ok(Parcel { submission, filename, bytes, report })
+}
+
+/// A skill with a name of its own cannot be called otherwise: who means that would publish the wrong
+/// name for ever.
+fn must_be_its_name(args: &Args, submission: &Submission) -> Result<(), CommandError> {
+    let (own, is_prose) = (&submission.name, submission.version.is_none());
+    let is_its = |name: &String| name == own.last() || *name == own.to_string();
+    let Some(name) = args.name.as_ref().filter(|name| !is_prose && !is_its(name)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}: the skill calls itself `{}`, and --name says `{name}`",
+        args.path.display(),
+        own.last()
+    );
+    Err(CommandError::input(message)
+        .named("name_differs")
+        .hint(format!("to call it so, write `{name}` for `name` in SKILL.md"))
+        .hint(format!("to publish it as `{own}`, run it without --name")))
+}
+
+/// A SKILL.md that lost its frontmatter is no text, unless it goes to where only texts are.
+fn must_be_meant_as_text(args: &Args, submission: &Submission) -> Result<(), CommandError> {
+    let is_prose = submission.version.is_none() && !submission.name.is_anonymous();
+    if is_prose && !is_text(&args.path) {
+        return Err(rejected(&args.path, &Rejection::Prose));
+    }
+    Ok(())
+}
+
+/// Whether a path is that of a file that is a skill by itself.
+fn is_text(path: &Path) -> bool {
+    let named = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
+    path.is_file() && !named && !packed::is_archive(path)
 }
 
 /// Checks other files of the same skill.
@@ -323,14 +358,18 @@ fn audit(path: &Path) -> Result<String, CommandError> {
     }
 }
 
+/// The registry in which it is to be published, whoever asks.
+fn home(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
+    let registries = Remote::default().all(Network::Online)?;
+    Ok(match &args.registry {
+        Some(typed) => registries.named(typed)?,
+        None => registries.client_of(&parcel.submission.name)?.clone(),
+    })
+}
+
 /// The registry in which it is published, asked by somebody whom it knows.
 fn registry(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
-    let name = &parcel.submission.name;
-    let registries = Remote::default().all(Network::Online)?;
-    let address = match &args.registry {
-        Some(typed) => registries.named(typed)?.address(),
-        None => registries.client_of(name)?.address(),
-    };
+    let address = home(args, parcel)?.address();
     let Some(token) = credentials::token(&address, args.registry.as_deref())? else {
         return Err(CommandError::refused(format!("{address} does not know who you are"))
             .named("unauthorized")

@@ -18,6 +18,8 @@ use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
 const WIDTH: usize = 100;
 /// Fewest columns of a description.
 const NARROW: usize = 20;
+/// The most that a registry is asked for.
+const MOST: u32 = 100;
 /// Most columns of tags.
 const TAGS: usize = 24;
 
@@ -31,8 +33,9 @@ Examples:
   savoir search                          what changed last
   savoir search pdf --registry https://skills.example.com/registry --json
 
-All registries of savoir.toml and of your settings are asked, unless one is named. One that does
-not answer is passed over with a warning, as long as there are others. A copy of files cannot
+All registries of savoir.toml and of your settings are asked, and get the words of the query, unless
+one is named. Of one that is there for some `namespaces`, only skills of these are shown. One that
+does not answer is passed over with a warning, as long as there are others. A copy of files cannot
 search.
 
 Exit codes: 0 also if nothing fits, 1 no registry answers, 2 wrong usage.")]
@@ -51,7 +54,7 @@ pub(crate) struct Args {
     author: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 20,
-          value_parser = clap::value_parser!(u32).range(1..=100))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     limit: u32,
     #[command(flatten)]
     remote: Remote,
@@ -91,14 +94,18 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
         args.remote.client()?;
     }
     let answers = runtime::block_on(async {
-        let answers = asked.iter().map(|(_, client)| ask(args, client));
+        let answers = asked.iter().map(|(_, client)| {
+            // Of many that others published there, few may be left.
+            let bounded = registries.is_bounded(client) && args.remote.registry.is_none();
+            ask(args, client, if bounded { MOST } else { args.limit })
+        });
         Ok(join_all(answers).await)
     })?;
     let (mut hits, mut silent) = (Vec::new(), Vec::new());
     for ((title, client), answer) in asked.iter().zip(answers) {
         match answer {
             Ok(found) => hits.extend(
-                own(&registries, client, found)
+                own(args, &registries, client, found)
                     .map(|summary| Hit { registry: title.clone(), summary }),
             ),
             Err(error) => silent.push(Silent { registry: title.clone(), error }),
@@ -111,11 +118,11 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
     print(args, &hits, &silent, asked.len())
 }
 
-async fn ask(args: &Args, client: &Client) -> Result<Found, RegistryError> {
+async fn ask(args: &Args, client: &Client, most: u32) -> Result<Found, RegistryError> {
     let words = args.words();
     if args.query.is_empty() && args.tag.len() < 2 {
         let listing = Listing {
-            per_page: Some(args.limit),
+            per_page: Some(most),
             tag: args.tag.first().cloned(),
             tier: args.tier,
             author: args.author.clone(),
@@ -127,7 +134,7 @@ async fn ask(args: &Args, client: &Client) -> Result<Found, RegistryError> {
         items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
         return Ok(Found { query: words, items, total: None });
     }
-    client.search_for(&words, Some(args.limit)).await
+    client.search_for(&words, Some(most)).await
 }
 
 impl Args {
@@ -152,15 +159,18 @@ impl Args {
     }
 }
 
-/// What a registry found, without what belongs to another one: that is never taken from here.
+/// What a registry found, without what is never taken from here: what belongs to another one, and, if
+/// it is there for some namespaces, everything else. Who names a registry sees what it has.
 fn own<'a>(
+    args: &Args,
     registries: &'a Registries,
     client: &'a Client,
     found: Found,
 ) -> impl Iterator<Item = Summary> + 'a {
-    found.items.into_iter().filter(|summary| {
-        let owner = registries.owner_of(&summary.name);
-        owner.is_none_or(|owner| owner.address() == client.address())
+    let bounded = args.remote.registry.is_none() && registries.is_bounded(client);
+    found.items.into_iter().filter(move |summary| match registries.owner_of(&summary.name) {
+        Some(owner) => owner.address() == client.address(),
+        None => !bounded,
     })
 }
 

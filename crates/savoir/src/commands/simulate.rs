@@ -1,8 +1,14 @@
 //! `savoir simulate`.
 
-use std::{borrow::Cow, path::PathBuf, process::ExitCode};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use savoir_engine::disclosure::hosts::{HOSTS, HostRules, Installed as Shown, Sight, Simulation};
+use savoir_engine::disclosure::hosts::{
+    Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
+};
 use savoir_package::ledger::Entry;
 
 use crate::{
@@ -49,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let sees = |entry: &&Entry| entry.agents().iter().any(|agent| agent.id == args.agent.agent);
     let entries: Vec<&Entry> = installed.ledger.entries().iter().filter(sees).collect();
-    let skills = in_parallel(&entries, shown);
+    let skills = in_parallel(&entries, |entry| shown(entry, args.agent));
     let simulation = args.agent.simulate(skills, args.context);
     if args.json {
         output::json(&simulation)?;
@@ -68,34 +74,41 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(1))
 }
 
-/// A skill as its files say it, whether or not they are good.
-fn shown(entry: &Entry) -> Shown {
-    let name = entry.name().to_owned();
-    let path = entry.path().join("SKILL.md").to_string_lossy().into_owned();
-    let loaded = match load::load(entry.path(), None) {
-        Ok(loaded) if loaded.reading.is_usable() => loaded,
-        Ok(_) => return broken(name, path, "its SKILL.md is broken; see savoir check"),
-        Err(_) => return broken(name, path, "it cannot be read"),
+/// A skill as the agent reads its files, whether or not they are good.
+fn shown(entry: &Entry, host: &HostRules) -> Shown {
+    let unread = |path: PathBuf, why: String| Shown {
+        name: entry.name().to_owned(),
+        path: path.to_string_lossy().into_owned(),
+        broken: Some(why),
+        ..Shown::default()
     };
-    let skill = loaded.reading.skill;
-    Shown {
-        name,
-        description: skill.description,
-        when_to_use: skill.when_to_use,
-        path,
-        model_invocable: skill.policy.model_invocable != Some(false),
-        broken: None,
-    }
+    let Ok(path) = load::skill_file(entry.path()) else {
+        return unread(entry.path().to_owned(), "it has no SKILL.md".to_owned());
+    };
+    let source = match load::source(&path, load::origin_of(&path)) {
+        Ok(source) => source,
+        Err(problem) => return unread(path, format!("it cannot be read: {}", problem.message)),
+    };
+    let side = host.side_file().map(|file| entry.path().join(file));
+    let side = side.and_then(|side| load::source(&side, load::origin_of(&side)).ok());
+    host.read(Files {
+        folder: entry.name(),
+        path: &path.to_string_lossy(),
+        text: source.text(),
+        side: side.as_ref().map(savoir_skill::Source::text),
+    })
 }
 
-fn broken(name: String, path: String, why: &str) -> Shown {
-    Shown { name, path, broken: Some(why.to_owned()), ..Shown::default() }
+/// Whether a skill is meant by a word: its name, or that of its folder.
+fn is_called(sight: &Sight, word: &str) -> bool {
+    let folder = Path::new(&sight.path).parent().and_then(Path::file_name);
+    sight.name == word || folder.is_some_and(|folder| folder == word)
 }
 
 /// The skills that are wanted and not seen; all that are there, if none is named.
 fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
     let visible =
-        |name: &str| simulation.skills.iter().any(|sight| sight.visible && sight.name == name);
+        |word: &str| simulation.skills.iter().any(|sight| sight.visible && is_called(sight, word));
     let all: Vec<&String> = match wanted {
         [] => simulation.skills.iter().map(|sight| &sight.name).collect(),
         some => some.iter().collect(),

@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
+    FileError,
     manifest::Wanted,
     registry::Published,
     shelf::{
@@ -89,6 +90,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         Ok(ask::line("Update? [y]es, [N]o: ", &ask::yes_or_no)? == Some(true))
     };
     let (plan, done) = door.carry_out(plan, agree)?;
+    remember_what_stays(args, &door, &state, names)?;
     if args.manner.dry_run && plan.growth().is_empty() {
         show(args, &plan);
     }
@@ -107,14 +109,40 @@ fn show(args: &Args, plan: &Plan) {
     }
 }
 
+/// What registries say of versions that stay is remembered for `savoir status`: one may have been taken
+/// down, and have no other to go to.
+fn remember_what_stays(
+    args: &Args,
+    door: &Door,
+    before: &State,
+    names: &[String],
+) -> Result<(), CommandError> {
+    let now = door.shelf.state()?;
+    let version = |state: &State, name: &String| {
+        let locked = state.lock.skills.get(name)?;
+        Some((locked.source.clone(), locked.version.clone()))
+    };
+    let stay = names.iter().filter(|name| version(before, name) == version(&now, name));
+    let found = door.look_at(&now, stay.cloned().collect(), &args.ask)?;
+    if !found.is_empty() {
+        let kept = updates::remember_some(&door.cache, door.shelf.root(), &now, &found);
+        not_remembered(kept);
+    }
+    Ok(())
+}
+
+fn not_remembered(kept: Result<(), FileError>) {
+    if let Err(error) = kept {
+        output::note(&format!("what was found is not remembered: {error}"));
+    }
+}
+
 /// Tells for which skills there is something newer, and remembers it for `savoir list`.
 fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandError> {
     door.doing("looking for newer versions");
     let found = door.look(state, &args.ask)?;
     door.done();
-    if let Err(error) = updates::remember(&door.cache, door.shelf.root(), state, &found) {
-        output::note(&format!("what was found is not remembered: {error}"));
-    }
+    not_remembered(updates::remember(&door.cache, door.shelf.root(), state, &found));
     if args.manner.json {
         let skills: Vec<Value> = found.iter().map(|(name, found)| told_as(name, found)).collect();
         output::json(&json!({ "skills": skills }))?;

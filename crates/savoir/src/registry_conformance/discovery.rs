@@ -108,7 +108,8 @@ async fn config(subject: &Subject) -> Verdict {
 
 async fn well_known_index(subject: &Subject) -> Result<(String, Value), Miss> {
     let url = subject.at_server(".well-known/agent-skills/index.json");
-    let index = subject.ask(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
+    let index =
+        subject.look(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
     Ok((url, index))
 }
 
@@ -139,7 +140,7 @@ async fn well_known_digest(subject: &Subject) -> Verdict {
     };
     let place = reqwest::Url::parse(&url).and_then(|url| url.join(text_of_or(skill, "url")));
     let place = place.map_err(|error| fail(format!("`url` leads nowhere: {error}")))?;
-    let bytes = subject.ask(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
+    let bytes = subject.look(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
     let (said, found) = (text_of(skill, "digest")?, format!("sha256:{}", sha256_hex(&bytes)));
     ensure(said == found, || format!("it says {said}, and the bytes have {found}"))
 }

@@ -359,7 +359,7 @@ async fn artifact_range_outside(subject: &Subject) -> Verdict {
 async fn artifact_head(subject: &Subject) -> Verdict {
     let line = subject.sample().await?.line()?;
     let url = format!("{}/{}", subject.base(), artifact_path(line)?);
-    let answer = subject.ask(Method::HEAD, url).send().await?.is(&[200])?;
+    let answer = subject.look(Method::HEAD, url).send().await?.is(&[200])?;
     ensure(answer.bytes.is_empty(), || "HEAD came with a body".to_owned())?;
     let length = answer.need("content-length")?;
     ensure(line["size"].as_u64() == length.parse().ok(), || format!("Content-Length is {length}"))

@@ -149,7 +149,11 @@ impl Subject {
             None => self.first_listed().await?,
         };
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
-        Ok(Sample::new(name, lines))
+        let sample = Sample::new(name, lines);
+        if sample.line().is_err() {
+            return Err(Miss::Skipped(format!("nobody is given any version of {}", sample.name)));
+        }
+        Ok(sample)
     }
 
     async fn first_listed(&self) -> Result<String, Miss> {

@@ -199,8 +199,15 @@ impl Subject {
 
     /// A question to a path below the address of the registry.
     pub(super) fn get(&self, path: &str) -> Ask<'_> {
-        let ask = self.ask(Method::GET, format!("{}/{path}", self.base));
-        if self.private { ask.ours() } else { ask }
+        self.look(Method::GET, format!("{}/{path}", self.base))
+    }
+
+    /// A question that changes nothing. A private registry is asked as who may publish, and nobody but
+    /// its own server sees the token.
+    pub(super) fn look(&self, method: Method, url: String) -> Ask<'_> {
+        let own = self.private && url.starts_with(&self.at_server(""));
+        let ask = self.ask(method, url);
+        if own { ask.ours() } else { ask }
     }
 
     pub(super) fn post(&self, path: &str) -> Ask<'_> {

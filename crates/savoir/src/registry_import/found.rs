@@ -20,6 +20,8 @@ const DEEPEST: usize = 12;
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) jobs: Vec<Job>,
+    /// Markdown files that are no skill's SKILL.md, and lie in no skill.
+    pub(super) texts: Vec<PathBuf>,
     pub(super) refused: Vec<Refusal>,
 }
 
@@ -30,6 +32,8 @@ pub(super) enum Job {
     Folder(PathBuf),
     /// An archive of a skill.
     Archive(PathBuf),
+    /// A text that is a skill by itself.
+    Text(PathBuf),
     /// The versions of one package of a mirror.
     Package(Mirrored),
 }
@@ -92,14 +96,25 @@ fn skills(folder: &Path, depth: usize, found: &mut Found) {
                 }
             }
             Ok(kind) if kind.is_file() && is_archive(&path) => found.jobs.push(Job::Archive(path)),
+            Ok(kind) if kind.is_file() && is_text(&path) => found.texts.push(path),
             _ => {}
         }
     }
 }
 
 fn is_archive(path: &Path) -> bool {
+    ends_with(path, &["zip", "skill"])
+}
+
+/// A README tells of the others, and is none of them.
+fn is_text(path: &Path) -> bool {
+    let is_readme = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
+    ends_with(path, &["md"]) && !is_readme
+}
+
+fn ends_with(path: &Path, known: &[&str]) -> bool {
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    ["zip", "skill"].iter().any(|known| end.eq_ignore_ascii_case(known))
+    known.iter().any(|known| end.eq_ignore_ascii_case(known))
 }
 
 fn indexes(root: &Path, index: &Path, folder: &Path, depth: usize, found: &mut Found) {

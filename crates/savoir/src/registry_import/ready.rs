@@ -45,6 +45,7 @@ pub(super) fn read(job: Job, plan: &Plan) -> Vec<Result<Ready, Refusal>> {
     match job {
         Job::Folder(path) => vec![folder(&path, plan)],
         Job::Archive(path) => vec![zip(&path, plan)],
+        Job::Text(path) => vec![text(&path, plan)],
         Job::Package(Mirrored { root, index, versions, .. }) => {
             let one = |(number, line): (usize, IndexLine)| {
                 mirrored(&root, line)
@@ -70,12 +71,27 @@ fn zip(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
     packed(path, tree, called.as_deref(), plan)
 }
 
+/// A text becomes a skill as `savoir publish` makes it one: called by its first heading, else by its
+/// file.
+fn text(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
+    let mut tree = Tree::default();
+    let file = savoir_package::File { bytes: bytes(path)?, executable: false };
+    let added = tree.add("SKILL.md".to_owned(), file);
+    added.map_err(|error| Refusal::new(path, error.code(), error))?;
+    let called = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    packed(path, tree, called.as_deref(), plan)
+}
+
 /// Packs files as everybody does who publishes.
 fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<Ready, Refusal> {
     let namespace = plan.namespace.as_ref().filter(|namespace| !namespace.is_default());
     let asked = Asked { namespace: namespace.map(ToString::to_string), ..Asked::default() };
     let refuse = |rejection: Rejection| rejected(path, &rejection);
     let submission = Submission::of_tree(tree, called, &asked).map_err(refuse)?;
+    // Among skills, one that lost its frontmatter is no text.
+    if submission.version.is_none() && !plan.is_for_texts() {
+        return Err(refuse(Rejection::Prose));
+    }
     let (_, artefact) = submission.pack().map_err(refuse)?;
     let version = submission.version.clone();
     Ready::new(path, version, artefact, submission)
@@ -95,7 +111,7 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
     }
     let asked = Asked {
         namespace: line.name.namespace().map(str::to_owned),
-        name: line.name.is_anonymous().then(|| line.name.last().to_owned()),
+        name: Some(line.name.last().to_owned()),
         skill_md: None,
     };
     let submission = Submission::read(&bytes, &asked);

@@ -40,6 +40,24 @@ impl Door {
         Ok(found)
     }
 
+    /// The same for some skills, as far as they are locked from registries.
+    pub(crate) fn look_at(
+        &self,
+        state: &State,
+        mut names: BTreeSet<String>,
+        ask: &Ask,
+    ) -> Result<BTreeMap<String, Availability>, CommandError> {
+        names.retain(|name| {
+            let source = state.lock.skills.get(name).map(|locked| &locked.source);
+            matches!(source, Some(LockedSource::Registry(_)))
+        });
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let registries = self.registries(state, ask)?;
+        Ok(self.wait(registry::look_at(&registries, state, &names)))
+    }
+
     /// Fetches what the lock is missing, or has from elsewhere.
     pub(crate) fn missing(
         &self,
@@ -50,7 +68,9 @@ impl Door {
         let mut asked = Vec::new();
         let (mut published, mut unlocked) = (false, false);
         for one in differences {
-            published |= matches!(one, Stale::Range { .. } | Stale::Need { .. });
+            published |= matches!(one, Stale::Need { .. });
+            // The lock knows who can be asked for another version.
+            unlocked |= matches!(one, Stale::Range { .. });
             if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
                 if matches!(wanted, Wanted::Version { .. }) {
                     unlocked = true;
@@ -116,7 +136,10 @@ impl Door {
         }
         ready.retain(|ready| {
             let locked = state.lock.skills.get(&ready.card.name);
-            locked.is_none_or(|locked| locked.integrity != ready.tree.integrity())
+            // A registry may count the same text twice, and take one of the two down.
+            locked.is_none_or(|locked| {
+                locked.integrity != ready.tree.integrity() || locked.version != ready.card.version
+            })
         });
         Ok(ready)
     }

@@ -54,6 +54,22 @@ fn without_a_terminal_nothing_is_approved() {
 }
 
 #[test]
+fn an_answer_holds_elsewhere_and_says_so() {
+    let sandbox = sandbox();
+    sandbox.write("writer/SKILL.md", TOOL.replace("read_only: true\n", ""));
+    let page = |skill: &str| sandbox.run(&["approve", skill]).stdout;
+    let elsewhere = "files below the repository in which it is run\n";
+    let reads = format!("rights       none\nelsewhere    reads the {elsewhere}");
+    assert!(page("demo").contains(&reads), "{}", page("demo"));
+    let writes = page("writer");
+    assert!(writes.contains("elsewhere    reads, creates, changes and deletes files"), "{writes}");
+    // In a repository they are rights like any others.
+    sandbox.write(".git/HEAD", "ref: refs/heads/main\n");
+    let here = page("writer");
+    assert!(!here.contains("elsewhere") && !here.contains("rights       none"), "{here}");
+}
+
+#[test]
 fn yes_keeps_the_answer() {
     let sandbox = sandbox();
     let run = sandbox.run(&["approve", "demo", "--yes", "--allow-write", "out", "--json"]);

@@ -124,6 +124,10 @@ fn a_skill_is_followed_and_holds() {
     let events = events(&run);
     let refused = events.iter().filter(|event| event["data"]["status"] == "refused").count();
     assert_eq!(refused, 2, "{run}");
+    let log = sandbox.path("home/.local/share/savoir/log/chat.log");
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert_eq!(log.matches("a call is refused").count(), 2, "{log}");
+    assert!(log.contains("a call failed") && log.contains("path-outside-workspace"), "{log}");
     assert_eq!(events.last().expect("events")["data"]["status"], "success");
     // What the skill does not allow is not even told of.
     let tools = provider.questions()[1]["tools"].to_string();
@@ -154,6 +158,29 @@ fn limits_end_an_answer_with_a_reason() {
     assert_eq!(provider.questions().len(), 3);
     let run = chat(&sandbox, &["Go.", "--budget", "50"], |command| provider.of(command));
     assert!(run.code == 1 && run.stderr.contains("the budget of 50 tokens is used up"), "{run}");
+}
+
+#[test]
+fn a_model_is_sent_no_more_than_it_holds() {
+    let sandbox = project();
+    for name in ["a", "b", "c"] {
+        sandbox.write(&format!("project/{name}.txt"), "words ".repeat(2000));
+    }
+    let calls: &[_] = &[
+        ("read_file", r#"{"path": "a.txt"}"#),
+        ("read_file", r#"{"path": "b.txt"}"#),
+        ("read_file", r#"{"path": "c.txt"}"#),
+    ];
+    for (words, left_out) in [(&["Go."][..], 0), (&["Go.", "--context", "4000"], 2)] {
+        let provider = Provider::new(Manner::Calls(calls, &["Done."]));
+        let run = chat(&sandbox, words, |command| provider.of(command));
+        assert_eq!((run.code, run.stdout.as_str()), (0, "Done.\n"), "{run}");
+        let read = read_by_model(&provider);
+        let is_left_out = |answer: &&String| answer.contains("left out to save room");
+        assert_eq!(read.iter().filter(is_left_out).count(), left_out, "{words:?}: {read:?}");
+    }
+    let run = chat(&sandbox, &["Go.", "--context", "10"], |_| {});
+    assert!(run.code == 2 && run.stderr.contains("--context"), "{run}");
 }
 
 #[test]

@@ -93,3 +93,137 @@ fn a_simulation_tells_what_is_not_seen() {
     assert_eq!(wrong.code, 2, "{wrong}");
     assert!(wrong.stderr.contains("claude-code and codex"), "{wrong}");
 }
+
+/// What a simulation says of each skill: whether it is seen, and its line or why not.
+fn sights(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
+    let told = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let one = |sight: &serde_json::Value| {
+        let seen = sight["visible"] == true;
+        (text(&sight["name"]), seen, text(&sight[if seen { "line" } else { "why" }]))
+    };
+    told["skills"].as_array().expect("skills").iter().map(one).collect()
+}
+
+fn sight<'a>(sights: &'a [(String, bool, String)], name: &str) -> (bool, &'a str) {
+    let (_, seen, text) = sights.iter().find(|(own, ..)| own == name).expect(name);
+    (*seen, text)
+}
+
+#[test]
+fn a_simulation_reads_skills_as_its_host_does() {
+    let sandbox = machine(&[]);
+    let write = |name: &str, text: &str| {
+        for folder in [".claude/skills", ".agents/skills"] {
+            sandbox.write(&format!("project/{folder}/{name}/SKILL.md"), text);
+        }
+    };
+    write("nameless", "---\ndescription: Has no name.\n---\nDo it.\n");
+    write(
+        "odd",
+        "---\nname: Odd Name\ndescription: Is odd.\nversion: 1.0\ncolour: red\n---\nDo.\n",
+    );
+    write("text-meta", "---\nname: text-meta\ndescription: Reads.\nmetadata: hello\n---\nDo.\n");
+    write("bare", "---\nname: bare\n---\n# Bare\n\nPlaces bets\nfor you.\n\nMore.\n");
+    write("prose", "Only prose.\n");
+    write("colon", "---\nname: colon\ndescription: Do this: that\n---\nDo.\n");
+    write("garbage", "---\nname: [\n  }\n---\nDo.\n");
+
+    let claude = sights(&sandbox, "claude-code");
+    assert_eq!(sight(&claude, "nameless"), (true, "- nameless: Has no name."));
+    assert_eq!(sight(&claude, "odd"), (true, "- odd: Is odd."), "the folder wins");
+    assert_eq!(sight(&claude, "text-meta"), (true, "- text-meta: Reads."));
+    assert_eq!(sight(&claude, "bare"), (true, "- bare: Places bets for you."));
+    assert_eq!(sight(&claude, "prose"), (true, "- prose: Only prose."));
+    for name in ["colon", "garbage"] {
+        let (seen, why) = sight(&claude, name);
+        assert!(!seen && why.contains("YAML") && why.contains("savoir check"), "{name}: {why}");
+    }
+
+    let codex = sights(&sandbox, "codex");
+    let line = |name: &str| sight(&codex, name).1.split(" (file: ").next().unwrap();
+    assert_eq!(line("nameless"), "- nameless: Has no name.");
+    assert_eq!(line("Odd Name"), "- Odd Name: Is odd.");
+    assert_eq!(line("text-meta"), "- text-meta: Reads.");
+    assert_eq!(line("colon"), "- colon: Do this: that", "it repairs");
+    for name in ["bare", "prose"] {
+        let (seen, why) = sight(&codex, name);
+        assert!(!seen && why.contains("description"), "{name}: {why}");
+    }
+    assert!(!sight(&codex, "garbage").0);
+    let found = run(&sandbox, &["simulate", "--agent", "codex", "--check", "odd", "Odd Name"]);
+    assert_eq!(found.code, 0, "by its folder and by its name: {found}");
+}
+
+#[test]
+fn codex_has_rules_of_its_own() {
+    let long = format!("description: {}", "x".repeat(1100));
+    let sandbox = machine(&[
+        (".agents/skills/hidden", "description: Hides."),
+        (".agents/skills/flagged", "description: Flagged.\ndisable-model-invocation: true"),
+        (".agents/skills/claude-hidden", "description: Both.\ndisable-model-invocation: true"),
+        (".agents/skills/twice", "description: Here."),
+        (".agents/skills/long", &long),
+        (".claude/skills/twice", "description: Here."),
+    ]);
+    let quiet = "policy:\n  allow_implicit_invocation: false\n";
+    for name in ["hidden", "claude-hidden"] {
+        sandbox.write(&format!("project/.agents/skills/{name}/agents/openai.yaml"), quiet);
+    }
+    sandbox.write("project/.claude/skills/twice/agents/openai.yaml", quiet);
+    for place in ["home/.agents/skills", "home/.claude/skills"] {
+        let text = "---\nname: twice\ndescription: There.\n---\nDo.\n";
+        sandbox.write(&format!("{place}/twice/SKILL.md"), text);
+    }
+    let codex = sights(&sandbox, "codex");
+    assert!(sight(&codex, "flagged").0, "Codex does not read the field of Claude Code");
+    for name in ["hidden", "claude-hidden"] {
+        assert!(!sight(&codex, name).0, "{name}");
+    }
+    let twins = codex.iter().filter(|(name, seen, _)| name == "twice" && *seen).count();
+    assert_eq!(twins, 2, "{codex:?}");
+    let (seen, line) = sight(&codex, "long");
+    assert!(seen && line.matches('x').count() == 1024, "{line}");
+
+    let claude = sights(&sandbox, "claude-code");
+    let twins: Vec<_> = claude.iter().filter(|(name, ..)| name == "twice").collect();
+    assert_eq!(twins.iter().filter(|(_, seen, _)| *seen).count(), 1, "{twins:?}");
+}
+
+#[test]
+fn a_preamble_never_has_more_than_its_budget() {
+    let sandbox = machine(&SKILLS);
+    for budget in [0, 1, 12, 13, 20] {
+        let words = budget.to_string();
+        let told = run(&sandbox, &["preamble", "--budget", &words, "--json"]).json();
+        assert!(told["tokens"].as_u64().unwrap() <= budget, "{told}");
+        let count = |list: &str| told[list].as_array().unwrap().len();
+        assert_eq!(count("shown") + count("left_out"), 3, "{told}");
+    }
+    assert_eq!(run(&sandbox, &["preamble", "--budget", "0"]).stdout, "");
+}
+
+#[test]
+fn what_is_only_formally_wrong_is_told_and_what_cannot_be_read_is_named() {
+    let sandbox = machine(&[
+        (".claude/skills/short", "description: Has a short version.\nversion: 1.0"),
+        (".claude/skills/texts", "description: Has other data.\nversion: 1.0.0\nmetadata: hello"),
+        (".claude/skills/tools", "description: Locks.\nversion: 1.0\nallowed-tools: {a: b}"),
+        (".claude/skills/garbage", "description: [\n  }"),
+        (".claude/skills/quiet", "description: Quiet.\ndisable-model-invocation: true"),
+    ]);
+    let told = run(&sandbox, &["preamble", "--json"]).json();
+    let names = |list: &str| -> Vec<String> {
+        let all = told[list].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("shown"), ["short", "texts"], "{told}");
+    assert_eq!(told["shown"][0]["line"], "- short: Has a short version.");
+    assert_eq!(names("unusable"), ["garbage", "tools"], "{told}");
+    for one in told["unusable"].as_array().unwrap() {
+        assert!(one["reason"].as_str().unwrap().len() > 10, "{one}");
+    }
+    let shown = run(&sandbox, &["preamble"]);
+    assert!(shown.stderr.contains("garbage") && shown.stderr.contains("tools"), "{shown}");
+    assert!(!shown.stdout.contains("garbage"), "{shown}");
+}

@@ -16,7 +16,7 @@ mod running;
 mod script;
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, Stdio},
     sync::mpsc::{Receiver, channel},
@@ -58,6 +58,13 @@ impl Client {
     fn silent(sandbox: &Sandbox, args: &[&str]) -> Self {
         let mut command = sandbox.command(&[&["mcp"], args].concat());
         command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+        // Programs that a test puts there come before those of the system.
+        let own = sandbox.path("bin");
+        if own.is_dir() {
+            let usual = env::var_os("PATH").unwrap_or_default();
+            let all = [own].into_iter().chain(env::split_paths(&usual));
+            command.env("PATH", env::join_paths(all).expect("folders"));
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("savoir runs");
         let output = BufReader::new(child.stdout.take().expect("an output"));

@@ -68,7 +68,8 @@ fn the_server_keeps_to_its_document() {
     let document = house.ask("GET", "/openapi.json", "", None).json();
     let paths = document["paths"].as_object().expect("paths");
     let operations: usize = paths.values().filter_map(|path| Some(path.as_object()?.len())).sum();
-    let tested = hold("coverage,fuzzing", "15", &furnish(&house, &token));
+    let things = furnish(&house, &token) + &stock(&sandbox, &house, &token);
+    let tested = hold("coverage,fuzzing", "15", &things);
     assert_eq!(usize::try_from(tested), Ok(operations - 1), "all but one are tested");
     // What it asks for here it has made before.
     assert!(hold("stateful", "60", "") > 15);
@@ -119,6 +120,76 @@ fn furnish(house: &House, token: &str) -> String {
             text,
             "\n[[operations]]\ninclude-path-regex = \"{paths}\"\nexclude-method = \"DELETE\"\n\
              parameters = {{ \"path.{name}\" = \"{value}\" }}\n"
+        )
+        .expect("a text");
+    }
+    text
+}
+
+/// Parts of an address, with what they are.
+type Values<'a> = &'a [(&'a str, &'a str)];
+
+/// Skills of the registry to ask for, as parameters that schemathesis takes: one of its own, one in a
+/// namespace, a text, and a version that was withdrawn.
+fn stock(sandbox: &Sandbox, house: &House, token: &str) -> String {
+    let run = |args: &[&str]| {
+        let mut command = sandbox.command(args);
+        command
+            .env("SAVOIR_TOKEN", token)
+            .env("SAVOIR_REGISTRY", format!("http://{}/registry", house.address));
+        let output = command.stdin(Stdio::null()).output().expect("savoir runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {said}");
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    let skill = |name: &str, version: &str| {
+        let text = format!(
+            "---\nname: {name}\ndescription: Greets people. Use when somebody comes.\nmetadata:\n  \
+             version: \"{version}\"\n---\n# It\n\nSay hello.\n"
+        );
+        sandbox.write(&format!("stock/{name}/SKILL.md"), text);
+    };
+    sandbox.write("stock/tea.md", "# Tea\n\nBoil water.\n");
+    run(&["publish", "stock/tea.md", "--namespace", "anon", "--yes", "--json"]);
+    skill("greeter", "1.0.0");
+    run(&["publish", "stock/greeter", "--namespace", "acme", "--yes", "--json"]);
+    let [_, last] = ["1.1.0", "1.0.0"].map(|version| {
+        skill("plain-words", version);
+        run(&["publish", "stock/plain-words", "--yes", "--json"])
+    });
+    let digest = last["artifact"]["sha256"].as_str().expect("a digest");
+    run(&["registry", "yank", "plain-words@1.1.0", "--reason", "it shouts", "--json"]);
+    let answer = house.ask("GET", "/registry/api/v1/skills/plain-words/1.1.0", token, None);
+    assert_eq!(answer.json()["yanked"], true, "{}", answer.body);
+
+    let of = |path: &str| path.replace('{', "\\\\{").replace('}', "\\\\}");
+    let tea = &[("namespace", "anon"), ("name", "tea"), ("version", "0.0.1")];
+    let acme = &[("namespace", "acme"), ("name", "greeter"), ("version", "1.0.0")];
+    let plain = &[("name", "plain-words"), ("version", "1.0.0")];
+    let yanked = &[("version", "1.1.0")];
+    let archive = &[("sha256", digest), ("filename", "plain-words-1.0.0.zip")];
+    let things: [(&str, &str, Values<'_>); 10] = [
+        ("GET", "/skills/{name}/{version}$", &plain[1..]),
+        ("POST", "/skills/{name}/{version}/(yank|deprecate)", yanked),
+        ("GET", "/skills/{namespace}/{name}/{version}$", acme),
+        ("GET", "/skills/{namespace}/{name}/(download|keys|members)$", &acme[..2]),
+        ("GET", "/namespaces/", &acme[..1]),
+        ("GET", "/registry/{namespace}/", tea),
+        ("GET", "/registry/{name}/", plain),
+        ("GET", "/index/v1/{prefix}/{name}", &[("prefix", "pl"), plain[0]]),
+        ("GET", "/index/v1/{prefix}/{namespace}", &[("prefix", "gr"), acme[0], acme[1]]),
+        ("GET", "/artifacts/", archive),
+    ];
+    let mut text = String::new();
+    for (method, path, values) in things {
+        let values: Vec<String> =
+            values.iter().map(|(name, value)| format!("\"path.{name}\" = \"{value}\"")).collect();
+        write!(
+            text,
+            "\n[[operations]]\ninclude-path-regex = \"{}\"\ninclude-method = \"{method}\"\n\
+             parameters = {{ {} }}\n",
+            of(path),
+            values.join(", ")
         )
         .expect("a text");
     }

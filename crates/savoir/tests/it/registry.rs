@@ -8,6 +8,7 @@ mod finding;
 mod real;
 mod server;
 mod team;
+mod told;
 
 use std::{
     fs,

@@ -2,6 +2,7 @@
 
 mod asked;
 mod bad;
+mod counted;
 mod git;
 mod registry;
 

@@ -128,7 +128,7 @@ async fn use_is_noted_and_wakes() {
     let library = Arc::new(stage.library(&stage.bob));
     let told = Machinery::new(library.clone(), None).use_skill("a").await.unwrap();
     assert_eq!(told.allowed_tools, ["read_file"], "although it is read as another dialect");
-    assert_eq!(told.resources, ["big.txt", "picture.bin", "references/a.md"]);
+    assert_eq!(told.resources, ["references/a.md"], "only what can be read");
     let candidate = library.skills().await.unwrap()[0].clone();
     assert!(candidate.pinned && candidate.last_used.unwrap() > 1_700_000_000);
     let facts = stage.app.database.skill_facts().get("a").await.unwrap().unwrap();

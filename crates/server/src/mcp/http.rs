@@ -20,7 +20,7 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use rmcp::{
-    model::{ClientRequest, JsonRpcMessage},
+    model::{ClientRequest, ErrorCode, JsonRpcMessage},
     transport::{
         StreamableHttpServerConfig, StreamableHttpService,
         streamable_http_server::{
@@ -155,13 +155,15 @@ impl Door {
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
         let tools = workshop::tools(app, &caller).map(Arc::new);
+        let lacking = workshop::lacking(app, &caller);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let rounds = Arc::new(Rounds::default());
         let lasting = Lasting::default();
         let new = move || {
             let desk = || {
                 let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
-                Desk { library, files, tools: tools.clone(), pinned: Vec::new() }
+                let (tools, lacking) = (tools.clone(), lacking.clone());
+                Desk { library, files, tools, lacking, pinned: Vec::new() }
             };
             let shared = lasting.get(|| Standing::new(desk()));
             Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
@@ -240,8 +242,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// The answer to what is no message.
 fn complaint(Wrong { error, id }: Wrong) -> Response {
+    // A request with wrong parameters is one that can be answered.
+    let status = match error.code {
+        ErrorCode::INVALID_PARAMS => StatusCode::OK,
+        _ => StatusCode::BAD_REQUEST,
+    };
     let message = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
-    (StatusCode::BAD_REQUEST, axum::Json(message)).into_response()
+    (status, axum::Json(message)).into_response()
 }
 
 /// Only pages that may use the API may come, and only to a name that is ours: a page of somebody else

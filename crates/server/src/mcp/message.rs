@@ -27,6 +27,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
         return Err(wrong(ErrorCode::INVALID_REQUEST, message, None));
     }
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    if has_odd_cursor(&value) {
+        let message = "`cursor` must be a text from the page before; begin without one".to_owned();
+        return Err(wrong(ErrorCode::INVALID_PARAMS, message, id));
+    }
     let is_request = value.get("method").is_some();
     serde_json::from_value(value).map_err(|_| {
         let message = if is_request {
@@ -36,4 +40,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
         };
         wrong(ErrorCode::INVALID_REQUEST, message.to_owned(), id)
     })
+}
+
+/// Whether a list is asked for from a place that is no text. The library would take that for none, and a
+/// client would read the first page for ever.
+fn has_odd_cursor(message: &Value) -> bool {
+    let is_list = message["method"].as_str().is_some_and(|method| method.ends_with("/list"));
+    let cursor = &message["params"]["cursor"];
+    is_list && !cursor.is_null() && !cursor.is_string()
 }

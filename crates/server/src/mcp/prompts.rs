@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use rmcp::{
     ErrorData,
     model::{
-        CacheScope, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt,
+        CacheScope, GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsResult, Prompt,
         PromptArgument, PromptMessage, Role,
     },
 };
@@ -67,13 +67,23 @@ impl Stacks {
             )));
         }
         let directory = self.files.directory(&name);
-        let text = render(&skill, &arguments.unwrap_or_default(), directory.as_deref());
+        let arguments = given(arguments.unwrap_or_default())?;
+        let text = render(&skill, &arguments, directory.as_deref());
         let text = text.map_err(|error| invalid(format!("{name}: {error}")))?;
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
         let told = GetPromptResult::new(vec![message]).with_description(skill.description.clone());
         Ok((told, opened))
+    }
+}
+
+/// The arguments that are given; the protocol has texts alone.
+fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
+    arguments.retain(|_, value| !value.is_null());
+    match arguments.iter().find(|(_, value)| !value.is_string()) {
+        Some((name, _)) => Err(invalid(format!("the argument `{name}` must be a text"))),
+        None => Ok(arguments),
     }
 }
 

@@ -190,10 +190,6 @@ impl Stacks {
             let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
             let bytes = self.files.bytes(name, path, most).await;
             let bytes = bytes.map_err(|error| error.to_string())?;
-            // What cannot be read afterwards is not promised.
-            if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| is_too_long(text)) {
-                return Err(too_long(path, text).to_string());
-            }
             resources.push(json!({
                 "uri": address(name, path), "digest": digest(&bytes), "size": bytes.len(),
             }));

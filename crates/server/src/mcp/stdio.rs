@@ -44,6 +44,8 @@ const MOST_LINES: usize = 256;
 /// How long what was asked before the end of the input may take, and tools that run then.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 const LAST_RUNS: Duration = Duration::from_secs(1);
+/// How long the first look waits, so that the first answers come before it.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// How often it is looked whether there are other skills.
 const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
@@ -84,9 +86,14 @@ async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServe
     if library.edition().is_none() {
         return pending().await;
     }
+    sleep(FIRST_LOOK).await;
+    // A client that asks for nothing is told as well, so what there is at the beginning must be known.
+    if let Err(error) = library.skills().await {
+        tracing::debug!(%error, "the skills cannot be looked at");
+    }
     loop {
-        sleep(LOOKED_EVERY).await;
         standing.tell_of_skills(library, peer).await;
+        sleep(LOOKED_EVERY).await;
     }
 }
 
@@ -262,7 +269,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     /// Says that a line makes no sense. If the client does not read, it does not get to know.
     fn complain(&self, wrong: Wrong) {
         let Wrong { error, id } = wrong;
-        tracing::debug!(message = %error.message, "a message cannot be understood");
+        tracing::warn!(message = %error.message, "a message cannot be understood");
         let (Some(writer), Ok(line)) =
             (&self.writer, line(&ServerJsonRpcMessage::error(error, id)))
         else {

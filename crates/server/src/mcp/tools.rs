@@ -13,6 +13,7 @@ use savoir_engine::{
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
     },
+    approval,
     manifest::{Entry, Manifest},
 };
 use savoir_skill::Skill;
@@ -41,6 +42,8 @@ pub(super) struct Counter {
     library: Arc<dyn Library>,
     machinery: Machinery,
     tools: Option<Arc<SkillTools>>,
+    /// What the client needs for tools to run that do not.
+    lacking: Option<String>,
     /// What the skill that is followed leaves of the tools.
     allowance: Arc<Allowance>,
     pinned: Vec<String>,
@@ -80,15 +83,18 @@ impl Answered {
 
 impl Counter {
     pub(super) fn new(desk: Desk) -> Self {
-        let Desk { library, tools, pinned, .. } = desk;
+        let Desk { library, tools, lacking, pinned, .. } = desk;
         let allowance = Arc::new(Allowance::default());
         let tools = tools.map(|tools| Arc::new(tools.apart()));
         let machinery = Machinery::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
+        // Whether an agent of others can start another one, only that agent knows.
+        let machinery = machinery.leaving_forks();
         let machinery = match &tools {
             Some(tools) => machinery.bringing(Arc::clone(tools)),
             None => machinery,
         };
-        Self { library, machinery, tools, allowance, pinned, edition: Turn::default() }
+        let edition = Turn::default();
+        Self { library, machinery, tools, lacking, allowance, pinned, edition }
     }
 
     /// What holds now.
@@ -159,11 +165,16 @@ impl Counter {
         arguments: JsonObject,
         moment: Moment,
     ) -> Answered {
-        match name.as_str() {
+        let answered = match name.as_str() {
             name if ASKING.contains(&name) => self.ask_for_skills(name, &arguments).await,
             RUN => self.run_by_names(&arguments, &moment).await,
             name => self.run_by_name(name, &arguments, &moment).await,
+        };
+        if let Some(code) = &answered.answer.failure {
+            let (tool, why) = (shown(&name), approval::shown(&answered.answer.text));
+            tracing::warn!(%tool, code, %why, "a call is not answered");
         }
+        answered
     }
 
     async fn ask_for_skills(&self, name: &str, arguments: &JsonObject) -> Answered {
@@ -190,7 +201,10 @@ impl Counter {
                 format!("there is no tool `{name}` now; use_skill brings the tools of a skill"),
             ))
         };
-        let Some(tools) = &self.tools else { return unknown() };
+        let Some(tools) = &self.tools else {
+            let refused = self.not_run_here().filter(|_| name.contains("__"));
+            return refused.unwrap_or_else(unknown);
+        };
         self.renew(tools).await;
         let specs = tools.tools();
         let Some(spec) = specs.iter().find(|spec| spec.definition.name == name) else {
@@ -214,12 +228,16 @@ impl Counter {
         };
         let Some(tools) = &self.tools else {
             let message = "tools of skills are not run here";
-            return Answered::ours(ToolAnswer::failed("unknown-tool", message));
+            let unknown = || Answered::ours(ToolAnswer::failed("unknown-tool", message));
+            return self.not_run_here().unwrap_or_else(unknown);
         };
         let opened = match self.library.open(skill).await {
             Ok(opened) => opened,
             Err(error) => return Answered::ours(ToolAnswer::failed(error.code(), error)),
         };
+        if let Some(reason) = tools.not_in_mode(&opened.skill) {
+            return Answered::ours(ToolAnswer::failed("not-in-mode", reason));
+        }
         let specs = tools.tools_of(&opened.skill);
         let named = |spec: &&ToolSpec| spec.definition.name == tool || is(spec, skill, tool);
         match specs.iter().find(named) {
@@ -228,6 +246,12 @@ impl Counter {
                 Answered::ours(ToolAnswer::failed("unknown-tool", missing(skill, tool, &specs)))
             }
         }
+    }
+
+    /// Tools of skills run for others, and not for this client.
+    fn not_run_here(&self) -> Option<Answered> {
+        let lacking = self.lacking.as_ref()?;
+        Some(Answered::ours(ToolAnswer::failed("missing-scope", lacking)))
     }
 
     async fn run(

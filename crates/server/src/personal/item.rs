@@ -31,6 +31,8 @@ pub struct Item {
     source: Provenance,
     source_id: Option<String>,
     source_version: Option<String>,
+    /// When an agent used it last.
+    last_used_at: Option<String>,
     /// The paths of its other files.
     resources: Vec<String>,
 }
@@ -54,6 +56,7 @@ impl Item {
             source: facts.source,
             source_id: facts.source_id.clone(),
             source_version: facts.source_version.clone(),
+            last_used_at: facts.last_used.map(|time| time.to_string()),
             resources,
         }
     }

@@ -6,7 +6,7 @@ use savoir_package::{
     archive::{self, ArchiveError},
 };
 use savoir_skill::{
-    Source,
+    Position, Source,
     dialect::personal_agent::{adopt, export, handle},
     folder::is_skill_file,
     limits::MAX_FILE_BYTES,
@@ -58,6 +58,16 @@ pub enum PackageError {
     /// It is no text.
     #[error("SKILL.md cannot be read: {0}")]
     Text(String),
+    /// It has a NUL byte, which most programs take for the end.
+    #[error(
+        "SKILL.md:{line}:{column}: a NUL byte stands here; delete it, or look at it with savoir check"
+    )]
+    Nul {
+        /// Its line.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
     /// It is too large.
     #[error(
         "SKILL.md has {0} bytes, at most {MOST_TEXT_BYTES} are kept; move parts into references"
@@ -65,9 +75,12 @@ pub enum PackageError {
     TooLarge(usize),
     /// Its tools cannot be kept.
     #[error(
-        "tools.py has {0} bytes or is no text in UTF-8, and at most {MOST_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
+        "tools.py has {0} bytes or is no text in UTF-8 without NUL, and at most {MOST_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
     )]
     Tools(usize),
+    /// A folder lies where its tools would be.
+    #[error("tools.py is a folder, and must be a file: give the folder another name")]
+    ToolsFolder,
     /// Nothing tells its name.
     #[error("nothing tells the name of the skill; add `name` to its frontmatter")]
     NoName,
@@ -82,7 +95,8 @@ impl PackageError {
             Self::Layout(_) => "layout",
             Self::Text(_) => "skill-not-text",
             Self::TooLarge(_) => "file-too-large",
-            Self::Tools(_) => "tools-not-kept",
+            Self::Nul { .. } => "nul-byte",
+            Self::Tools(_) | Self::ToolsFolder => "tools-not-kept",
             Self::NoName => "no-name",
         }
     }
@@ -108,12 +122,18 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
     let Some((_, manifest)) = manifest else {
         return Err(PackageError::Layout("it has no SKILL.md"));
     };
+    let is_below_tools =
+        |path: &str| path.strip_prefix(TOOLS).is_some_and(|rest| rest.starts_with('/'));
+    if tree.files().any(|(path, _)| is_below_tools(path)) {
+        return Err(PackageError::ToolsFolder);
+    }
     let mut resources = Vec::new();
     for (path, file) in tree.files() {
         let wanted =
             keep == Keep::All || path == TOOLS || KNOWN.iter().any(|known| path.starts_with(known));
         let fits = file.bytes.len() <= MOST_RESOURCE_BYTES
             && std::str::from_utf8(&file.bytes).is_ok()
+            && !(path == TOOLS && file.bytes.contains(&0))
             && Resource::can_be_at(path);
         if wanted && fits {
             resources.push(Resource {
@@ -142,6 +162,10 @@ fn package(
     let source = Source::from_bytes(bytes.to_vec());
     let source = source.map_err(|error| PackageError::Text(error.to_string()))?;
     let text = source.text();
+    if let Some(nul) = text.find('\0') {
+        let Position { line, column } = source.position(nul);
+        return Err(PackageError::Nul { line, column });
+    }
     if text.trim().is_empty() {
         return Err(PackageError::Text("it is empty".to_owned()));
     }
@@ -253,12 +277,20 @@ mod tests {
         for (file, bytes, code) in [
             (None, &b""[..], "skill-not-text"),
             (None, b"\xff\xfe\x00", "skill-not-text"),
+            (None, b"---\nname: a\n---\nx\0", "nul-byte"),
             (None, b"text without a name", "no-name"),
             (Some("x.zip"), b"no zip", "not_an_archive"),
             (None, &two, "layout"),
         ] {
             let error = from_bytes(file, bytes).unwrap_err();
             assert_eq!(error.code(), code, "{error}");
+        }
+        let manifest = ("SKILL.md", "---\nname: a\n---\nx\n");
+        for files in [[manifest, ("tools.py/x", "x")], [manifest, ("tools.py", "x\0")]] {
+            for keep in [Keep::Known, Keep::All] {
+                let error = from_tree(None, &tree(&files), keep).unwrap_err();
+                assert_eq!(error.code(), "tools-not-kept", "{error}");
+            }
         }
         assert_eq!(from_bytes(Some("Tea.md"), b"Boil water.").unwrap().name, "tea");
         assert!(from_bytes(Some("SKILL.md"), b"Boil water.").is_err());

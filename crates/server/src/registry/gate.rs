@@ -3,9 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 /// Uploads at once, of everybody who has more than one.
 const MOST: usize = 24;
@@ -14,12 +18,16 @@ const MOST: usize = 24;
 const MOST_WITH_FIRST: usize = 48;
 /// Uploads at once, of one person.
 const MOST_OF_ONE: usize = 8;
+/// How long an upload waits for a place, unread.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Packages that are vetted at once; the others wait.
 const MOST_VETTED: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct Gate {
     inside: Inside,
+    /// Somebody went out.
+    room: Arc<Notify>,
     vetting: Arc<Semaphore>,
 }
 
@@ -35,7 +43,8 @@ struct Person {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { inside: Arc::default(), vetting: Arc::new(Semaphore::new(MOST_VETTED)) }
+        let vetting = Arc::new(Semaphore::new(MOST_VETTED));
+        Self { inside: Arc::default(), room: Arc::default(), vetting }
     }
 }
 
@@ -43,6 +52,7 @@ impl Default for Gate {
 #[derive(Debug)]
 pub(crate) struct Pass {
     inside: Inside,
+    room: Arc<Notify>,
     user: i64,
     turn: Arc<Semaphore>,
 }
@@ -55,8 +65,24 @@ pub(crate) struct Turn {
 }
 
 impl Gate {
+    /// A place for somebody's upload, as soon as there is one; none if that takes too long.
+    pub(crate) async fn wait(&self, user: i64) -> Option<Pass> {
+        let entered = async {
+            loop {
+                let mut room = std::pin::pin!(self.room.notified());
+                // Whoever goes out from here on is heard.
+                room.as_mut().enable();
+                if let Some(pass) = self.enter(user) {
+                    return pass;
+                }
+                room.await;
+            }
+        };
+        timeout(PATIENCE, entered).await.ok()
+    }
+
     /// A place for somebody's upload, if there is one.
-    pub(crate) fn enter(&self, user: i64) -> Option<Pass> {
+    fn enter(&self, user: i64) -> Option<Pass> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = inside.values().map(|person| person.uploads).sum();
         let first = !inside.contains_key(&user);
@@ -69,7 +95,8 @@ impl Gate {
         let person = inside.entry(user).or_insert_with(new);
         person.uploads += 1;
         let turn = Arc::clone(&person.turn);
-        Some(Pass { inside: Arc::clone(&self.inside), user, turn })
+        let (inside, room) = (Arc::clone(&self.inside), Arc::clone(&self.room));
+        Some(Pass { inside, room, user, turn })
     }
 
     /// Waits for one's turn to be vetted. What has no pass belongs to nobody.
@@ -93,15 +120,13 @@ impl Drop for Pass {
                 inside.remove(&self.user);
             }
         }
+        drop(inside);
+        self.room.notify_waiters();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::timeout;
-
     use super::*;
 
     #[test]
@@ -121,6 +146,23 @@ mod tests {
         assert!(gate.enter(1).is_some());
         drop(others);
         assert!(gate.inside.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_place_waits_for_one() {
+        let gate = Arc::new(Gate::default());
+        let mut mine: Vec<Pass> = std::iter::from_fn(|| gate.enter(1)).collect();
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                let gate = Arc::clone(&gate);
+                tokio::spawn(async move { gate.wait(1).await.is_some() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        mine.truncate(MOST_OF_ONE - 2);
+        for waiting in waiting {
+            assert!(waiting.await.unwrap());
+        }
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use http_body_util::Limited;
 use savoir_package::limits::MAX_ARCHIVE_BYTES;
 use savoir_skill::dialect::personal_agent::Lifecycle;
 use savoir_store::{Facts, Time};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -38,7 +38,38 @@ use crate::{
 const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 64 * 1024;
 
 pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(import)).routes(routes!(export)).routes(routes!(change))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(import))
+        .routes(routes!(export))
+        .routes(routes!(change))
+}
+
+/// Skills as agents have them.
+#[derive(Debug, Serialize, ToSchema)]
+struct ItemList {
+    skills: Vec<Item>,
+    total: usize,
+}
+
+/// List skills as agents have them: which are enabled and pinned, where they came from, and when they
+/// were used.
+///
+/// One's own, or all for an administrator; those that changed last first.
+#[utoipa::path(
+    get, path = "/personal-skills", tag = "skills", operation_id = "personal",
+    security(("bearer" = [])),
+    responses((status = 200, body = ItemList), docs::Unauthorized, docs::TooMany)
+)]
+async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<ItemList>> {
+    let kept = app.skills.list(&asked.caller).await?;
+    let noted = app.database.skill_facts().all().await?;
+    let mut skills = Vec::with_capacity(kept.len());
+    for kept in kept {
+        let facts = kept.facts(noted.get(&kept.file.name));
+        skills.push(item(&app, &kept, &facts).await?);
+    }
+    Ok(Answer(ItemList { total: skills.len(), skills }))
 }
 
 /// A SKILL.md or a zip.

@@ -27,6 +27,7 @@ mod shown;
 mod skills;
 mod texts;
 mod told;
+mod well_known;
 
 use std::future::Future;
 
@@ -52,8 +53,8 @@ use crate::{
 
 pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;
-use self::texts::WELL_KNOWN;
-pub(super) use self::texts::well_known;
+use self::well_known::WELL_KNOWN;
+pub(super) use self::well_known::{at_root, files};
 
 /// Where the registry is on the server. Its routes see only what comes after it.
 const PLACE: &str = "/registry";
@@ -66,6 +67,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(skills::router())
         .merge(search::router())
         .merge(texts::router())
+        .merge(well_known::below())
         .merge(publish::router())
         .merge(review::router())
         .merge(change::router())
@@ -102,7 +104,8 @@ pub(super) async fn recall(State(app): State<App>, request: Request, next: Next)
             return response;
         }
     }
-    let ours = request.uri().path().starts_with(PLACE) || request.uri().path() == WELL_KNOWN;
+    let path = request.uri().path();
+    let ours = path.starts_with(PLACE) || path.starts_with(WELL_KNOWN);
     let private = ours && app.config.registry.readers != Readers::Everyone;
     let mut response = next.run(request).await;
     if private {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use axum::{Json as Answer, extract::State, http::StatusCode};
-use savoir_store::{ApiToken, NewToken, Time, registry::Grant};
+use savoir_store::{
+    ApiToken, NewToken, Time,
+    registry::{Act, Actor, Grant},
+};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -67,6 +70,8 @@ fn scopes_schema() -> Schema {
     let granted = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(GRANTS))
+        // With the shortest right, a place of 64 letters, which is the longest.
+        .max_length(Some(78))
         .description(Some("A right in the registry, everywhere or in one place."));
     let name = RefOr::T(Schema::from(AnyOfBuilder::new().item(fixed).item(granted)));
     let about =
@@ -251,7 +256,35 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
         })
         .await?;
     let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
+    if let Err(error) = log(app, caller, Act::TokenMade, &kept).await {
+        // What the log does not know of must not be.
+        accounts.remove_token(caller.user.id, &kept.id).await?;
+        return Err(error);
+    }
     Ok(NewlyMade { kept, secret })
+}
+
+/// Ends a token of a person; false if there is none.
+pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool> {
+    let accounts = app.database.accounts();
+    let known = accounts.tokens(caller.user.id).await?.into_iter().find(|token| token.id == id);
+    let Some(known) = known else { return Ok(false) };
+    let ended = accounts.remove_token(caller.user.id, id).await?;
+    if ended {
+        log(app, caller, Act::TokenEnded, &known).await?;
+    }
+    Ok(ended)
+}
+
+/// Notes in the log of the registry what becomes of a token that may do something there.
+async fn log(app: &App, caller: &Caller, act: Act, token: &ApiToken) -> ApiResult<()> {
+    let counts = |scope: &String| scope == Scope::Admin.as_str() || scope.parse::<Grant>().is_ok();
+    if token.scopes.iter().any(counts) {
+        let registry = app.database.registry(&app.storage);
+        let noted = registry.note_token(&Actor::person(&caller.user), act, token).await;
+        noted.map_err(|error| ApiError::internal("The log cannot be written", &error))?;
+    }
+    Ok(())
 }
 
 /// End a token for a program.
@@ -268,7 +301,7 @@ async fn delete(
     Path(id): Path<String>,
     asked: Asked,
 ) -> ApiResult<StatusCode> {
-    if app.database.accounts().remove_token(asked.caller.user.id, &id).await? {
+    if end(&app, &asked.caller, &id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Token not found"))

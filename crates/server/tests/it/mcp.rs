@@ -43,6 +43,11 @@ pub(crate) async fn ask(client: &Client, session: &str, method: &str, params: Va
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let reply = post(client, Some(session), &body).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
+    // An answer without a stream is one, too.
+    if let Ok(answer) = serde_json::from_str::<Value>(&reply.text) {
+        assert_eq!(answer["id"], 7, "{answer}");
+        return answer;
+    }
     let data = reply.text.lines().filter_map(|line| line.strip_prefix("data:"));
     let messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
     messages.into_iter().find(|message| message["id"] == 7).expect("an answer")
@@ -135,8 +140,10 @@ async fn a_cursor_of_nowhere_is_an_error() {
     let ada = with_skill(&server, "ada@example.org").await;
     let session = begin(&ada).await;
     for method in ["tools/list", "prompts/list", "resources/list", "skills/list"] {
-        let wrong = ask(&ada, &session, method, json!({"cursor": "nowhere"})).await;
-        assert_eq!(wrong["error"]["code"], -32602, "{method}: {wrong}");
+        for cursor in [json!("nowhere"), json!(5), json!([])] {
+            let wrong = ask(&ada, &session, method, json!({"cursor": cursor})).await;
+            assert_eq!(wrong["error"]["code"], -32602, "{method} {cursor}: {wrong}");
+        }
     }
 }
 

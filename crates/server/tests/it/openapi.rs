@@ -76,5 +76,6 @@ async fn every_documented_route_is_there() {
     }
     open.retain(|route| !route.contains("/publish/"));
     open.sort();
-    assert_eq!(open, ["POST /api/v1/auth/login", "POST /api/v1/auth/register"]);
+    let index = "GET /.well-known/agent-skills/index.json";
+    assert_eq!(open, [index, "POST /api/v1/auth/login", "POST /api/v1/auth/register"]);
 }

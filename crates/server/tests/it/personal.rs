@@ -44,10 +44,14 @@ async fn a_file_comes_and_goes_again() {
             "id": "weekly-report", "name": "weekly-report", "description": "Writes it.",
             "when_to_use": "On Fridays.", "allowed_tools": ["read_file", "run_command"],
             "context_fork": true, "enabled": true, "pinned": false, "lifecycle_state": "active",
-            "source": "imported", "source_id": null, "source_version": null, "resources": [],
+            "source": "imported", "source_id": null, "source_version": null,
+            "last_used_at": null, "resources": [],
         });
         markdown(&ann, TEXT).await.is(201, &item);
         markdown(&ann, TEXT).await.is(200, &item);
+        let listed = async |who: &Client| who.get("/api/v1/personal-skills").await.json();
+        assert_eq!(listed(&ann).await, json!({"skills": [item], "total": 1}));
+        assert_eq!(listed(&bob).await["total"], 0, "it is another's");
         // A name is there once: another's gets the next one, and is found there again.
         let other = markdown(&bob, TEXT).await;
         assert_eq!(other.status, 201, "{}", other.text);
@@ -164,11 +168,19 @@ async fn what_is_refused_leaves_nothing() {
         ("broken", zipped(&[("x/SKILL.md", b"---\nname: [\n---\nx\n")])),
         ("no text", zipped(&[("x/SKILL.md", b"\xff\xfe\x00")])),
         ("empty", zipped(&[("x/SKILL.md", b"")])),
+        ("a NUL", zipped(&[("x/SKILL.md", b"---\nname: bad\n---\nx\0\n")])),
+        ("tools with a NUL", zipped(&[skill, ("tools.py", b"x = 1\0\n")])),
+        ("a folder of tools", zipped(&[skill, ("tools.py/x", b"x")])),
+        ("a folder of tools below", zipped(&[("bad/SKILL.md", skill.1), ("bad/tools.py/x", b"x")])),
     ] {
         let reply = import(&ann, "application/zip", bytes).await;
         assert_eq!(reply.status, 400, "{why}: {}", reply.text);
         assert!(reply.json()["detail"]["message"].is_string(), "{why}: {}", reply.text);
     }
+    let nul = markdown(&ann, "---\nname: bad\ndescription: d\n---\nSay hel\0lo.\n").await;
+    assert_eq!(nul.status, 400, "{}", nul.text);
+    let message = nul.json()["detail"]["message"].to_string();
+    assert!(message.contains("SKILL.md:5:8: a NUL byte stands here"), "{message}");
     for (kind, body, status) in [
         ("application/json", "{}", 400),
         ("text/markdown", "", 400),
@@ -309,6 +321,9 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             );
             let run = ann.post("/api/v1/skills/old/run", &json!({"inputs": {}})).await;
             assert_eq!(run.status, 200, "its person may run it: {}", run.text);
+            let listed = ann.get("/api/v1/personal-skills").await.json();
+            let old = listed["skills"].as_array().unwrap().iter().find(|one| one["name"] == "old");
+            assert!(old.unwrap()["last_used_at"].is_string(), "{listed}");
             assert_eq!(states().await, [Active; 3]);
             keeper.lay_aside(in_days(91)).await.unwrap();
             let item = patch(&ann, "old", &json!({"enabled": true})).await.json();

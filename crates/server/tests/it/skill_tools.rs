@@ -192,6 +192,22 @@ async fn nobody_runs_tools_who_may_only_read_skills() {
         let hello = json!({"skill": "demo", "tool": "hello"});
         let run = call(&agent, &session, "run_skill_tool", hello).await;
         assert_eq!(run["isError"], json!(!may), "{scopes:?}: {run}");
+        if !may {
+            for (tool, given) in [
+                ("run_skill_tool", json!({"skill": "demo", "tool": "hello"})),
+                ("demo__hello", json!({})),
+            ] {
+                let refused = call(&agent, &session, tool, given).await;
+                assert_eq!(code(&refused), "missing-scope", "{refused}");
+                let message = refused["content"][0]["text"].as_str().unwrap();
+                assert!(message.contains("`skills:run`"), "{message}");
+                assert!(message.contains("/api/v1/auth/tokens"), "{message}");
+            }
+            let draft = json!({"name": "n", "description": "d", "instructions": "i"});
+            let refused = call(&agent, &session, "save_skill", draft).await;
+            let message = refused["content"][0]["text"].as_str().unwrap();
+            assert!(message.contains("`skills:draft`"), "{message}");
+        }
     }
 }
 

@@ -8,24 +8,32 @@ use std::borrow::Cow;
 /// Whether a command fits a pattern: `git add:*` and `git add *` are its first words, `git status` is
 /// all of it.
 pub(super) fn meets(pattern: &str, command: &str) -> Result<(), Cow<'static, str>> {
-    let (first, more) = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
-        Some(first) => (first, true),
-        None => (pattern, false),
-    };
-    let wanted = words(first).map_err(|_| "the pattern is not understood")?;
-    if wanted.is_empty() || wanted.iter().any(|word| word.contains('*')) {
-        return Err("the pattern is not understood".into());
-    }
+    let (wanted, more) = read_pattern(pattern)?;
     let words = words(command)?;
     let begins = words.len() >= wanted.len() && words.iter().zip(&wanted).all(|(a, b)| a == b);
     if begins && (more || words.len() == wanted.len()) {
         return Ok(());
     }
+    let first = without_more(pattern).unwrap_or(pattern);
     Err(if more {
         format!("the command must begin with `{first}`").into()
     } else {
         format!("the command must be `{first}`").into()
     })
+}
+
+/// The words of a pattern, and whether more may follow.
+pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
+    let first = without_more(pattern);
+    let wanted = words(first.unwrap_or(pattern)).map_err(|_| "the pattern is not understood")?;
+    if wanted.is_empty() || wanted.iter().any(|word| word.contains('*')) {
+        return Err("the pattern is not understood".into());
+    }
+    Ok((wanted, first.is_some()))
+}
+
+fn without_more(pattern: &str) -> Option<&str> {
+    pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
 }
 
 /// The words of a plain command.
@@ -68,6 +76,6 @@ fn means_more(quote: Option<char>, begins: bool, c: char) -> bool {
     }
 }
 
-fn not_plain(c: char) -> Cow<'static, str> {
+pub(super) fn not_plain(c: char) -> Cow<'static, str> {
     format!("it has `{}`; send one plain command at a time", c.escape_debug()).into()
 }

@@ -7,23 +7,39 @@ type Met = Result<(), Cow<'static, str>>;
 /// Whether a path fits a pattern. `*` is anything within a part, `**` any parts; a folder stands for
 /// all that is below it. Both are relative to where the work happens, unless both begin with `/`.
 pub(super) fn meets(pattern: &str, path: &str) -> Met {
-    if path.contains(['\\', '\0']) || path.split('/').any(|part| part == "..") {
-        return Err("the path must not have `..` or backslashes".into());
-    }
+    check_path(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
         return Err(format!("the path must fit `{pattern}`").into());
     }
-    let pattern_parts = parts(pattern);
-    if pattern_parts.contains(&"..")
-        || pattern_parts.is_empty()
-        || pattern.contains(['[', '{', '!'])
-    {
-        return Err("the pattern is not understood".into());
-    }
-    if fits(&pattern_parts, &parts(path)) {
+    if fits(&read_pattern(pattern)?, &parts(path)) {
         return Ok(());
     }
     Err(format!("the path must fit `{pattern}`").into())
+}
+
+/// Whether a path is one of those that a pattern rules out; an error if that cannot be told.
+pub(super) fn is_ruled_out(pattern: &str, path: &str) -> Result<bool, Cow<'static, str>> {
+    check_path(path)?;
+    if path.starts_with('/') != pattern.starts_with('/') {
+        return Err(format!("the path must begin as `{pattern}` does, to be compared").into());
+    }
+    Ok(fits(&read_pattern(pattern)?, &parts(path)))
+}
+
+fn check_path(path: &str) -> Met {
+    if path.contains(['\\', '\0']) || path.split('/').any(|part| part == "..") {
+        return Err("the path must not have `..` or backslashes".into());
+    }
+    Ok(())
+}
+
+/// The parts of a pattern.
+pub(super) fn read_pattern(pattern: &str) -> Result<Vec<&str>, Cow<'static, str>> {
+    let wanted = parts(pattern);
+    if wanted.contains(&"..") || wanted.is_empty() || pattern.contains(['[', '{', '!']) {
+        return Err("the pattern is not understood".into());
+    }
+    Ok(wanted)
 }
 
 fn parts(path: &str) -> Vec<&str> {
@@ -75,11 +91,30 @@ fn fits_part(pattern: &str, text: &str) -> bool {
 /// Whether an address is on a host: `domain:example.com` is that host, `domain:*.example.com` those
 /// below it.
 pub(super) fn meets_domain(pattern: &str, url: &str) -> Met {
-    let Some(domain) = pattern.strip_prefix("domain:").map(str::trim) else {
-        return Err("the pattern is not understood; write domain:HOST".into());
-    };
-    let host = host(url).ok_or("the address must be http:// or https:// with a plain host")?;
-    let fits = match domain.strip_prefix("*.") {
+    let domain = read_domain(pattern)?;
+    if is_of(host(url)?, domain) {
+        Ok(())
+    } else {
+        Err(format!("the host must be {domain}").into())
+    }
+}
+
+/// Whether an address is on a host that a pattern rules out; an error if that cannot be told.
+pub(super) fn is_host_ruled_out(pattern: &str, url: &str) -> Result<bool, Cow<'static, str>> {
+    let domain = read_domain(pattern)?;
+    // A dot at the end is the same host.
+    Ok(is_of(host(url)?.trim_end_matches('.'), domain.trim_end_matches('.')))
+}
+
+/// The host, or those below one, of a pattern.
+pub(super) fn read_domain(pattern: &str) -> Result<&str, Cow<'static, str>> {
+    let domain = pattern.strip_prefix("domain:").map(str::trim);
+    let domain = domain.filter(|domain| !domain.is_empty());
+    domain.ok_or_else(|| "the pattern is not understood; write domain:HOST".into())
+}
+
+fn is_of(host: &str, domain: &str) -> bool {
+    match domain.strip_prefix("*.") {
         Some(parent) => host.len().checked_sub(parent.len() + 1).is_some_and(|at| {
             host.is_char_boundary(at)
                 && host[at..].starts_with('.')
@@ -87,12 +122,16 @@ pub(super) fn meets_domain(pattern: &str, url: &str) -> Met {
                 && at > 0
         }),
         None => host.eq_ignore_ascii_case(domain),
-    };
-    if fits { Ok(()) } else { Err(format!("the host must be {domain}").into()) }
+    }
 }
 
 /// The host of an address that every program reads in the same way.
-fn host(url: &str) -> Option<&str> {
+fn host(url: &str) -> Result<&str, Cow<'static, str>> {
+    let host = read_host(url);
+    host.ok_or_else(|| "the address must be http:// or https:// with a plain host".into())
+}
+
+fn read_host(url: &str) -> Option<&str> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| {
         url.get(..scheme.len())?.eq_ignore_ascii_case(scheme).then(|| &url[scheme.len()..])
     })?;

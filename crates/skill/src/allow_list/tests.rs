@@ -216,22 +216,187 @@ fn a_refusal_tells_what_is_allowed() {
     assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
 }
 
-#[test]
-fn what_is_ruled_out_is_not_there() {
-    let policy = |allowed: &str, denied: &str| Policy {
+fn policy(allowed: &str, denied: &str) -> Policy {
+    Policy {
         allowed_tools: Some(split(allowed)).filter(|grants| !grants.is_empty()),
         disallowed_tools: split(denied),
         ..Policy::default()
-    };
+    }
+}
+
+#[test]
+fn what_is_ruled_out_is_not_there() {
     assert_eq!(AllowList::of(&policy("", "")), None);
-    let list = AllowList::of(&policy("", "Bash(rm:*) WebFetch")).unwrap();
+    let list = AllowList::of(&policy("", "Bash WebFetch(*)")).unwrap();
     assert!(!list.names(Offered::Host("run_command")) && list.names(Offered::Host("read_file")));
+    assert!(!list.names(Offered::Host("web_fetch")));
     let given = arguments(json!({"command": "ls"}));
     let error = list.check(Offered::Host("run_command"), &given).unwrap_err();
     assert_eq!(error.code(), "tool-not-allowed");
-    assert!(error.to_string().contains("rules out (Bash(rm:*), WebFetch)"), "{error}");
+    assert!(error.to_string().contains("rules out (Bash, WebFetch(*))"), "{error}");
     assert!(list.check(Offered::Host("write_file"), &given).is_ok());
     let both = AllowList::of(&policy("Bash Read", "Bash")).unwrap();
     assert!(!both.names(Offered::Host("run_command")) && both.names(Offered::Host("read_file")));
     assert!(!both.names(Offered::Host("write_file")));
+}
+
+#[test]
+fn a_condition_rules_out_the_calls_that_fit_it() {
+    let list = AllowList::of(&policy("", "Bash(git push:*) Bash(npm publish)")).unwrap();
+    assert!(list.names(Offered::Host("run_command")));
+    for command in [
+        "ls",
+        "git status",
+        "git commit -m 'do not push'",
+        "git log --grep push",
+        "git pusher",
+        "echo git push",
+        "ls *.md | wc -l > out.txt 2>&1",
+        "cargo test 2>&1 | tail -n 5 && git add .; git diff",
+        "rm x",
+        "[ -f x ] && cat x",
+        "npm publish --dry-run",
+        "timeout 60 make all",
+        "find . -name '*.rs'",
+        "sh build.sh all",
+        "grep -rn 'git push' docs",
+    ] {
+        assert!(runs(&list, command), "{command}");
+    }
+    let error = list
+        .check(Offered::Host("run_command"), &arguments(json!({"command": "git push origin"})))
+        .unwrap_err();
+    assert_eq!(error.code(), "arguments-not-allowed");
+    assert!(error.to_string().contains("rules out (Bash(git push:*))"), "{error}");
+    assert!(error.to_string().contains("it fits `git push:*`"), "{error}");
+}
+
+#[test]
+fn options_are_ruled_out_with_the_whole_tool() {
+    let list = AllowList::of(&policy("", "Bash(rm -rf:*)")).unwrap();
+    assert!(!list.names(Offered::Host("run_command")));
+    for command in ["rm -r -f x", "rm -fr x", "ls"] {
+        assert!(!runs(&list, command), "{command}");
+    }
+}
+
+#[test]
+fn what_is_ruled_out_is_not_said_in_other_words() {
+    let list =
+        AllowList::of(&policy("", "Bash(git push:*, npm publish, git remote add:*)")).unwrap();
+    for command in [
+        "git push",
+        "git  push origin main",
+        "'git' \"push\"",
+        "g''it pu'sh'",
+        "/usr/bin/git push",
+        "git -C . push",
+        "git --no-pager -c a=b push",
+        "git -C remote remote add x y",
+        "git pu*",
+        "git *",
+        "g?t push",
+        "*",
+        "[g]it push",
+        "ls; git push",
+        "ls && git push",
+        "ls || git push",
+        "ls | git push",
+        "ls & git push",
+        "ls &git push",
+        "ls\ngit push",
+        "> out git push",
+        "2>out git push",
+        "&> out git push",
+        "echo &>x git push",
+        "echo push | xargs -I % git %",
+        "echo push | xargs -i git {}",
+        "echo git push | xargs env",
+        "env -S 'git push'",
+        "flock lock -c 'git push'",
+        "watch 'git push'",
+        "echo git push | . /dev/stdin",
+        "source script.sh",
+        "git > out push",
+        "git 2>&1 push",
+        "if true; then git push; fi",
+        "env git push",
+        "env A=b git push",
+        "timeout 5 git push",
+        "echo push | xargs git",
+        "echo x | xargs git push",
+        "timeout 5 xargs git",
+        "sh -c 'git push'",
+        "bash",
+        "echo git push | sh",
+        "sh < x",
+        "sh /dev/stdin",
+        "timeout 5 sh -c 'git push'",
+        "eval git push",
+        "trap 'git push' EXIT",
+        "npm publish",
+        "command npm publish",
+    ] {
+        assert!(!runs(&list, command), "{command}");
+    }
+    // What cannot be read.
+    for command in [
+        "$x push",
+        "$(git push)",
+        "`git push`",
+        "echo \"$(git push)\"",
+        "(git push)",
+        "{ git push; }",
+        "git \\\npush",
+        "cat <(git push)",
+        "sort <<< x",
+        "A=b git push",
+        "! git push",
+        "~/git push",
+        "git push 'open",
+        "git\u{a0}push",
+        "# git push",
+    ] {
+        assert!(!runs(&list, command), "{command}");
+    }
+    for given in [json!({}), json!({"command": ["git", "push"]})] {
+        assert!(list.check(Offered::Host("run_command"), &arguments(given)).is_err());
+    }
+}
+
+#[test]
+fn paths_and_hosts_are_ruled_out() {
+    let denied = "Read(secrets/**, *.pem) WebFetch(domain:example.com, domain:*.example.com)";
+    let list = AllowList::of(&policy("Read WebFetch", denied)).unwrap();
+    let may = |tool, given| list.check(Offered::Host(tool), &arguments(given)).is_ok();
+    assert!(may("read_file", json!({"path": "docs/a.md"})));
+    for path in
+        ["secrets/a", "./secrets//a/b", "x.pem", "/w/secrets/a", "docs/../secrets/a", "secrets"]
+    {
+        assert!(!may("read_file", json!({"path": path})), "{path}");
+    }
+    assert!(may("web_fetch", json!({"url": "https://example.org/example.com"})));
+    for url in
+        ["https://example.com", "https://EXAMPLE.com./", "http://a.example.com:80/", "https://x@y"]
+    {
+        assert!(!may("web_fetch", json!({"url": url})), "{url}");
+    }
+    assert!(!list.names(Offered::Host("run_command")));
+}
+
+#[test]
+fn a_condition_that_is_not_understood_rules_out_the_tool() {
+    for denied in ["Bash(", "Bash(*", "Bash(git*:*)", "Bash($x:*)", "Bash(,)", "Bash(ls, git*)"] {
+        let list = AllowList::of(&policy("", denied)).unwrap();
+        assert!(!list.names(Offered::Host("run_command")) && !runs(&list, "make"), "{denied}");
+    }
+    for (denied, tool) in [
+        ("Read([ab])", "read_file"),
+        ("WebFetch(example.com)", "web_fetch"),
+        ("WebFetch(domain:)", "web_fetch"),
+        ("my_tool(x)", "my_tool"),
+    ] {
+        let list = AllowList::of(&policy("", denied)).unwrap();
+        assert!(!list.names(Offered::Host(tool)), "{denied}");
+    }
 }

@@ -1,12 +1,13 @@
 //! Rendering of a Claude Code skill: `$ARGUMENTS`, `$ARGUMENTS[N]`, `$N`, `$name` and
 //! `${CLAUDE_…}`.
 //!
-//! Positions count from zero and the arguments are split as a shell splits words. A position
-//! without an argument stays as written, a declared name without one becomes empty. A backslash
+//! Positions count from zero and the arguments are split as a shell splits words. A declared name
+//! without an argument becomes empty, and so does a position if all that come before it are in the
+//! body, too; any other, such as `$5`, is more likely an amount and stays as written. A backslash
 //! before a placeholder keeps it literal. Substitution reaches into code blocks, and commands
 //! (`` !`cmd` ``) are left alone: nothing is ever executed here.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use crate::template::is_word;
 
@@ -124,13 +125,18 @@ pub fn render<'a, S: AsRef<str>>(
     mut variable: impl FnMut(&str) -> Option<Cow<'a, str>>,
 ) -> String {
     let words = split_arguments(arguments);
+    let references = scan(body, names);
+    let positions = positions(&references);
     let mut result = String::with_capacity(body.len() + arguments.len());
     let mut copied = 0;
     let mut taken = false;
-    for Reference { span, target } in scan(body, names) {
+    for Reference { span, target } in references {
         let value = match &target {
             Target::All => Some(Cow::Borrowed(arguments)),
-            Target::Position(n) => words.get(*n).map(|word| Cow::Borrowed(word.as_str())),
+            Target::Position(n) => {
+                let empty = (*n < positions).then_some("");
+                words.get(*n).map(String::as_str).or(empty).map(Cow::Borrowed)
+            }
             Target::Name(n) => Some(Cow::Borrowed(words.get(*n).map_or("", String::as_str))),
             Target::Variable(name) => variable(name),
             Target::Escaped => body.get(span.start + 1..span.end).map(Cow::Borrowed),
@@ -147,6 +153,18 @@ pub fn render<'a, S: AsRef<str>>(
         result.push_str(arguments);
     }
     result
+}
+
+/// How many positions there are, counted from zero without a gap.
+fn positions(references: &[Reference]) -> usize {
+    let there: HashSet<usize> = references
+        .iter()
+        .filter_map(|one| match one.target {
+            Target::Position(n) => Some(n),
+            _ => None,
+        })
+        .collect();
+    (0..there.len()).take_while(|n| there.contains(n)).count()
 }
 
 /// Splits arguments as a shell splits words, without any expansion. If a quote is not closed,
@@ -199,6 +217,16 @@ mod tests {
         assert_eq!(plain("$0 $2", "a", &[]), "a $2");
         assert_eq!(plain("$ARGUMENTS[9]$0", "a", &[]), "$ARGUMENTS[9]a");
         assert_eq!(plain("[$ARGUMENTS]", "", &[]), "[]");
+    }
+
+    #[test]
+    fn a_position_that_is_not_given_is_empty() {
+        assert_eq!(plain("$0, $1 and $2.", "a", &[]), "a,  and .");
+        assert_eq!(plain("$ARGUMENTS[1] of $0", "a", &[]), " of a");
+        assert_eq!(plain("From $0 to $1.", "", &[]), "From  to .");
+        // Amounts and programs of others.
+        assert_eq!(plain("$0 for $20, awk '{print $3}'", "a", &[]), "a for $20, awk '{print $3}'");
+        assert_eq!(plain("awk '{print $1}'", "", &[]), "awk '{print $1}'");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::{Time, sql::sql};
 
 const LONGEST_MESSAGE: usize = 4096;
 /// Where a report tells what an administrator decided about a version, and about its bytes.
-const JUDGED: &str = "judged";
+pub(super) const JUDGED: &str = "judged";
 const CLEARED: &str = "cleared";
 
 pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
@@ -221,7 +221,7 @@ impl Registry<'_> {
                 .bytes(&key)
                 .one(work.connection())
                 .await?;
-        // Of what is gone only this is left, so that it does not come back under another number.
+        work.take_down(package, version).await?;
         let details = json!({"why": why, "sha256": row.text(0)?, "integrity": row.text(1)?});
         sql(
             "UPDATE versions SET withdrawn_at = $3, withdrawn_why = $4, facts = '{}', entry = '{}',
@@ -294,9 +294,15 @@ impl Registry<'_> {
         must_publish(work.connection(), actor, package).await?;
         work.must_be_live(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
-        let mut scan = scan.clone();
+        let (mut scan, mut judged) = (scan.clone(), None);
         if scan.report.get(JUDGED).is_none() || !actor.is_admin() {
             work.let_stand(package, &key, &mut scan).await?;
+        } else {
+            judged = Some(scan.report[JUDGED]["reason"].clone());
+            match scan.verdict {
+                ScanVerdict::Block => work.take_down(package, version).await?,
+                _ => work.give_back(package, version).await?,
+            }
         }
         sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5
              WHERE package = $1 AND sort_key = $2")
@@ -308,11 +314,17 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let (before, tier) = earn(work.connection(), &id, &key).await?;
-        let details = json!({
+        let mut details = json!({
             "verdict": scan.verdict.as_str(),
             "before": before.as_str(), "attested": tier.as_str(),
         });
-        let deed = Deed::new(Act::Scanned).version(package, version).details(details);
+        let act = if let Some(reason) = judged {
+            details["reason"] = reason;
+            Act::Judged
+        } else {
+            Act::Scanned
+        };
+        let deed = Deed::new(act).version(package, version).details(details);
         work.done(actor, package, deed).await?;
         Ok((tier, scan))
     }

@@ -7,7 +7,7 @@ use sqlx::{Any, AnyConnection, Transaction};
 
 use super::{
     Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
-    ScanVerdict, SignatureRecord, VersionRecord,
+    ScanVerdict, SignatureRecord, TakenDownRecord, VersionRecord,
     appeal::{read_setting, setting},
     facts::{read_name, read_tier},
     record::LogRecord,
@@ -180,7 +180,7 @@ impl Export {
     async fn keys(&mut self) -> Result<Vec<Record>, StoreError> {
         // What one holding has is few, so that a page ends with one.
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_by, added_at,
-                revoked_at, revoked_why
+                revoked_at, revoked_why, proved_at
              FROM registry_keys WHERE holding IN
                 (SELECT DISTINCT holding FROM registry_keys WHERE holding > $1
                  ORDER BY holding LIMIT $2)
@@ -265,6 +265,7 @@ fn key(row: &Row) -> Result<KeyRecord, StoreError> {
         added_at: row.number(6)?,
         revoked_at: row.maybe_number(7)?,
         revoked_why: row.maybe_text(8)?,
+        proved_at: row.maybe_number(9)?,
     })
 }
 
@@ -291,7 +292,7 @@ async fn versions(
     let downloads = downloads(&mut *connection, range).await?;
     let rows = sql("SELECT package, sort_key, version, claimed, integrity, sha256, size, skill_md,
             facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated, withdrawn_at,
-            withdrawn_why, published_by, published_at
+            withdrawn_why, published_by, published_at, taken_at, taken_sha256, taken_integrity
          FROM versions WHERE package > $1 AND package <= $2 ORDER BY package, sort_key")
     .text(&range.0)
     .text(&range.1)
@@ -364,6 +365,13 @@ fn version(row: &Row) -> Result<VersionRecord, StoreError> {
         }),
         (None, _) => None,
     };
+    let taken_down = match row.maybe_number(19)? {
+        Some(at) => {
+            let (sha256, integrity) = (row.maybe_text(20)?, row.maybe_text(21)?);
+            Some(TakenDownRecord { at, sha256, integrity })
+        }
+        None => None,
+    };
     Ok(VersionRecord {
         version: row.text(2)?,
         claimed: claimed.map(|tier| tier.as_str().to_owned()),
@@ -379,6 +387,7 @@ fn version(row: &Row) -> Result<VersionRecord, StoreError> {
         deprecated: row.maybe_text(14)?,
         withdrawn_at: row.maybe_number(15)?,
         withdrawn_why: row.maybe_text(16)?,
+        taken_down,
         published_by: row.maybe_number(17)?,
         published_at: row.number(18)?,
         signatures: Vec::new(),

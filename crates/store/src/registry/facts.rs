@@ -251,12 +251,21 @@ pub struct PackageVersion {
     pub published_at: Time,
 }
 
+/// What is told of a version that is blocked without a word.
+const SCAN_BLOCKS: &str = "a scan blocks it";
+
+/// Why a version is blocked, by the text of its report.
+pub(super) fn blocked_by(report: &str) -> String {
+    let report = serde_json::from_str(report).ok();
+    report.as_ref().and_then(why_blocked).unwrap_or_else(|| SCAN_BLOCKS.to_owned())
+}
+
 impl PackageVersion {
     /// Why nobody is given it anew, if an administrator or a scan blocks it.
     pub fn why_blocked(&self) -> Option<String> {
         let (scan, _) = self.scan.as_ref()?;
         let blocked = scan.verdict == ScanVerdict::Block;
-        blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| "a scan blocks it".to_owned()))
+        blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| SCAN_BLOCKS.to_owned()))
     }
 
     /// How far it is trusted: never more than it claims, if it claims anything, and never more than is

@@ -2,6 +2,7 @@
 
 mod clearances;
 mod packages;
+mod withdrawn;
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -46,6 +47,8 @@ pub struct Import<'a> {
     before: Before,
     /// Holdings that were there before, which an import does not change.
     old: HashSet<String>,
+    /// Withdrawn versions of which the records do not tell what they were: package and version.
+    unknown: HashSet<(String, String)>,
     waiting: Vec<Record>,
     done: Imported,
 }
@@ -123,6 +126,7 @@ impl<'a> Registry<'a> {
             password_hash: None,
             before: Before::default(),
             old: HashSet::new(),
+            unknown: HashSet::new(),
             waiting: Vec::new(),
             done: Imported::default(),
         })
@@ -391,7 +395,7 @@ impl Import<'_> {
         insert_rows(connection, head, prefixes, again).await?;
         let head =
             "INSERT INTO registry_keys (holding, key_id, public_key, label, account, added_by,
-            added_at, revoked_at, revoked_why)";
+            added_at, revoked_at, revoked_why, proved_at)";
         insert_rows(connection, head, keys, again).await?;
         Ok(())
     }
@@ -432,10 +436,16 @@ impl Import<'_> {
             Value::Number(key.added_at),
             Value::MaybeNumber(key.revoked_at),
             Value::MaybeText(key.revoked_why),
+            Value::MaybeNumber(key.proved_at),
         ]
     }
 
     async fn log(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
+        for record in &records {
+            if let Record::Log(log) = record {
+                self.remember(log).await?;
+            }
+        }
         if !self.fresh {
             self.done.left_out += records.len() as u64;
             return Ok(());

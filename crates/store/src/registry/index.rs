@@ -159,7 +159,8 @@ impl Live {
             claimed: row.maybe_number(2)?.map(read_tier).transpose()?,
             attested: read_tier(row.number(3)?)?,
             yanked: row.maybe_number(4)?.is_some() || blocked,
-            yanked_why: said.or_else(|| why_blocked(report.as_ref().filter(|_| blocked)?)),
+            // Nobody hides it behind a reason of their own.
+            yanked_why: report.as_ref().filter(|_| blocked).and_then(why_blocked).or(said),
             deprecated: row.maybe_text(5)?,
         })
     }

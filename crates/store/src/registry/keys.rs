@@ -20,6 +20,8 @@ use crate::{
 };
 
 const LONGEST: usize = 16 * 1024;
+/// Why a key signs no more for those who only had its public half.
+const NOT_THEIRS: &str = "somebody else showed that it is theirs";
 /// The record of a signature names every file of a skill.
 const LARGEST_RECORD: usize = 512 * 1024;
 
@@ -36,6 +38,8 @@ pub struct NewKey<'a> {
     pub label: &'a str,
     /// The account of the auditor who uses it, who may then add signatures.
     pub account: Option<i64>,
+    /// Whether who registers it has shown that they have its secret half.
+    pub proved: bool,
 }
 
 /// A key that is or was registered.
@@ -55,9 +59,11 @@ pub struct RegistryKey {
     pub added_at: Time,
     /// When it was revoked, and why.
     pub revoked: Option<(Time, String)>,
+    /// Whether its owner has shown that they have its secret half.
+    pub proved: bool,
 }
 
-/// Reads `holding, key_id, public_key, label, account, added_at, revoked_at, revoked_why`.
+/// Reads `holding, key_id, public_key, label, account, added_at, revoked_at, revoked_why, proved_at`.
 fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     let why = row.maybe_text(7)?.unwrap_or_default();
     Ok(RegistryKey {
@@ -68,6 +74,7 @@ fn key(row: &Row) -> Result<RegistryKey, StoreError> {
         account: row.maybe_number(4)?,
         added_at: row.time(5)?,
         revoked: row.maybe_time(6)?.map(|time| (time, why)),
+        proved: row.maybe_number(8)?.is_some(),
     })
 }
 
@@ -206,6 +213,56 @@ impl Work {
         })
     }
 
+    /// Notes of a key that is registered that who registers it again has shown that they have it; false if
+    /// nothing is new. One that ended because somebody else had shown it is good again: several people
+    /// may have one key.
+    async fn prove(&mut self, new: &NewKey<'_>, now: Time) -> Result<bool, RegistryError> {
+        if !new.proved {
+            return Ok(false);
+        }
+        let proved = sql("UPDATE registry_keys
+             SET proved_at = $3, revoked_at = NULL, revoked_why = NULL
+             WHERE holding = $1 AND key_id = $2 AND proved_at IS NULL
+                AND (revoked_at IS NULL OR revoked_why = $4)")
+        .text(new.holding.as_str())
+        .text(new.key_id)
+        .time(now)
+        .text(NOT_THEIRS)
+        .run(self.connection())
+        .await?;
+        Ok(proved == 1)
+    }
+
+    /// Revokes a key, and lowers what it signed.
+    async fn revoke(
+        &mut self,
+        (holding, key_id): (&Holding, &str),
+        why: &str,
+        now: Time,
+    ) -> Result<Vec<Deed>, RegistryError> {
+        sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4
+             WHERE holding = $1 AND key_id = $2")
+        .text(holding.as_str())
+        .text(key_id)
+        .time(now)
+        .text(why)
+        .run(self.connection())
+        .await?;
+        let packages = sql("SELECT DISTINCT package FROM signatures
+             WHERE holding = $1 AND key_id = $2 AND state = 'active' ORDER BY package")
+        .text(holding.as_str())
+        .text(key_id)
+        .all(self.connection())
+        .await?;
+        let details = json!({"key_id": key_id, "why": why});
+        let mut deeds = vec![Deed::new(Act::KeyRevoked).holding(holding).details(details)];
+        for row in packages {
+            let package = read_name(&row.text(0)?)?;
+            deeds.extend(self.unsign(&package, (holding, key_id), now).await?);
+        }
+        Ok(deeds)
+    }
+
     /// Takes away what a revoked key gave to the versions of a package.
     async fn unsign(
         &mut self,
@@ -254,8 +311,8 @@ impl Registry<'_> {
             return Err(RegistryError::Invalid { what: "the key", message });
         }
         let added = sql("INSERT INTO registry_keys
-                (holding, key_id, public_key, label, account, added_by, added_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (holding, key_id) DO NOTHING")
+                (holding, key_id, public_key, label, account, added_by, added_at, proved_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (holding, key_id) DO NOTHING")
         .text(new.holding.as_str())
         .text(new.key_id)
         .text(new.public_key)
@@ -263,9 +320,10 @@ impl Registry<'_> {
         .maybe_number(new.account)
         .maybe_number(actor.account)
         .time(now)
+        .maybe_time(new.proved.then_some(now))
         .run(work.connection())
         .await?;
-        if added == 0 {
+        if added == 0 && !work.prove(&new, now).await? {
             let state = work.key_state(new.holding, new.key_id, Lock::Share).await?;
             let (holding, key_id) = (new.holding.clone(), new.key_id.to_owned());
             return Err(match state {
@@ -273,9 +331,14 @@ impl Registry<'_> {
                 _ => RegistryError::Exists { what: format!("a key {key_id} of `{holding}`") },
             });
         }
-        let details = json!({"key_id": new.key_id, "label": new.label, "account": new.account});
-        let deed = Deed::new(Act::KeyAdded).holding(new.holding).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
+        let details = json!({
+            "key_id": new.key_id, "label": new.label, "account": new.account, "proved": new.proved,
+        });
+        let mut deeds = vec![Deed::new(Act::KeyAdded).holding(new.holding).details(details)];
+        for holding in displaced(work.connection(), actor, &new).await? {
+            deeds.extend(work.revoke((&holding, new.key_id), NOT_THEIRS, now).await?);
+        }
+        note(work.connection(), actor, now, deeds).await?;
         // Looked at last: whoever registers the same key elsewhere at once waits for the number above.
         must_be_free(work.connection(), actor, &new).await?;
         Ok(work.commit().await?)
@@ -284,7 +347,7 @@ impl Registry<'_> {
     /// The keys of a holding, also those that were revoked, oldest first.
     pub async fn keys(&self, holding: &Holding) -> Result<Vec<RegistryKey>, StoreError> {
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_at, revoked_at,
-                revoked_why
+                revoked_why, proved_at
              FROM registry_keys WHERE holding = $1 ORDER BY added_at, key_id")
         .text(holding.as_str())
         .all(self.reader())
@@ -312,26 +375,7 @@ impl Registry<'_> {
                 return Err(RegistryError::NotFound { what });
             }
         }
-        sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4
-             WHERE holding = $1 AND key_id = $2")
-        .text(holding.as_str())
-        .text(key_id)
-        .time(now)
-        .text(why)
-        .run(work.connection())
-        .await?;
-        let packages = sql("SELECT DISTINCT package FROM signatures
-             WHERE holding = $1 AND key_id = $2 AND state = 'active' ORDER BY package")
-        .text(holding.as_str())
-        .text(key_id)
-        .all(work.connection())
-        .await?;
-        let details = json!({"key_id": key_id, "why": why});
-        let mut deeds = vec![Deed::new(Act::KeyRevoked).holding(holding).details(details)];
-        for row in packages {
-            let package = read_name(&row.text(0)?)?;
-            deeds.extend(work.unsign(&package, (holding, key_id), now).await?);
-        }
+        let deeds = work.revoke((holding, key_id), why, now).await?;
         let lowered = deeds.len() as u64 - 1;
         note(work.connection(), actor, now, deeds).await?;
         work.commit().await?;
@@ -438,16 +482,44 @@ async fn must_own_keys(
     must_be(connection, actor, holding, TeamRole::Owner).await
 }
 
+/// The holdings for which somebody registered a key who never showed that they have it, if who registers
+/// it now has.
+async fn displaced(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    new: &NewKey<'_>,
+) -> Result<Vec<Holding>, RegistryError> {
+    if !new.proved || new.holding.is_for_auditors() {
+        return Ok(Vec::new());
+    }
+    let rows = sql("SELECT holding FROM registry_keys
+         WHERE key_id = $1 AND holding NOT IN ($2, $3) AND revoked_at IS NULL
+            AND proved_at IS NULL ORDER BY holding")
+    .text(new.key_id)
+    .text(new.holding.as_str())
+    .text(Holding::auditors().as_str())
+    .all(&mut *connection)
+    .await?;
+    let mut displaced = Vec::new();
+    for row in rows {
+        let holding = Holding::read(row.text(0)?);
+        if !owns(connection, actor, &holding).await? {
+            displaced.push(holding);
+        }
+    }
+    Ok(displaced)
+}
+
 /// Refuses a key that others have registered: what they signed would count as signed for this holding.
-/// Nobody proves that a key is theirs, so the first to register it has it; an administrator who finds
-/// that it was the wrong one revokes it there, and registers it here. Auditors and publishers never share
-/// one, or nobody could tell for whom it signs.
+/// Whoever shows that they have it has it, and among those who do not, the first; an administrator who
+/// finds that it was the wrong one revokes it there, and registers it here. Auditors and publishers never
+/// share one, or nobody could tell for whom it signs.
 async fn must_be_free(
     connection: &mut AnyConnection,
     actor: &Actor,
     new: &NewKey<'_>,
 ) -> Result<(), RegistryError> {
-    let rows = sql("SELECT holding, revoked_at FROM registry_keys
+    let rows = sql("SELECT holding, revoked_at, proved_at FROM registry_keys
          WHERE key_id = $1 AND holding <> $2 ORDER BY holding")
     .text(new.key_id)
     .text(new.holding.as_str())
@@ -455,11 +527,13 @@ async fn must_be_free(
     .await?;
     for row in rows {
         let (holding, revoked) = (Holding::read(row.text(0)?), row.maybe_number(1)?.is_some());
+        let never_theirs = new.proved && row.maybe_number(2)?.is_none();
         let shared = if new.holding.is_for_auditors() {
             revoked
         } else {
             !holding.is_for_auditors()
-                && ((revoked && actor.is_admin()) || owns(connection, actor, &holding).await?)
+                && ((revoked && (actor.is_admin() || never_theirs))
+                    || owns(connection, actor, &holding).await?)
         };
         if !shared {
             let key_id = new.key_id.to_owned();

@@ -5,15 +5,15 @@
 //! until its transaction is over, and is taken last, so that others wait for a moment only.
 
 use semver::Version;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, PackageName, Registry,
+    Actor, Holding, PackageName, Registry, RegistryError,
     facts::{read_name, read_version},
 };
 use crate::{
-    StoreError, Time,
+    ApiToken, StoreError, Time,
     sql::{Growing, Row, Value, damaged, insert_rows, sql},
 };
 
@@ -52,6 +52,8 @@ acts! {
     Withdrawn = "withdrawn",
     /// A version was scanned.
     Scanned = "scanned",
+    /// An administrator decided about a version, whatever a scan found.
+    Judged = "judged",
     /// A version got a signature.
     Signed = "signed",
     /// A version lost a signature, because its key was revoked.
@@ -72,6 +74,10 @@ acts! {
     PrefixGranted = "prefix_granted",
     /// Somebody may not do so any more.
     PrefixRevoked = "prefix_revoked",
+    /// Somebody made a token that may do something here.
+    TokenMade = "token_made",
+    /// Such a token ended before its time.
+    TokenEnded = "token_ended",
     /// Somebody does not agree with a scan.
     Appealed = "appealed",
     /// Bytes may be published although a scan says that they should not be.
@@ -224,6 +230,23 @@ fn change(row: &Row) -> Result<Change, StoreError> {
 }
 
 impl Registry<'_> {
+    /// Notes that somebody made a token with rights in the registry, or ended one.
+    pub async fn note_token(
+        &self,
+        actor: &Actor,
+        act: Act,
+        token: &ApiToken,
+    ) -> Result<(), RegistryError> {
+        let details = json!({
+            "id": token.id, "name": token.name, "scopes": token.scopes,
+            "expires_at": token.expires_at.map(|end| end.to_string()),
+        });
+        let mut work = self.begin().await?;
+        let deeds = vec![Deed::new(act).details(details)];
+        note(work.connection(), actor, Time::now(), deeds).await?;
+        Ok(work.commit().await?)
+    }
+
     /// The number of the last change; 0 before the first.
     pub async fn head(&self) -> Result<u64, StoreError> {
         sql("SELECT seq FROM registry_counter WHERE id = 1").one(self.reader()).await?.count(0)

@@ -78,8 +78,6 @@ impl Registry<'_> {
         let files = Files { integrity: new.integrity, skill_md: &blobs[1] };
         let states = work.key_states(actor, new.package, new.signatures, files).await?;
         work.take_package(actor, new.package, now).await?;
-        let content = Content { sha256: &blobs[0], integrity: new.integrity };
-        taken_down::check(work.connection(), new.package, content).await?;
         let tier = earned(&new, &states);
         work.insert_version(actor, &new, &facts, &blobs, tier, now).await?;
         must_publish(work.connection(), actor, new.package).await?;
@@ -92,6 +90,8 @@ impl Registry<'_> {
         let latest = work.latest(new.package).await?;
         deeds.push(published(&new, &blobs, tier));
         let seq = note(work.connection(), actor, now, deeds).await?;
+        let content = Content { sha256: &blobs[0], integrity: new.integrity };
+        taken_down::check(work.connection(), new.package, content).await?;
         work.commit().await?;
         let [sha256, _] = blobs;
         Ok(Published { sha256, attested: tier, latest, seq })

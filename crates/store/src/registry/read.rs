@@ -5,7 +5,7 @@ use semver::Version;
 
 use super::{
     Facts, PackageName, PackageVersion, Registry, RegistryError, ScanResult, ScanVerdict, Summary,
-    facts::{read_name, read_tier, read_version},
+    facts::{blocked_by, read_name, read_tier, read_version},
     list::{SUMMARY, summary},
     order::sort_key,
 };
@@ -64,6 +64,8 @@ pub struct VersionSummary {
     pub yanked: bool,
     /// Why, if who yanked it said so.
     pub yanked_why: Option<String>,
+    /// Why nobody is given it anew, if an administrator or a scan blocks it.
+    pub blocked: Option<String>,
     /// What its users should know.
     pub deprecated: Option<String>,
 }
@@ -80,6 +82,7 @@ fn version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
         size: row.count(7)?,
         yanked: row.maybe_number(8)?.is_some(),
         yanked_why: row.maybe_text(10)?.filter(|why| !why.is_empty()),
+        blocked: row.maybe_text(11)?.map(|report| blocked_by(&report)),
         deprecated: row.maybe_text(9)?,
     })
 }
@@ -162,7 +165,8 @@ impl Registry<'_> {
             .await?;
         let Some(row) = row else { return Ok(None) };
         let rows = sql("SELECT version, published_at, published_by, claimed, attested, integrity,
-                sha256, size, yanked_at, deprecated, yanked_why
+                sha256, size, yanked_at, deprecated, yanked_why,
+                CASE WHEN verdict = 'block' THEN COALESCE(scan, '') END
              FROM versions WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
         .text(&package.id())
         .all(self.reader())

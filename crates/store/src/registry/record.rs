@@ -105,6 +105,9 @@ pub struct KeyRecord {
     pub revoked_at: Option<i64>,
     /// Why.
     pub revoked_why: Option<String>,
+    /// When its owner showed that they have its secret half.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved_at: Option<i64>,
 }
 
 /// A package with its versions.
@@ -157,6 +160,9 @@ pub struct VersionRecord {
     pub withdrawn_at: Option<i64>,
     /// Why.
     pub withdrawn_why: Option<String>,
+    /// What it is, if an administrator took it down: by withdrawing or by blocking it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_down: Option<TakenDownRecord>,
     /// Whose account published it.
     pub published_by: Option<i64>,
     /// When.
@@ -165,6 +171,19 @@ pub struct VersionRecord {
     pub signatures: Vec<SignatureRecord>,
     /// How often it was downloaded.
     pub downloads: u64,
+}
+
+/// Content that nobody may publish again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenDownRecord {
+    /// Since when.
+    pub at: i64,
+    /// SHA-256 of the artefact, if it is known.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// What a lock holds it to, if it is known.
+    #[serde(default)]
+    pub integrity: Option<String>,
 }
 
 /// A signature.

@@ -3,7 +3,12 @@
 //! `acme/racer` is `acme-racer` there, and so would `acme-racer` be, or `racer` of somebody else's
 //! `acme`. Whoever is first has it: nobody publishes under a name by which another package is known.
 
-use super::{Actor, PackageName, RegistryError, Work};
+use semver::Version;
+
+use super::{
+    Actor, PackageName, Registry, RegistryError, Work,
+    facts::{read_name, read_version},
+};
 use crate::{Kind, sql};
 
 impl PackageName {
@@ -14,13 +19,7 @@ impl PackageName {
 
     /// What the other packages would be kept under that have the same short name.
     fn namesakes(&self) -> Vec<String> {
-        let short = self.short();
-        let split = |at: usize| format!("{}/{}", &short[..at], &short[at + 1..]);
-        let alone = super::Namespace::default_one();
-        std::iter::once(format!("{alone}/{short}"))
-            .chain(short.match_indices('-').map(|(at, _)| split(at)))
-            .filter(|id| *id != self.id())
-            .collect()
+        sharing(&self.short()).into_iter().filter(|id| *id != self.id()).collect()
     }
 
     /// The namespaces that could have a package of the same short name.
@@ -28,6 +27,33 @@ impl PackageName {
         let short = self.short();
         short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
     }
+}
+
+impl Registry<'_> {
+    /// The package that is known by a short name, and the version of it that is meant when none is named.
+    /// Where an import brought several, that of a namespace has it.
+    pub async fn by_short_name(
+        &self,
+        short: &str,
+    ) -> Result<Option<(PackageName, Version)>, RegistryError> {
+        let ids = sharing(short).into_iter();
+        let head = "SELECT id, latest FROM packages WHERE latest IS NOT NULL AND id IN";
+        let mut found = Vec::new();
+        for row in sql::among(head, ids).all(self.reader()).await? {
+            let (name, latest) = (read_name(&row.text(0)?)?, read_version(&row.text(1)?)?);
+            found.push(((name.namespace().is_default(), name.to_string()), (name, latest)));
+        }
+        Ok(found.into_iter().min_by(|(a, _), (b, _)| a.cmp(b)).map(|(_, found)| found))
+    }
+}
+
+/// What all packages would be kept under that have a short name.
+fn sharing(short: &str) -> Vec<String> {
+    let split = |at: usize| format!("{}/{}", &short[..at], &short[at + 1..]);
+    let alone = super::Namespace::default_one();
+    std::iter::once(format!("{alone}/{short}"))
+        .chain(short.match_indices('-').map(|(at, _)| split(at)))
+        .collect()
 }
 
 impl Work {
@@ -70,7 +96,7 @@ impl Work {
         }
         let query = sql::among(select, namesakes.into_iter());
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
-        let other = super::facts::read_name(&row.text(0)?)?;
+        let other = read_name(&row.text(0)?)?;
         Err(RegistryError::Name {
             name: package.to_string(),
             message: format!("other tools know `{other}` as `{short}`; choose another name"),

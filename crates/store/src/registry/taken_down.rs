@@ -1,17 +1,29 @@
-//! Bytes that an administrator took down do not come back under another number.
+//! Bytes that an administrator took down do not come back, under whatever name and number.
+//!
+//! What is withdrawn or blocked keeps the digests of its archive and of its files, and since when, in
+//! columns of its version. A clearance from later on lets one skill have them again.
 
 use semver::Version;
 use serde_json::Value;
 use sqlx::AnyConnection;
 
 use super::{
-    PackageName, Registry, RegistryError,
+    PackageName, Registry, RegistryError, Work,
     appeal::{speaks_of, why_cleared},
-    facts::read_version,
+    facts::{read_name, read_version},
     index::why_blocked,
     log::Act,
+    order::sort_key,
 };
-use crate::sql::sql;
+use crate::{
+    Time,
+    sql::{Row, sql},
+};
+
+/// Of how many other versions with the same content somebody is told.
+const MOST_TOLD: u64 = 100;
+/// How many versions with some content are looked at that were taken down, the newest first.
+const MOST_READ: u64 = 100;
 
 /// What identifies the content of a version: its archive, or its files however they are packed.
 #[derive(Clone, Copy, Debug)]
@@ -31,80 +43,147 @@ impl Registry<'_> {
         let connection = &mut *self.reader().acquire().await?;
         check(connection, package, Content { sha256, integrity }).await
     }
+
+    /// The other versions that have the content of one, also if that was taken down, and that
+    /// everybody is given: at most a hundred.
+    pub async fn same_content(
+        &self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<Vec<(PackageName, Version)>, RegistryError> {
+        let (id, key) = (package.id(), sort_key(version));
+        let row = sql("SELECT COALESCE(taken_sha256, sha256), COALESCE(taken_integrity, integrity)
+             FROM versions WHERE package = $1 AND sort_key = $2")
+        .text(&id)
+        .bytes(&key)
+        .optional(self.reader())
+        .await?;
+        let row = row.ok_or_else(|| RegistryError::no_version(package, version))?;
+        let rows = sql("SELECT package, version FROM versions
+             WHERE withdrawn_at IS NULL AND (verdict IS NULL OR verdict <> 'block')
+                AND (sha256 = $1 OR integrity = $2) AND NOT (package = $3 AND sort_key = $4)
+             ORDER BY package, sort_key LIMIT $5")
+        .text(&row.text(0)?)
+        .text(&row.text(1)?)
+        .text(&id)
+        .bytes(&key)
+        .count(MOST_TOLD)
+        .all(self.reader())
+        .await?;
+        let found = |row: &Row| Ok((read_name(&row.text(0)?)?, read_version(&row.text(1)?)?));
+        rows.iter().map(found).collect()
+    }
 }
 
-/// Refuses what a version of the same package was withdrawn or blocked for.
+impl Work {
+    /// Remembers what a version is that an administrator takes down.
+    pub(super) async fn take_down(
+        &mut self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<(), RegistryError> {
+        sql("UPDATE versions
+             SET taken_at = $3, taken_sha256 = sha256, taken_integrity = integrity
+             WHERE package = $1 AND sort_key = $2")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .time(Time::now())
+        .run(self.connection())
+        .await?;
+        Ok(())
+    }
+
+    /// Forgets it again: an administrator thought better of it.
+    pub(super) async fn give_back(
+        &mut self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<(), RegistryError> {
+        sql("UPDATE versions
+             SET taken_at = NULL, taken_sha256 = NULL, taken_integrity = NULL
+             WHERE package = $1 AND sort_key = $2")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .run(self.connection())
+        .await?;
+        Ok(())
+    }
+}
+
+/// A version that was taken down.
+struct Taken {
+    package: PackageName,
+    version: Version,
+    why: String,
+    at: Time,
+}
+
+impl Taken {
+    /// Reads `package, version, withdrawn_at, withdrawn_why, scan, taken_at`.
+    fn read(row: &Row) -> Result<Self, RegistryError> {
+        let why = if row.maybe_number(2)?.is_some() {
+            row.maybe_text(3)?
+        } else {
+            let scan = row.maybe_text(4)?;
+            let scan = scan.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            scan.as_ref().and_then(why_blocked)
+        };
+        Ok(Self {
+            package: read_name(&row.text(0)?)?,
+            version: read_version(&row.text(1)?)?,
+            why: why.unwrap_or_default(),
+            at: row.time(5)?,
+        })
+    }
+}
+
+/// Refuses what any version was withdrawn or blocked for, unless it was cleared for this package since.
+/// In a transaction that publishes this comes after it took its number: so it sees all that was taken
+/// down before, and whoever takes something down later sees what was published.
 pub(super) async fn check(
     connection: &mut AnyConnection,
     package: &PackageName,
-    content: Content<'_>,
-) -> Result<(), RegistryError> {
-    let found = match blocked(connection, package, content).await? {
-        Some(blocked) => Some(blocked),
-        None => withdrawn(connection, package, content).await?,
-    };
-    let Some((version, why)) = found else { return Ok(()) };
-    Err(RegistryError::TakenDown { package: package.clone(), version, why })
-}
-
-/// The version with this content that an administrator blocked. One that a scan blocks is scanned
-/// again.
-async fn blocked(
-    connection: &mut AnyConnection,
-    package: &PackageName,
     Content { sha256, integrity }: Content<'_>,
-) -> Result<Option<(Version, String)>, RegistryError> {
-    let rows = sql("SELECT version, scan FROM versions WHERE package = $1 AND verdict = 'block'
-            AND withdrawn_at IS NULL AND (sha256 = $2 OR integrity = $3)
-         ORDER BY sort_key DESC")
-    .text(&package.id())
+) -> Result<(), RegistryError> {
+    let rows = sql("SELECT package, version, withdrawn_at, withdrawn_why, scan, taken_at
+         FROM versions WHERE taken_sha256 = $1 OR taken_integrity = $2
+         ORDER BY taken_at DESC LIMIT $3")
     .text(sha256)
     .text(integrity)
-    .all(connection)
+    .count(MOST_READ)
+    .all(&mut *connection)
     .await?;
-    for row in rows {
-        let scan = row.maybe_text(1)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        let Some(scan) = scan.filter(|scan| scan["judged"].is_object()) else { continue };
-        let why = why_blocked(&scan).unwrap_or_default();
-        return Ok(Some((read_version(&row.text(0)?)?, why)));
+    let taken = rows.iter().map(Taken::read).collect::<Result<Vec<_>, _>>()?;
+    let Some(last) = taken.first().map(|taken| taken.at) else { return Ok(()) };
+    if was_cleared(connection, package, sha256, last).await? {
+        return Ok(());
     }
-    Ok(None)
+    let own = taken.iter().position(|taken| taken.package == *package).unwrap_or(0);
+    match taken.into_iter().nth(own) {
+        Some(Taken { package, version, why, .. }) => {
+            Err(RegistryError::TakenDown { package, version, why })
+        }
+        None => Ok(()),
+    }
 }
 
-/// The version with this content that was withdrawn last, unless its archive was cleared since. Only
-/// the log knows what a version was that is gone.
-async fn withdrawn(
+/// Whether an archive is cleared for a package, and was so after some time.
+async fn was_cleared(
     connection: &mut AnyConnection,
     package: &PackageName,
-    Content { sha256, integrity }: Content<'_>,
-) -> Result<Option<(Version, String)>, RegistryError> {
-    let row = sql("SELECT v.version, v.withdrawn_why, gone.seq FROM versions v
-         JOIN registry_log told ON told.package = v.package AND told.version = v.version
-            AND told.act IN ($2, $3) AND (told.details LIKE $4 OR told.details LIKE $5)
-         JOIN registry_log gone ON gone.package = v.package AND gone.version = v.version
-            AND gone.act = $3
-         WHERE v.package = $1 AND v.withdrawn_at IS NOT NULL
-         ORDER BY gone.seq DESC LIMIT 1")
-    .text(&package.id())
-    .text(Act::Published.as_str())
-    .text(Act::Withdrawn.as_str())
-    .text(&speaks_of(sha256))
-    .text(&format!("%\"integrity\":\"{integrity}\"%"))
-    .optional(&mut *connection)
-    .await?;
-    let Some(row) = row else { return Ok(None) };
-    if why_cleared(connection, sha256, package).await?.is_some() {
-        let cleared = sql("SELECT 1 FROM registry_log
-             WHERE package = $1 AND act = $2 AND details LIKE $3 AND seq > $4 LIMIT 1")
-        .text(&package.id())
-        .text(Act::Cleared.as_str())
-        .text(&speaks_of(sha256))
-        .number(row.number(2)?)
-        .optional(connection)
-        .await?;
-        if cleared.is_some() {
-            return Ok(None);
-        }
+    sha256: &str,
+    after: Time,
+) -> Result<bool, RegistryError> {
+    if why_cleared(connection, sha256, package).await?.is_none() {
+        return Ok(false);
     }
-    Ok(Some((read_version(&row.text(0)?)?, row.maybe_text(1)?.unwrap_or_default())))
+    let row = sql("SELECT 1 FROM registry_log
+         WHERE package = $1 AND act = $2 AND details LIKE $3 AND done_at > $4 LIMIT 1")
+    .text(&package.id())
+    .text(Act::Cleared.as_str())
+    .text(&speaks_of(sha256))
+    .time(after)
+    .optional(connection)
+    .await?;
+    Ok(row.is_some())
 }

@@ -151,13 +151,17 @@ pub(crate) fn draft(package: &str, text: &str) -> Draft {
 }
 
 impl Draft {
+    /// As long as one, and another for other files.
+    pub(crate) fn integrity(&self) -> String {
+        format!("sha256-{}=", &sha256_hex(&self.artefact)[..43])
+    }
+
     pub(crate) async fn publish(
         &self,
         registry: Registry<'_>,
         actor: &Actor,
     ) -> Result<Published, RegistryError> {
-        // As long as one, and another for other files.
-        let integrity = format!("sha256-{}=", &sha256_hex(&self.artefact)[..43]);
+        let integrity = self.integrity();
         let new = NewVersion {
             package: &self.package,
             version: &self.version,

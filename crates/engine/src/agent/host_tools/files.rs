@@ -1,6 +1,6 @@
 //! Files of the workspace.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use super::{
     HostTools, Wrong,
@@ -12,7 +12,7 @@ use crate::{
         consent::{Change, Deed},
         toolset::ToolAnswer,
     },
-    grant::{self, Care},
+    grant::{self, Care, Obeyed},
 };
 
 /// Whether git takes a folder above a path for a repository once something lies there.
@@ -42,21 +42,23 @@ impl HostTools {
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
         workspace::fits(text)?;
-        let before = self.workspace.read(&self.writable(path)?);
+        let obeyed = self.led().await?;
+        let before = self.workspace.read(&self.writable(path, &obeyed)?);
         let shown = match &before {
             Ok(text) => text,
             Err(("no-such-file", _)) => "",
+            Err(("link-not-followed", _)) => return before.map(ToolAnswer::text),
             Err((_, why)) => &format!("[it cannot be shown: {why}]"),
         };
-        self.agree_to_write(path, shown, text, fence).await?;
+        self.agree_to_write(path, (shown, text), &obeyed, fence).await?;
         let _turn = self.writes.lock().await;
-        let inside = self.writable(path)?;
+        let inside = self.writable(path, &obeyed)?;
         // Who agreed saw what it replaces.
         if self.workspace.read(&inside) != before {
             let message = format!("`{path}` was changed by others meanwhile; read it again");
             return Err(("file-changed", message));
         }
-        self.keep(&inside, text)
+        self.keep(&inside, text, &obeyed)
     }
 
     pub(super) async fn edit_file(
@@ -66,27 +68,37 @@ impl HostTools {
         new: &str,
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
+        let obeyed = self.led().await?;
         let edited = || {
-            let inside = self.writable(path)?;
+            let inside = self.writable(path, &obeyed)?;
             let before = self.workspace.read(&inside)?;
             let after = edited(path, &before, old, new)?;
             Ok((inside, before, after))
         };
         let (_, before, after) = edited()?;
-        self.agree_to_write(path, &before, &after, fence).await?;
+        self.agree_to_write(path, (&before, &after), &obeyed, fence).await?;
         // Others may have changed it while somebody thought.
         let _turn = self.writes.lock().await;
         let (inside, _, after) = edited()?;
-        self.keep(&inside, &after)
+        self.keep(&inside, &after, &obeyed)
+    }
+
+    /// What is obeyed now, also because a link or a setting leads there.
+    async fn led(&self) -> Result<Obeyed, Wrong> {
+        let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
+        let (obeyed, home) = (self.obeyed(), self.ground.home.clone());
+        let look = move || baseline.led(&workspace, obeyed, &home);
+        let looked = tokio::task::spawn_blocking(look).await;
+        looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }
 
     /// A path that may be written: nothing that others execute or obey.
-    fn writable(&self, path: &str) -> Result<Inside, Wrong> {
+    fn writable(&self, path: &str, obeyed: &Obeyed) -> Result<Inside, Wrong> {
         let inside = self.workspace.inside(path)?;
         let root = self.workspace.root();
         let whole = inside.below(root);
         let is_kept = grant::is_protected(&whole, &self.ground)
-            || self.care(&whole) == Some(Care::Kept)
+            || self.care(&whole, obeyed) == Some(Care::Kept)
             || makes_a_repository(&whole, root);
         if is_kept {
             let message =
@@ -97,8 +109,8 @@ impl HostTools {
     }
 
     /// How a path is kept, also by the repositories around it.
-    fn care(&self, path: &Path) -> Option<Care> {
-        let (root, mut obeyed) = (self.workspace.root(), self.obeyed());
+    fn care(&self, path: &Path, obeyed: &Obeyed) -> Option<Care> {
+        let (root, mut obeyed) = (self.workspace.root(), obeyed.clone());
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
             let led = grant::led_by_repository(folder, &self.ground.home);
             obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), root);
@@ -109,21 +121,21 @@ impl HostTools {
     async fn agree_to_write(
         &self,
         path: &str,
-        before: &str,
-        after: &str,
+        (before, after): (&str, &str),
+        obeyed: &Obeyed,
         fence: Fence<'_>,
     ) -> Result<(), Wrong> {
         let inside = self.workspace.inside(path)?;
-        let is_obeyed = self.care(&inside.below(self.workspace.root())).is_some();
+        let is_obeyed = self.care(&inside.below(self.workspace.root()), obeyed).is_some();
         let (path, change) = (inside.text(), Change::between(before, after));
         self.agree(Deed::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
     }
 
-    fn keep(&self, path: &Inside, text: &str) -> Result<ToolAnswer, Wrong> {
-        let (root, obeyed) = (self.workspace.root(), self.obeyed());
+    fn keep(&self, path: &Inside, text: &str, obeyed: &Obeyed) -> Result<ToolAnswer, Wrong> {
+        let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
         if obeyed.strictest(&path.below(root), root).is_some() {
-            self.baseline.agreed(&self.workspace, &path.below(Path::new("")), &obeyed, write)?;
+            self.baseline.agreed(&self.workspace, &path.below(Path::new("")), obeyed, write)?;
         } else {
             write()?;
         }

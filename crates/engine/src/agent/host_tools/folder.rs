@@ -2,21 +2,24 @@
 //! closed can be looked into.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::{CStr, OsStr, OsString},
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::PathBuf,
 };
 
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, openat,
-        renameat_with, statat,
+        AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, openat, renameat_with,
+        statat,
     },
     io::Errno,
 };
 
 /// Names that are tried for something that is put aside. All but the first are made by chance.
 const MOST_NAMES: usize = 100;
+/// Bytes of a folder that are read at once.
+#[cfg(target_os = "linux")]
+const MOST_READ: usize = 16 * 1024;
 /// Bytes of a name.
 const MOST_NAME: usize = 255;
 /// Who owns a folder can list it and go through it.
@@ -68,22 +71,21 @@ impl Folder {
 
     pub(super) fn entries(&self) -> Result<Vec<Entry>, Errno> {
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&self.fd)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        each_entry(&self.fd, |name, kind| {
+            let name = OsStr::from_bytes(name.to_bytes());
             if name == "." || name == ".." {
-                continue;
+                return;
             }
-            let kind = match entry.file_type() {
+            let kind = match kind {
                 // Some disks do not tell.
                 FileType::Unknown => match self.stat(name) {
                     Ok(about) => FileType::from_raw_mode(about.st_mode),
-                    Err(_) => continue,
+                    Err(_) => return,
                 },
                 kind => kind,
             };
             entries.push(Entry { name: name.to_owned(), kind });
-        }
+        })?;
         Ok(entries)
     }
 
@@ -130,6 +132,30 @@ impl Drop for Folder {
             let _ = fchmod(&self.fd, mode);
         }
     }
+}
+
+/// Reads a folder, from its beginning. To open it once more for that, and fill a buffer with zeros, takes
+/// longer than the reading, and there are many.
+#[cfg(target_os = "linux")]
+fn each_entry(folder: &OwnedFd, mut each: impl FnMut(&CStr, FileType)) -> Result<(), Errno> {
+    // The workspace itself is read again and again.
+    rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
+    let mut buffer = Vec::with_capacity(MOST_READ);
+    let mut entries = rustix::fs::RawDir::new(folder, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        each(entry.file_name(), entry.file_type());
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn each_entry(folder: &OwnedFd, mut each: impl FnMut(&CStr, FileType)) -> Result<(), Errno> {
+    for entry in rustix::fs::Dir::read_from(folder)? {
+        let entry = entry?;
+        each(entry.file_name(), entry.file_type());
+    }
+    Ok(())
 }
 
 fn other_name(name: &OsStr, number: usize) -> OsString {

@@ -154,28 +154,25 @@ impl Baseline {
         let _turn = self.turn();
         // What is written meanwhile by agreement would be taken for a plant.
         let mut known = self.lock();
-        let mut rounds = 0;
-        // What is obeyed leads to more, which leads to more.
-        let (found, closed) = loop {
-            let mut look = Look::new(root, &obeyed, &held, None);
-            look.walk(workspace)?;
-            let Look { found, closed, .. } = look;
-            rounds += 1;
-            let led = found.iter().flat_map(|one| one.leads_to(root, home, &obeyed));
-            let led: Vec<_> = led.collect();
-            if !obeyed.add(led, root) {
-                break (found, closed);
-            }
-            if rounds > MOST_ROUNDS {
-                return Err(too_much("links and settings of git lead from one to the other"));
-            }
-        };
+        let (found, closed) = follow(workspace, &mut obeyed, home, &held)?;
         let grants = grants(root, &found, &held)?;
         if known.running == 0 {
             known.identities = found.into_iter().map(|one| one.identity).chain(closed).collect();
         }
         known.running += 1;
         Ok((Before { baseline: self, obeyed, held }, grants))
+    }
+
+    /// What is obeyed, with all that links and settings of git in a workspace lead to.
+    pub(super) fn led(
+        &self,
+        workspace: &Workspace,
+        mut obeyed: Obeyed,
+        home: &Path,
+    ) -> Result<Obeyed, Wrong> {
+        let _turn = self.turn();
+        follow(workspace, &mut obeyed, home, &HashSet::new())?;
+        Ok(obeyed)
     }
 
     /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
@@ -199,6 +196,28 @@ impl Baseline {
         }
         Ok(written)
     }
+}
+
+/// Looks through a workspace as often as what is obeyed leads to more, which leads to more; gives what
+/// is there, and which folders cannot be looked into.
+fn follow(
+    workspace: &Workspace,
+    obeyed: &mut Obeyed,
+    home: &Path,
+    held: &HashSet<PathBuf>,
+) -> Result<(Vec<Found>, Vec<Identity>), Wrong> {
+    let root = workspace.root();
+    for _ in 0..=MOST_ROUNDS {
+        let mut look = Look::new(root, obeyed, held, None);
+        look.walk(workspace)?;
+        let Look { found, closed, .. } = look;
+        let led = found.iter().flat_map(|one| one.leads_to(root, home, obeyed));
+        let led: Vec<_> = led.collect();
+        if !obeyed.add(led, root) {
+            return Ok((found, closed));
+        }
+    }
+    Err(too_much("links and settings of git lead from one to the other"))
 }
 
 /// What must be held of what was found.
@@ -265,6 +284,8 @@ struct Look<'a> {
     root: &'a Path,
     obeyed: &'a Obeyed,
     held: &'a HashSet<PathBuf>,
+    /// Their last names, by which most paths are told apart from them faster.
+    held_names: HashSet<&'a OsStr>,
     /// After a command, what was there before; what was not is put aside.
     baseline: Option<&'a Baseline>,
     folders: usize,
@@ -288,7 +309,8 @@ impl<'a> Look<'a> {
         baseline: Option<&'a Baseline>,
     ) -> Self {
         let (found, closed, aside) = (Vec::new(), Vec::new(), Vec::new());
-        Self { root, obeyed, held, baseline, folders: 0, found, closed, aside }
+        let held_names = held.iter().filter_map(|path| path.file_name()).collect();
+        Self { root, obeyed, held, held_names, baseline, folders: 0, found, closed, aside }
     }
 
     fn walk(&mut self, workspace: &Workspace) -> Result<(), Wrong> {
@@ -398,7 +420,9 @@ impl<'a> Look<'a> {
             zone.filter(|care| kind.is_symlink() || (*care == Care::Asked && !kind.is_dir()));
         // The repository of the workspace is worked with; what git executes there is held.
         let closed = own.filter(|_| path != Path::new(".git"));
-        let held = self.held.contains(&whole).then_some(Care::Kept);
+        let is_held = path.file_name().is_some_and(|name| self.held_names.contains(name))
+            && self.held.contains(&whole);
+        let held = is_held.then_some(Care::Kept);
         (own.max(by_zone), zone.max(closed).max(held))
     }
 

@@ -10,13 +10,13 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_skill::{
-    Folder, Source, check, convert::with_tools_of_original, folder::is_skill_file,
-    limits::MAX_FILE_BYTES, read,
-};
+use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
 
-use super::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened};
-use crate::{agent::usage::Usage, disclosure::Candidate};
+use super::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened, Served, serve};
+use crate::{
+    agent::usage::Usage,
+    disclosure::{Candidate, Unusable},
+};
 
 /// Skills in folders, by name. Folders are read when somebody asks.
 #[derive(Debug)]
@@ -25,7 +25,14 @@ pub struct Folders {
     usage: Option<Usage>,
     /// Where drafts go: no agent looks there.
     drafts: PathBuf,
-    candidates: OnceLock<Arc<[Candidate]>>,
+    found: OnceLock<Found>,
+}
+
+/// What is in the folders.
+#[derive(Debug)]
+struct Found {
+    candidates: Arc<[Candidate]>,
+    unusable: Vec<Unusable>,
 }
 
 impl Folders {
@@ -39,7 +46,7 @@ impl Folders {
         for (name, folder) in places {
             skills.entry(name).or_insert(folder);
         }
-        Self { skills, usage, drafts, candidates: OnceLock::new() }
+        Self { skills, usage, drafts, found: OnceLock::new() }
     }
 
     /// The names and where they are.
@@ -53,6 +60,19 @@ impl Folders {
     }
 
     fn opened(name: &str, folder: &Path, by: CalledBy) -> Result<Opened, LibraryError> {
+        let (_, Served { skill, note }) = Self::served(name, folder)?;
+        by.check(&skill)?;
+        Ok(Opened { skill, note })
+    }
+
+    /// The folder of a skill that models may call: of others nothing is read.
+    fn folder_for_models(&self, name: &str) -> Result<Folder, LibraryError> {
+        let (folder, served) = Self::served(name, self.folder(name)?)?;
+        CalledBy::Model.check(&served.skill)?;
+        Ok(folder)
+    }
+
+    fn served(name: &str, folder: &Path) -> Result<(Folder, Served), LibraryError> {
         let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
         let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
         let file = folder.files().iter().find(|file| is_skill_file(&file.path));
@@ -60,28 +80,30 @@ impl Folders {
         let bytes = folder.read_up_to(&file, MAX_FILE_BYTES);
         let bytes = bytes.map_err(|error| broken(error.to_string()))?;
         let source = Source::from_bytes(bytes).map_err(|error| broken(error.to_string()))?;
-        let reading = read(source, Some(&folder));
-        if !reading.is_usable() {
-            let why = check::gravest(&reading.diagnostics);
-            let why = why.map_or("its SKILL.md is broken", |found| found.message.as_str());
-            return Err(broken(format!("{why}; a person can see it with `savoir check`")));
-        }
-        let resources = folder.resources();
         // It is asked for by the name under which it was listed.
-        let mut skill = with_tools_of_original(&reading, Some(&folder)).unwrap_or(reading.skill);
-        name.clone_into(&mut skill.name);
-        by.check(&skill)?;
-        Ok(Opened { skill, resources })
+        let served = serve(name, &read(source, Some(&folder)), Some(&folder)).map_err(broken)?;
+        Ok((folder, served))
     }
 
-    fn candidates(&self) -> Arc<[Candidate]> {
+    /// Looks into all folders, once.
+    fn found(&self) -> &Found {
+        self.found.get_or_init(|| self.look())
+    }
+
+    fn look(&self) -> Found {
         let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
-        let read = self.skills.iter().filter_map(|(name, folder)| {
-            let opened = Self::opened(name, folder, CalledBy::Model).ok()?;
-            let last_used = used.get(name).map(|used| used.last);
-            Some(Candidate { last_used, ..Candidate::new(&opened.skill) })
-        });
-        read.collect()
+        let (mut candidates, mut unusable) = (Vec::new(), Vec::new());
+        for (name, folder) in &self.skills {
+            match Self::served(name, folder) {
+                Ok((_, Served { skill, .. })) if CalledBy::Model.check(&skill).is_ok() => {
+                    let last_used = used.get(name).map(|used| used.last);
+                    candidates.push(Candidate { last_used, ..Candidate::new(&skill) });
+                }
+                Ok(_) => {}
+                Err(error) => unusable.push(Unusable { name: name.clone(), reason: reason(error) }),
+            }
+        }
+        Found { candidates: candidates.into(), unusable }
     }
 
     fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
@@ -89,13 +111,12 @@ impl Folders {
             name: name.to_owned(),
             reason: error.to_string(),
         };
-        let folder = self.folder(name)?;
-        // What is not offered is not read either.
-        Self::opened(name, folder, CalledBy::Model)?;
-        let folder = Folder::open(folder).map_err(broken)?;
+        let folder = self.folder_for_models(name)?;
         let (own, given) = (name.to_owned(), path.to_owned());
-        if !folder.files().iter().any(|file| file.path == path && !file.link) {
-            return Err(LibraryError::NoFile { name: own, path: given });
+        match folder.files().iter().find(|file| file.path == path) {
+            Some(file) if file.link => return Err(files::link(&folder, path)),
+            Some(_) => {}
+            None => return Err(LibraryError::NoFile { name: own, path: given }),
         }
         let size = fs::metadata(folder.root().join(path)).map_or(0, |known| known.len());
         if size > MOST_FILE_BYTES {
@@ -130,15 +151,31 @@ impl Folders {
     }
 }
 
+/// What is wrong with a skill, without its name.
+fn reason(error: LibraryError) -> String {
+    match error {
+        LibraryError::Broken { reason, .. } => reason,
+        error => error.to_string(),
+    }
+}
+
 impl Library for Folders {
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
-        Box::pin(async { Ok(Arc::clone(self.candidates.get_or_init(|| self.candidates()))) })
+        Box::pin(async { Ok(Arc::clone(&self.found().candidates)) })
+    }
+
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+        Box::pin(async { Ok(self.found().unusable.clone()) })
     }
 
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
         Box::pin(
             async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Model)?)) },
         )
+    }
+
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
+        Box::pin(async move { Ok(files::readable(&self.folder_for_models(name)?)) })
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
@@ -224,7 +261,8 @@ mod tests {
         }
         let opened = library.open("good").await.unwrap();
         assert_eq!(opened.skill.body.trim(), "Do it.");
-        assert!(opened.resources.contains(&"references/a.md".to_owned()));
+        assert_eq!(library.resources("good").await.unwrap(), ["references/a.md"]);
+        assert_eq!(library.resources("quiet").await.unwrap_err().code(), "broken-skill");
     }
 
     #[tokio::test]

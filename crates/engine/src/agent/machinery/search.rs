@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::disclosure::Candidate;
+use crate::disclosure::{Candidate, Unusable};
 
 /// What a word counts in a name, and in the rest of a line.
 const NAME: usize = 8;
@@ -20,6 +20,16 @@ pub fn search<'a>(skills: &'a [Candidate], query: &str, most: usize) -> Vec<&'a 
         .collect();
     found.sort_by_key(|(score, skill)| (Reverse(*score), Reverse(skill.pinned), &skill.name));
     found.into_iter().take(most).map(|(_, skill)| skill).collect()
+}
+
+/// Those of some skills that cannot be used whose names have one of the words.
+pub(super) fn named<'a>(
+    unusable: &'a [Unusable],
+    query: &str,
+) -> impl Iterator<Item = &'a Unusable> {
+    let wanted = words(query);
+    let fits = move |name: &str| words(name).iter().any(|word| wanted.contains(word));
+    unusable.iter().filter(move |skill| fits(&skill.name))
 }
 
 fn score(skill: &Candidate, wanted: &[String]) -> usize {

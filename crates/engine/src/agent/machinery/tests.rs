@@ -22,10 +22,9 @@ impl Shelf {
         for text in texts {
             let reading = read(Source::from_bytes(text.as_bytes().to_vec()).unwrap(), None);
             let skill = reading.skill;
-            let resources = vec!["references/a.md".to_owned()];
-            let file = (skill.name.clone(), resources[0].clone());
+            let file = (skill.name.clone(), "references/a.md".to_owned());
             shelf.files.insert(file, "the reference".to_owned());
-            shelf.skills.insert(skill.name.clone(), Arc::new(Opened { skill, resources }));
+            shelf.skills.insert(skill.name.clone(), Arc::new(Opened { skill, note: None }));
         }
         Arc::new(shelf)
     }
@@ -45,6 +44,12 @@ impl Library for Shelf {
         let near = nearest(name, self.skills.keys().map(String::as_str)).map(str::to_owned);
         let unknown = LibraryError::Unknown { name: name.to_owned(), near };
         Box::pin(async move { self.skills.get(name).cloned().ok_or(unknown) })
+    }
+
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
+        let own = self.files.keys().filter(|(skill, _)| skill == name);
+        let paths = own.map(|(_, path)| path.clone()).collect();
+        Box::pin(async { Ok(paths) })
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {

@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use savoir_model::ToolCall;
+use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use crate::{
     agent::{
         allowance::{Fence, Moment},
         library::Opened,
+        machinery::noted,
         toolset::{Origin, ToolAnswer},
     },
     event::{Gone, Thought},
@@ -128,12 +130,29 @@ impl Run<'_> {
                 match fence.check() {
                     Ok(()) => self.run_tool(call, found, given, fence).await,
                     Err(refused) => {
-                        let refused = ToolAnswer::failed(refused.code(), &refused);
+                        let words = self.refusal(&refused, found);
+                        let refused = ToolAnswer::failed(refused.code(), words);
                         self.refuse(call, &refused).await.unwrap_or_default()
                     }
                 }
             }
         }
+    }
+
+    /// Why a call is refused. No skill that is loaded within another one frees what that one does not
+    /// allow.
+    fn refusal(&self, refused: &NotAllowed, found: &Found) -> String {
+        match refused {
+            NotAllowed::Tool { tool, list } if !self.may_be_freed(found) => format!(
+                "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
+                 these, or do without it: no other skill frees it here"
+            ),
+            refused => refused.to_string(),
+        }
+    }
+
+    fn may_be_freed(&self, found: &Found) -> bool {
+        self.ceiling.as_ref().is_none_or(|ceiling| ceiling.offers(&found.spec))
     }
 
     async fn run_tool(
@@ -158,6 +177,9 @@ impl Run<'_> {
             }
             Err(_) => hung(name, limit),
         };
+        if let Some(code) = answer.failure.as_deref() {
+            tracing::info!(tool = name, code, "a call failed");
+        }
         self.tell_end(call, &answer, begun.elapsed()).await;
         let origin = origin(found, given);
         marked(&origin, &answer, self.agent.limits.answer_bytes)
@@ -249,7 +271,8 @@ fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
 fn told(answer: ToolAnswer) -> ToolAnswer {
     match answer.data {
         Some(Value::Object(mut told)) if told.get("context_fork") == Some(&Value::Bool(true)) => {
-            told.insert("note".to_owned(), TOLD.into());
+            let before = told.get("note").and_then(Value::as_str);
+            told.insert("note".to_owned(), noted(before, TOLD).into());
             ToolAnswer::data(Value::Object(told))
         }
         data => ToolAnswer { data, ..answer },

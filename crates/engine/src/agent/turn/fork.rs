@@ -44,6 +44,10 @@ impl Run<'_> {
 
     async fn result_of(&self, opened: &Opened, task: &str) -> ToolAnswer {
         let skill = &opened.skill;
+        let resources = match self.agent.library.resources(&skill.name).await {
+            Ok(resources) => resources,
+            Err(error) => return ToolAnswer::failed(error.code(), error),
+        };
         self.agent.library.used(&skill.name).await;
         let list = AllowList::of(&skill.policy);
         let allowance = Arc::new(Allowance::of(&skill.name, list));
@@ -59,7 +63,8 @@ impl Run<'_> {
             meter: Arc::new(self.meter.part(self.agent.limits.apart_steps)),
             voice: Voice { out: self.voice.out.clone(), apart: Some(skill.name.as_str().into()) },
         };
-        let told = SkillInstructions { tools: brought, ..SkillInstructions::of(opened) };
+        let told = SkillInstructions::of(opened, resources);
+        let told = SkillInstructions { tools: brought, ..told };
         let mut conversation = Conversation::default();
         conversation.hear(&order(&told, task));
         let Ok(ended) = run.go(&mut conversation).await else {

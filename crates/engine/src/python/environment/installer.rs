@@ -6,12 +6,15 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, BufRead as _, Read as _},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use rustix::process::Pid;
+
 use super::{Builds, EnvironmentError, Wanted, at, interpreter};
-use crate::python::requirement::Requirement;
+use crate::{cancel::Cancel, python::requirement::Requirement};
 
 /// What installs packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +137,7 @@ const MAX_LINE_BYTES: u64 = 4096;
 
 /// Makes the environment at `root` and installs the requirements into it.
 pub(super) fn install(
+    cancel: &Cancel,
     root: &Path,
     wanted: &Wanted<'_>,
     progress: &mut dyn FnMut(&str),
@@ -145,7 +149,7 @@ pub(super) fn install(
     let run = |tool, what, command: &mut Command, progress: &mut dyn FnMut(&str)| {
         command.current_dir(&folder).env_clear().envs(wanted.variables.iter().cloned());
         command.env("NO_COLOR", "1").env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
-        run(tool, what, command, wanted.builds, progress)
+        run(cancel, (tool, what), command, wanted.builds, progress)
     };
     let requirements = || wanted.requirements.iter().map(Requirement::as_str);
     let installed = match &wanted.installer {
@@ -216,8 +220,8 @@ fn can_install_elsewhere(wanted: &Wanted<'_>, folder: &Path) -> bool {
 
 /// Runs a step and hands on what it prints, both streams in the order in which they come.
 fn run(
-    tool: &'static str,
-    what: &'static str,
+    cancel: &Cancel,
+    (tool, what): (&'static str, &'static str),
     command: &mut Command,
     builds: Builds,
     progress: &mut dyn FnMut(&str),
@@ -227,7 +231,14 @@ fn run(
     let mut watched = || -> io::Result<bool> {
         let (reader, writer) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        if cancel.is_guarded() {
+            // What it starts ends with it.
+            command.process_group(0);
+        }
         let mut child = command.spawn()?;
+        if cancel.is_guarded() {
+            cancel.hold_group(Pid::from_child(&child));
+        }
         // Our own copies of the pipe's end must go, or reading never ends.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut reader = io::BufReader::new(reader);
@@ -246,6 +257,7 @@ fn run(
                 }
             }
         }
+        cancel.release();
         Ok(child.wait()?.success())
     };
     if watched().map_err(at(&program))? {

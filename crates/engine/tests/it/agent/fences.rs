@@ -302,10 +302,27 @@ async fn every_dialect_that_has_a_list_is_held_to_it() {
         ]);
         let told = stage.turn().await;
         assert_eq!(told.names(), ["read_file"], "{dialect}");
-        for answer in &told.answers[2..] {
-            assert!(answer.contains("failed: tool-not-allowed"), "{dialect}: {answer}");
-        }
+        // Where only some commands are ruled out, the tool is there, and this call of it is refused.
+        let command = match dialect {
+            "claude-code denies some" => "failed: arguments-not-allowed",
+            _ => "failed: tool-not-allowed",
+        };
+        assert!(told.answers[2].contains(command), "{dialect}: {}", told.answers[2]);
+        let written = &told.answers[3];
+        assert!(written.contains("failed: tool-not-allowed"), "{dialect}: {written}");
     }
+}
+
+#[tokio::test]
+async fn a_skill_that_rules_out_some_commands_leaves_the_others() {
+    let mut stage = Stage::new();
+    stage.skill("careful", "disallowed-tools: Bash(git push:*)\nuser-invocable: true", "Do.");
+    stage.says([use_skill("careful")]);
+    stage.says([command("git status"), command("git status && git push")]);
+    let told = stage.turn().await;
+    assert_eq!(told.names(), ["run_command"]);
+    assert!(told.answers[2].contains("failed: arguments-not-allowed"), "{}", told.answers[2]);
+    assert!(told.answers[2].contains("it fits `git push:*`"), "{}", told.answers[2]);
 }
 
 #[tokio::test]

@@ -209,3 +209,22 @@ async fn a_task_of_its_own_is_passed_on() {
     let Message::User(order) = &told.asked[first].messages[1] else { panic!("no order") };
     assert!(order.contains("The task:\nOnly week 7\n"), "{order}");
 }
+
+#[tokio::test]
+async fn who_carries_out_a_skill_is_not_told_that_another_one_frees_a_tool() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.");
+    stage.says([use_skill("report")]);
+    stage.apart([command("id")]).apart([text("over")]);
+    let told = stage.turn().await;
+    let apart = questions_apart(&told);
+    let last = &told.asked[*apart.last().unwrap()].messages;
+    let refused = last.iter().find_map(|message| match message {
+        Message::Tool { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    let refused = refused.unwrap();
+    assert!(refused.contains("tool-not-allowed"), "{refused}");
+    assert!(!refused.contains("load another skill"), "{refused}");
+    assert!(refused.contains("no other skill"), "{refused}");
+}

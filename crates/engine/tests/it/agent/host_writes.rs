@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -156,4 +157,58 @@ async fn a_lasting_yes_is_not_for_what_others_obey() {
     let asked = place.person.asked.lock().unwrap().clone();
     assert!(matches!(asked[0].deed, Deed::Write { is_obeyed: true, .. }), "{asked:?}");
     assert!(asked[0].lines().iter().any(|line| line.label == "warning"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_obeyed_like_the_link() {
+    let place = Place::new(1, |_| {});
+    for folder in [".claude/hooks", "docs"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    for (path, link, end) in [
+        ("hook.sh", ".claude/hooks/hook.sh", "../../hook.sh"),
+        ("docs/guide.md", "CLAUDE.md", "docs/guide.md"),
+    ] {
+        fs::write(place.work(path), "mine").unwrap();
+        symlink(end, place.work(link)).unwrap();
+    }
+    let write = |path: &str| json!({"path": path, "content": "evil"});
+    let edit = json!({"path": "hook.sh", "old_text": "mine", "new_text": "evil"});
+    for (tool, given) in [("write_file", write("hook.sh")), ("edit_file", edit)] {
+        let refused = place.call(tool, given).await;
+        assert_eq!(refused.failure.as_deref(), Some("protected-path"), "{}", refused.text);
+    }
+    assert_eq!(place.read("hook.sh"), "mine");
+    assert_eq!(place.call("write_file", write("docs/guide.md")).await.failure, None);
+    let asked = place.person.asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let is_it = |deed: &Deed| match deed {
+        Deed::Write { path, is_obeyed, .. } => path == "docs/guide.md" && *is_obeyed,
+        _ => false,
+    };
+    assert!(is_it(&asked[0].deed), "{asked:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_link() {
+    let place = Place::new(1, |_| {});
+    fs::create_dir(place.work(".vscode")).unwrap();
+    for (end, link) in [
+        ("../secret.txt", "out.txt"),
+        (".vscode/tasks.json", "tasks.txt"),
+        ("a.txt", "inside.txt"),
+        ("nowhere", "dangling.txt"),
+        (".vscode", "folder"),
+    ] {
+        symlink(end, place.work(link)).unwrap();
+    }
+    for path in ["out.txt", "tasks.txt", "inside.txt", "dangling.txt", "folder/tasks.json"] {
+        let refused = place.call("write_file", json!({"path": path, "content": "evil"})).await;
+        let code = refused.failure.as_deref();
+        assert_eq!(code, Some("link-not-followed"), "{path}: {}", refused.text);
+    }
+    assert!(place.person.asked.lock().unwrap().is_empty());
+    assert!(!place.dir.path().join("secret.txt").exists());
+    assert_eq!(fs::read_dir(place.work(".vscode")).unwrap().count(), 0);
+    assert_eq!(place.read("a.txt"), "one\ntwo\nthree\n");
 }

@@ -63,7 +63,7 @@ impl Calls {
         let position = match self.0.binary_search_by_key(&index, |pending| pending.index) {
             Ok(position) => position,
             Err(_) if self.0.len() == limits::TOOL_CALLS => {
-                return Err(Wrong::Garbled("too many tool calls".to_owned()));
+                return Err(Wrong::TooManyCalls);
             }
             Err(position) => {
                 let arguments = Value::String(String::new());

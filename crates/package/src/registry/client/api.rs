@@ -116,7 +116,7 @@ impl Client {
     pub async fn detail(&self, name: &Name) -> Result<PackageDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}"))?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: self.address() };
-        let detail: PackageDetail = self.get(url.clone()).await?.ok_or_else(unknown)?;
+        let detail: PackageDetail = self.looked_up(url.clone()).await?.ok_or_else(unknown)?;
         is_about(&url, name, &detail.summary.name)?;
         Ok(detail)
     }
@@ -129,7 +129,7 @@ impl Client {
     ) -> Result<VersionDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/{version}"))?;
         let unknown = || RegistryError::no_version(name, version, self.address());
-        let detail: VersionDetail = self.get(url.clone()).await?.ok_or_else(unknown)?;
+        let detail: VersionDetail = self.looked_up(url.clone()).await?.ok_or_else(unknown)?;
         is_about(&url, name, &detail.name)?;
         Ok(detail)
     }
@@ -187,8 +187,21 @@ impl Client {
         url: Url,
     ) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
-        match self.ask(Ask::get(url)).await? {
-            Answer::Given(given) => json(&address, &given.bytes).map(Some),
+        self.read(&address, Ask::get(url)).await
+    }
+
+    async fn looked_up<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
+        let address = shown(&url);
+        self.read(&address, Ask::get(url).looked_up()).await
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        address: &str,
+        ask: Ask,
+    ) -> Result<Option<T>, RegistryError> {
+        match self.ask(ask).await? {
+            Answer::Given(given) => json(address, &given.bytes).map(Some),
             Answer::Same(_) | Answer::Missing(_) => Ok(None),
         }
     }

@@ -1,6 +1,6 @@
 //! The files of a version, held to what the index says.
 
-use savoir_skill::{digest::sha256_hex, version::SkillRef};
+use savoir_skill::{digest::sha256_hex, skill::Mode, version::SkillRef};
 use url::Url;
 
 use super::{Client, Config, IndexLine, RegistryError, malformed};
@@ -63,7 +63,7 @@ impl Client {
         // Whoever typed the address of the registry meant that host, and no other.
         let own = url.origin() == self.0.line.base.origin();
         let reach = if own { Reach::Anywhere } else { known.reach };
-        let ask = Ask::get(url).within(reach).at_most(line.size);
+        let ask = Ask::get(url).within(reach).at_most(line.size).archive();
         match self.ask(ask).await {
             Ok(Answer::Given(given)) => Ok(given.bytes),
             Ok(Answer::Missing(Some(place))) => Err(RegistryError::Lost {
@@ -148,7 +148,8 @@ fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), Regis
         return content(format!("`{}`", line.name.last()), format!("`{}`", card.name));
     }
     // The registry counts the versions of prose by itself.
-    let counted = line.name.is_anonymous() && card.written_version().is_empty();
+    let is_prose = card.reading.skill.mode == Mode::Prose;
+    let counted = is_prose && card.written_version().is_empty();
     if card.version != line.version && !counted {
         return content(line.version.to_string(), card.version.to_string());
     }

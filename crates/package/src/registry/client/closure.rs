@@ -102,7 +102,8 @@ impl Client {
         let mut url = self.url("index/v1/closure")?;
         url.query_pairs_mut().extend_pairs(names.iter().map(|name| ("name", name.to_string())));
         let address = shown(&url);
-        let given = match self.ask(Ask::get(url).at_most(MAX_CLOSURE_BYTES)).await? {
+        let ask = Ask::get(url).at_most(MAX_CLOSURE_BYTES).looked_up();
+        let given = match self.ask(ask).await? {
             Answer::Given(given) => given,
             Answer::Same(_) | Answer::Missing(_) => return Ok(BTreeMap::new()),
         };

@@ -15,7 +15,7 @@ use crate::registry::{
     is_namespace,
     wire::{
         Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member,
-        Members, NewKey, NewMember, NewSignature, RevokedKey,
+        Members, NewKey, NewMember, NewSignature, RevokedKey, TakeDown,
     },
 };
 
@@ -148,6 +148,17 @@ impl Client {
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "verdict")?;
         self.judge(Ask::put(url, JSON, body(judgement)?)).await
+    }
+
+    /// Takes a version away for good. For administrators.
+    pub async fn take_down(
+        &self,
+        name: &Name,
+        version: &Version,
+        take_down: &TakeDown,
+    ) -> Result<Judged, RegistryError> {
+        let url = self.of_version(name, version, "withdraw")?;
+        self.judge(Ask::post(url, JSON, body(take_down)?)).await
     }
 
     /// Lets an archive be published although a scan blocks it. For administrators.

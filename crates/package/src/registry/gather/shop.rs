@@ -11,10 +11,11 @@ use super::{
 };
 use crate::{
     registry::{
+        Network,
         error::plain,
         wire::{GoneLine, IndexLine},
     },
-    resolve::{Candidate, Explanation, Index, IndexError, Needs, Update},
+    resolve::{Candidate, Explanation, Index, IndexError, Needs, Root, Update},
 };
 
 /// How many versions of a skill that were taken down are told.
@@ -23,6 +24,7 @@ const MOST_GONE: usize = 3;
 pub(super) struct Shop<'a> {
     pub(super) known: &'a Known,
     pub(super) order: &'a Order,
+    pub(super) network: Network,
 }
 
 impl Shop<'_> {
@@ -43,6 +45,30 @@ impl Shop<'_> {
     fn is_withdrawn(&self, name: &str, version: &Version) -> bool {
         self.gone(name, version).is_some()
             || self.published(name, version).is_some_and(|(line, _)| line.yanked)
+            || self.is_missing(name, version)
+    }
+
+    /// Whether a registry has a skill, and never had this version of it as far as it says. What is
+    /// cached may be older than the version is.
+    fn is_missing(&self, name: &str, version: &Version) -> bool {
+        self.network == Network::Online
+            && !self.order.local.contains(name)
+            && self.known.registry_of(name).is_some()
+            && self.known.line(name, version).is_none()
+            && self.known.gone(name, version).is_none()
+    }
+
+    /// Whether a copy can stay where it is. Who asks for a skill once more gets a version that there
+    /// is; and one that there is not is no answer to a range that it is not in.
+    fn stays(&self, name: &str, copy: &Copy) -> bool {
+        let is_asked = self.order.asked.contains_key(name);
+        if self.gone(name, &copy.version).is_some() {
+            return !is_asked;
+        }
+        let will_do =
+            |root: &Root| root.skill.range.resolve(std::slice::from_ref(&copy.version)).is_some();
+        let mut roots = self.order.roots.iter().filter(|root| root.skill.name == name);
+        !self.is_missing(name, &copy.version) || !is_asked && roots.all(will_do)
     }
 
     /// An update that leaves what was withdrawn where it is; nothing if there is no such thing.
@@ -98,10 +124,7 @@ impl Shop<'_> {
 impl Index for Shop<'_> {
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
         let copies = self.order.copies(name);
-        // Who asks for it once more gets one that there is.
-        let is_asked = self.order.asked.contains_key(name);
-        let stays = |copy: &&Copy| !is_asked || self.gone(name, &copy.version).is_none();
-        let held = copies.iter().filter(stays).map(|copy| Candidate {
+        let held = copies.iter().filter(|copy| self.stays(name, copy)).map(|copy| Candidate {
             version: copy.version.clone(),
             yanked: self.is_withdrawn(name, &copy.version),
             tier: copy.tier,

@@ -171,6 +171,9 @@ pub struct NewKey {
     /// The address of the auditor who uses it; of no other key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
+    /// A signature that shows that one has it: [`crate::trust::possession`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
 }
 
 /// A key that signs no more. What it signed loses that signature.
@@ -293,6 +296,16 @@ pub struct Judged {
     /// What a scan found.
     #[serde(default)]
     pub audit: Option<Audit>,
+    /// Other versions with the same content, as `name@version`, if it was taken down.
+    #[serde(default)]
+    pub same_content: Vec<String>,
+}
+
+/// Why a version is taken away for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakeDown {
+    /// What everybody is told who has it.
+    pub why: String,
 }
 
 #[cfg(test)]

@@ -102,7 +102,10 @@ async fn members_and_keys_of_a_namespace() {
     expect(&server, "DELETE", &format!("{at}/21fe"), None, Value::Null).await;
     assert_eq!(client.keys("acme").await.unwrap()[0].label.as_deref(), Some("desk"));
     client
-        .add_key("acme", &NewKey { public_key: "AAAA".into(), label: None, email: None })
+        .add_key(
+            "acme",
+            &NewKey { public_key: "AAAA".into(), label: None, email: None, proof: None },
+        )
         .await
         .unwrap();
     let revoked = RevokedKey { key_id: "21fe".into(), reason: Some("stolen".into()) };

@@ -14,9 +14,9 @@ use savoir_skill::version::VersionRange;
 use serde_json::{Value, json};
 
 use super::super::show::Page;
-use crate::{error::CommandError, installed::Installed, output, remote::Remote, runtime};
+use crate::{error::CommandError, findings, installed::Installed, output, remote::Remote, runtime};
 
-/// How many versions a person is shown.
+/// How many versions, and lines about one, a person is shown.
 const SHOWN: usize = 20;
 
 /// A skill that somebody asks a registry about.
@@ -163,6 +163,8 @@ impl Known {
         page.field("published", line.published_at.as_deref().unwrap_or_default());
         let publisher = detail.and_then(|detail| detail.publisher.as_deref());
         page.field("publisher", publisher.unwrap_or_default());
+        let changelog = detail.and_then(|detail| detail.changelog.as_deref());
+        page.field("changelog", &changes(changelog.unwrap_or_default()));
         page.field("tier", self.tier().as_str());
         page.field("claimed tier", &self.claimed());
         page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
@@ -204,7 +206,9 @@ impl Known {
             page.field("withdrawn", "nobody gets this version any more who does not have it");
             page.field("because", self.line.yanked_reason.as_deref().unwrap_or_default());
         }
-        page.field("deprecated", self.line.deprecated.as_deref().unwrap_or_default());
+        let told = self.detail.as_ref().and_then(|detail| detail.deprecated.as_deref());
+        let told = told.or(self.line.deprecated.as_deref());
+        page.field("deprecated", told.unwrap_or_default());
     }
 
     fn versions(&self, page: &mut Page) {
@@ -240,6 +244,15 @@ impl Known {
     }
 }
 
+/// What changed, as far as a person reads it here.
+fn changes(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    match lines.len().saturating_sub(SHOWN) {
+        0 => lines.join("\n"),
+        more => format!("{}\nand {more} more lines: see --json", lines[..SHOWN].join("\n")),
+    }
+}
+
 fn or_none(items: &[String]) -> impl Iterator<Item = String> {
     let none = items.is_empty().then(|| "none".to_owned());
     items.iter().cloned().chain(none)
@@ -249,23 +262,14 @@ fn audited(audit: &Audit, page: &mut Page) {
     let when = audit.audited_at.as_deref().map(|when| format!(" on {when}")).unwrap_or_default();
     let who = audit.engine.as_deref().map(|who| format!(" by {who}")).unwrap_or_default();
     page.field("scan", &format!("{}{who}{when}", audit.verdict));
-    page.list("findings", audit.findings.iter().map(finding));
+    page.list("findings", findings::lines(&audit.findings, finding).into_iter());
 }
 
-/// A finding in one line, however a registry writes it.
+/// A finding with how grave it is.
 fn finding(finding: &Value) -> String {
-    let first = |keys: &[&str]| {
-        let mut found = keys.iter().filter_map(|key| finding.get(*key));
-        found.find_map(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let parts = [
-        first(&["severity", "level"]),
-        first(&["code", "id", "rule", "rule_id"]),
-        first(&["message", "title", "description"]),
-        first(&["path", "file", "where"]),
-    ];
-    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { finding.to_string() } else { parts.join("  ") }
+    let grave = findings::said(finding, &["severity", "level"]);
+    let line = findings::line(finding);
+    if grave.is_empty() { line } else { format!("{}  {line}", output::cell(&grave)) }
 }
 
 #[cfg(test)]
@@ -286,9 +290,16 @@ mod tests {
     }
 
     #[test]
+    fn long_changelogs_are_cut() {
+        assert_eq!(changes("\none\ntwo\n"), "one\ntwo");
+        let told = changes(&"line\n".repeat(SHOWN + 3));
+        assert!(told.ends_with("line\nand 3 more lines: see --json"), "{told}");
+    }
+
+    #[test]
     fn findings_of_any_shape() {
         let one = json!({"severity": "high", "code": "S1", "message": "It deletes files.", "path": "a.py"});
-        assert_eq!(finding(&one), "high  S1  It deletes files.  a.py");
+        assert_eq!(finding(&one), "high  a.py: S1: It deletes files.");
         assert_eq!(finding(&json!("plain")), "\"plain\"");
     }
 }

@@ -1,18 +1,18 @@
 //! What is shown of a package that is published.
 
-use std::fmt::Write as _;
+use std::{cmp::Reverse, fmt::Write as _};
 
 use savoir_engine::approval::shown;
 use savoir_package::{
     registry::wire::Publication,
-    scan::{Report, Verdict},
+    scan::{Finding, Report, Verdict},
     submission::FoundSignature,
 };
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 
-use super::Parcel;
-use crate::{error::CommandError, output};
+use super::{Parcel, refused::whole};
+use crate::{error::CommandError, findings, output};
 
 /// A package, and who is told about it.
 pub(super) struct Page<'a> {
@@ -45,6 +45,9 @@ impl Page<'_> {
         line(&mut text, "in", address);
         line(&mut text, "tier", done.security_tier.as_str());
         line(&mut text, "audit", &audit.to_ascii_lowercase());
+        if let Some(audit) = done.audit.as_ref().filter(|audit| !is_allowed(&audit.verdict)) {
+            found(&mut text, &findings::lines(&audit.findings, findings::line));
+        }
         line(&mut text, "install it", &way);
         output::text(&text)
     }
@@ -86,6 +89,9 @@ impl Page<'_> {
         lines(&mut text, "needs", submission.dependencies.iter().cloned());
         lines(&mut text, "signed by", submission.signatures.iter().map(by));
         line(&mut text, "scan", self.parcel.verdict().as_str());
+        if self.parcel.verdict() != Verdict::Allow {
+            found(&mut text, &self.findings());
+        }
         let warnings = submission.warnings.iter();
         let told = |one: &savoir_package::submission::Finding| {
             format!("{}:{}: {} ({})", one.file, one.line, one.message, one.rule)
@@ -95,6 +101,17 @@ impl Page<'_> {
         }
         text
     }
+
+    /// What the scan here found, the gravest first.
+    fn findings(&self) -> Vec<String> {
+        let mut all: Vec<&Finding> = self.parcel.report.findings.iter().collect();
+        all.sort_by_key(|finding| Reverse((finding.blocks(), finding.severity)));
+        findings::few(all.into_iter().map(whole).collect(), "savoir scan PATH shows all")
+    }
+}
+
+fn is_allowed(verdict: &str) -> bool {
+    verdict.eq_ignore_ascii_case(Verdict::Allow.as_str())
 }
 
 /// What the scan found, for programs.
@@ -128,6 +145,15 @@ fn by(found: &FoundSignature) -> String {
 fn line(text: &mut String, label: &str, value: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{label:14} {}", shown(value));
+}
+
+/// What a scan found: whole, since a person is to act on it.
+fn found(text: &mut String, findings: &[String]) {
+    for (at, finding) in findings.iter().enumerate() {
+        let label = if at == 0 { "findings" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{label:14} {}", output::cell(finding));
+    }
 }
 
 fn lines(text: &mut String, label: &str, values: impl Iterator<Item = String>) {

@@ -5,13 +5,14 @@ use savoir_package::{
     scan::{Finding, Verdict},
 };
 use savoir_skill::digest::sha256_hex;
-use serde_json::Value;
+use semver::Version;
 
-use super::{Args, Parcel, page};
-use crate::error::CommandError;
-
-/// Findings that are told to a person.
-const MOST_TOLD: usize = 10;
+use super::{Args, Parcel, home, page};
+use crate::{
+    error::CommandError,
+    findings::{self, MOST_TOLD},
+    runtime,
+};
 
 /// Refuses what the scan here blocks, unless the registry is to decide.
 pub(super) fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), CommandError> {
@@ -31,10 +32,7 @@ pub(super) fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), Command
         .named("audit_blocked")
         .detail("scan", page::scanned(&parcel.report, parcel.verdict()))
         .detail("sha256", sha256.clone().into());
-    let line = |told: CommandError, finding: &&Finding| {
-        told.hint(format!("{}; {}", place(finding), finding.rule.fix()))
-    };
-    let told = worst.iter().take(MOST_TOLD).fold(told, line);
+    let told = worst.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(whole(finding)));
     Err(told
         .hint(format!("see everything with: savoir scan {path}"))
         .hint(cleared(args, parcel, &sha256))
@@ -46,6 +44,11 @@ fn place(finding: &Finding) -> String {
     format!("{path}:{line}: {message} ({})", rule.id)
 }
 
+/// A finding with the way out.
+pub(super) fn whole(finding: &Finding) -> String {
+    format!("{}; {}", place(finding), finding.rule.fix())
+}
+
 /// What who does not agree with a scan can do.
 fn cleared(args: &Args, parcel: &Parcel, sha256: &str) -> String {
     let appeal = appeal(args, parcel, sha256);
@@ -54,32 +57,27 @@ fn cleared(args: &Args, parcel: &Parcel, sha256: &str) -> String {
 
 fn appeal(args: &Args, parcel: &Parcel, sha256: &str) -> String {
     let submission = &parcel.submission;
-    let version = submission.version.as_ref().map_or_else(|| "0.0.1".into(), ToString::to_string);
+    let version = submission.version.clone().or_else(|| counted(args, parcel));
+    let version = version.map_or_else(|| "VERSION".to_owned(), |version| version.to_string());
     let from = args.registry.as_deref();
     let from = from.map(|registry| format!(" --registry {registry}")).unwrap_or_default();
     let name = &submission.name;
     format!("savoir registry appeal {name}@{version} WHY --sha256 {sha256}{from}")
 }
 
+/// The number that its registry counts a text as, if it can be asked.
+fn counted(args: &Args, parcel: &Parcel) -> Option<Version> {
+    let client = home(args, parcel).ok()?;
+    let name = &parcel.submission.name;
+    let index = runtime::block_on(async { Ok(client.index(name).await?) });
+    Some(index.ok()?.unwrap_or_default().next_counted())
+}
+
 /// What a registry found, line by line.
 fn found(error: &RegistryError) -> CommandError {
-    let text = |finding: &Value, key: &str| match &finding[key] {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => String::new(),
-    };
-    let line = |finding: &Value| {
-        let [rule, file, line, message, fix] =
-            ["rule", "file", "line", "message", "fix"].map(|key| text(finding, key));
-        let place = [file, line].into_iter().filter(|part| !part.is_empty());
-        let place = place.collect::<Vec<_>>().join(":");
-        let words = [place, rule, message].into_iter().filter(|part| !part.is_empty());
-        let words = words.collect::<Vec<_>>().join(": ");
-        if fix.is_empty() { words } else { format!("{words}; {fix}") }
-    };
     let all = error.findings();
     let told = CommandError::refused(error).detail("findings", all.to_vec().into());
-    all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(line(finding)))
+    all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(findings::line(finding)))
 }
 
 /// What the registry says no to.

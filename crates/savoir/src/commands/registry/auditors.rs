@@ -76,7 +76,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }),
         Command::Add { key, account, label, admin } => admin.at(None, async |client| {
             let (key, public_key) = public_key(key)?;
-            let new = NewKey { public_key, label: label.clone(), email: account.clone() };
+            let new =
+                NewKey { public_key, label: label.clone(), email: account.clone(), proof: None };
             client.add_auditor_key(&new).await?;
             let key_id = key.key_id();
             let value = json!({ "key_id": key_id, "label": label, "account": account });

@@ -20,8 +20,10 @@ use crate::{
 #[command(after_help = "\
 The folder is a mirror, as `savoir registry mirror` writes it: then everything is kept, names,
 versions, times, and what was yanked; numbers that were taken down stay taken. Or it has folders and
-zips of skills at any depth: then each is packed and published under its name. Digests are worked
-out again, every version is scanned, and its tier is what it earns here, whatever the mirror says.
+zips of skills at any depth: then each is packed and published under its name. With --namespace anon
+each Markdown file is a skill, too, unless it lies in one or is a README: it is called by its first
+heading, else by its file, and its versions are counted. Digests are worked out again, every version
+is scanned, and its tier is what it earns here, whatever the mirror says.
 
 What is there already with the same bytes is passed over, so that an import goes on where it was
 broken off; what is there with other bytes is refused. A server may run meanwhile.
@@ -32,7 +34,7 @@ Examples:
   savoir registry import texts/ --namespace anon
   savoir registry import skills/ --dry-run --json
 
-Exit codes: 0 all is there, 1 some were refused, 2 wrong usage or unreadable input.")]
+Exit codes: 0 all is there, 1 some were refused, 2 wrong usage, unreadable input, or no skills.")]
 pub(crate) struct Args {
     /// A mirror, or a folder with skills
     folder: PathBuf,
@@ -89,6 +91,9 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
         database.close().await;
         Ok(done?)
     })?;
+    if done.published + done.skipped + done.taken_down == 0 && done.refused.is_empty() {
+        return Err(nothing(args, &done));
+    }
     if args.json {
         output::json(&json!({
             "dry_run": args.dry_run, "published": done.published, "skipped": done.skipped,
@@ -98,6 +103,18 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
         output::text(&output::harmless(&text(args, &done)))?;
     }
     Ok(ExitCode::from(u8::from(!done.refused.is_empty())))
+}
+
+/// Who imports a folder thinks that there is something in it.
+fn nothing(args: &Args, done: &Done) -> CommandError {
+    let told = CommandError::input(format!("{} has no skills", args.folder.display()))
+        .named("no_skills")
+        .hint("name a mirror, or a folder with folders or zips of skills, at any depth");
+    if done.texts == 0 {
+        return told;
+    }
+    let texts = plural(done.texts, "text");
+    told.hint(format!("it has {texts}: those without frontmatter go to --namespace anon"))
 }
 
 async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, CommandError> {
@@ -127,8 +144,5 @@ fn text(args: &Args, done: &Done) -> String {
         let _ = write!(text, ", {} taken down", done.taken_down);
     }
     let _ = writeln!(text, ", {} refused", done.refused.len());
-    if done.published + done.skipped + done.taken_down == 0 && done.refused.is_empty() {
-        let _ = writeln!(text, "{} has no skills", args.folder.display());
-    }
     text
 }

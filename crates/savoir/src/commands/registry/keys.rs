@@ -1,21 +1,38 @@
 //! `savoir registry keys`.
 
-use std::{borrow::Cow, process::ExitCode};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use savoir_package::registry::wire::{KeyInfo, NewKey, RevokedKey};
+use savoir_package::{
+    registry::{
+        RegistryError,
+        wire::{KeyInfo, NewKey, RevokedKey},
+    },
+    trust::{
+        KeyKind, PublicKey, SigningKey,
+        possession::{self, Purpose},
+        ssh,
+    },
+};
 use serde_json::json;
 
 use super::{
     super::keys::public_key,
     common::{ALONE, Common, change_team, of_team},
 };
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, output, trust::Keyring};
 
 /// Say which keys sign for a namespace
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A version that one of these keys signed is `community` in the registry. Whether you believe them on
 this machine is another matter: savoir keys trust --from-registry NAMESPACE.
+
+`add` signs with the key that it registers if its secret half is here, so that it stays yours also
+if somebody else registers its public half.
 
 Examples:
   savoir registry keys list acme
@@ -84,13 +101,30 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::List { namespace, common } => list(namespace, common),
         Command::Add { namespace, key, label, common } => {
             common.with_namespace(namespace, async |client| {
-                let (key, text) = public_key(key)?;
-                let new = NewKey { public_key: text, label: label.clone(), email: None };
-                let add = async |team: &str| client.add_key(team, &new).await;
-                let (namespace, ()) = change_team(client, namespace, add).await?;
-                let key_id = key.key_id();
-                let value = json!({ "namespace": namespace, "key_id": key_id, "label": label });
-                Ok((value, format!("{key_id} signs for {namespace} now\n")))
+                let (public, text) = public_key(key)?;
+                let own = own_key(&public, Path::new(key));
+                let registry = client.address();
+                let add = async |team: &str| {
+                    let purpose = Purpose { holding: team, registry: &registry };
+                    let proof = own.as_ref().and_then(|own| own.prove(purpose));
+                    let (proved, label) = (proof.is_some(), label.clone());
+                    let mut new = NewKey { public_key: text.clone(), label, email: None, proof };
+                    match client.add_key(team, &new).await {
+                        // It may know itself by another address.
+                        Err(RegistryError::Refused { status: 400, .. }) if proved => {
+                            new.proof = None;
+                            client.add_key(team, &new).await.map(|()| false)
+                        }
+                        done => done.map(|()| proved),
+                    }
+                };
+                let (namespace, proved) = change_team(client, namespace, add).await?;
+                let key_id = public.key_id();
+                let value = json!({
+                    "namespace": namespace, "key_id": key_id, "label": label, "proved": proved,
+                });
+                let unproved = if proved { "" } else { UNPROVED };
+                Ok((value, format!("{key_id} signs for {namespace} now\n{unproved}")))
             })
         }
         Command::Revoke { namespace, key_id, reason, common } => {
@@ -103,6 +137,39 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             })
         }
     }
+}
+
+/// What is told if a registry only has the public half of a key.
+const UNPROVED: &str = "the registry was not shown that you have its secret half: whoever shows that can \
+                        register it for themselves\n";
+
+/// The secret half of a key, where it lies on this machine.
+enum Own {
+    Ours(SigningKey),
+    Ssh(PathBuf),
+}
+
+impl Own {
+    /// Shows that one has it.
+    fn prove(&self, purpose: Purpose<'_>) -> Option<String> {
+        match self {
+            Self::Ours(key) => Some(possession::prove(key, purpose)),
+            Self::Ssh(path) => ssh::sign(path, possession::statement(purpose).as_bytes()).ok(),
+        }
+    }
+}
+
+/// The secret half of a key: among those of `savoir keys`, or beside the file of OpenSSH that has the
+/// public one.
+fn own_key(public: &PublicKey, file: &Path) -> Option<Own> {
+    if public.kind() == KeyKind::Ssh {
+        let secret = file.with_extension("");
+        let beside = file.extension().is_some_and(|end| end == "pub") && secret.is_file();
+        return beside.then_some(Own::Ssh(secret));
+    }
+    let own = Keyring::of_user().ok()?.own();
+    let found = own.list().ok()?.into_iter().find(|one| one.key == *public)?;
+    own.load(&found.name).ok().map(Own::Ours)
 }
 
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {

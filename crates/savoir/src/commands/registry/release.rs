@@ -7,7 +7,7 @@ use savoir_package::registry::wire;
 use serde_json::json;
 
 use super::common::{Common, OneOrAll, Target};
-use crate::error::CommandError;
+use crate::{error::CommandError, findings, output};
 
 /// Withdraw a version: who has it keeps it, and nobody else gets it
 #[derive(Debug, clap::Args)]
@@ -162,8 +162,10 @@ impl Rescan {
             blocked = verdict.is_some_and(|verdict| verdict.eq_ignore_ascii_case("block"));
             let text = match &judged.audit {
                 Some(audit) => {
-                    let found = crate::output::plural(audit.findings.len(), "finding");
-                    format!("`{name}` {version}: {}, {found}\n", audit.verdict)
+                    let found = output::plural(audit.findings.len(), "finding");
+                    let lines = findings::lines(&audit.findings, findings::line);
+                    let head = format!("`{name}` {version}: {}, {found}", audit.verdict);
+                    [vec![head], lines].concat().join("\n  ") + "\n"
                 }
                 None => format!("`{name}` {version} will be scanned\n"),
             };

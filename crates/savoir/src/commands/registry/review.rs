@@ -1,11 +1,11 @@
-//! `savoir registry appeals`, `clear`, `unclear` and `verdict`: what administrators decide.
+//! `savoir registry appeals`, `clear`, `unclear`, `verdict` and `take-down`: what administrators decide.
 
 use std::{borrow::Cow, collections::HashMap, process::ExitCode};
 
 use savoir_engine::approval::shown;
 use savoir_package::registry::{
     Client, Name, RegistryError,
-    wire::{Clearance, Judgement, LogEntry, LogQuery},
+    wire::{Clearance, Judgement, LogEntry, LogQuery, TakeDown as Taking},
 };
 use serde_json::{Value, json};
 
@@ -78,7 +78,8 @@ pub(super) struct Appeals {
 #[command(after_help = "\
 For administrators. What is cleared is these bytes and no others, for one skill and no other: the
 one for which somebody appealed. It is published with the verdict REVIEW, which everybody sees who
-installs it.
+installs it. What was taken down may be published again under a new version; one that is blocked
+stays blocked until: savoir registry verdict.
 
 Examples:
   savoir registry clear 5fb8c1… --reason \"it is their own host\" --email root@example.com
@@ -140,6 +141,28 @@ pub(super) struct Verdict {
     #[arg(value_name = "VERDICT")]
     decision: Decision,
     /// Why, for who reads the log
+    #[arg(long, value_name = "WHY")]
+    reason: String,
+    #[command(flatten)]
+    admin: Admin,
+}
+
+/// Take a version away for good, so that nobody gets it any more
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+For administrators; others yank. Its number stays taken, and nobody may publish the same files
+again, under whatever name, until their archive is cleared. Who has it installed hears of it from
+savoir update, status and install. It cannot be undone.
+
+Example:
+  savoir registry take-down acme/pdf@1.2.0 --reason \"it steals\" --email root@example.com
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
+pub(super) struct TakeDown {
+    /// Which version
+    #[arg(value_name = "NAME@VERSION")]
+    target: Target,
+    /// Why, for everybody who has it
     #[arg(long, value_name = "WHY")]
     reason: String,
     #[command(flatten)]
@@ -270,7 +293,10 @@ impl Appealed<'_> {
         let judged = said_in(&self.entry.details["judged"], "reason");
         let judged = (!judged.is_empty()).then(|| format!("an administrator: {judged}"));
         let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", shown(&line)));
-        let lines: String = lines.collect();
+        let mut lines: String = lines.collect();
+        if lines.is_empty() && !self.entry.details["findings"].is_array() {
+            lines.push_str("  no such archive was refused here in the last 30 days: ask for it\n");
+        }
         if lines.is_empty() { lines } else { format!("\n{}:\n{lines}", shown(&self.skill())) }
     }
 
@@ -328,13 +354,39 @@ impl Verdict {
         self.admin.at(Some(name), async |client| {
             let judgement = Judgement { verdict: verdict.to_owned(), reason: self.reason.clone() };
             let judged = client.judge_version(name, version, &judgement).await?;
-            let tier = judged.security_tier;
+            let (tier, same) = (judged.security_tier, judged.same_content);
             let value = json!({
                 "name": name, "version": version.to_string(), "verdict": verdict, "tier": tier,
+                "same_content": same,
             });
-            Ok((value, format!("`{name}` {version}: {verdict}, and its tier is {tier}\n")))
+            let text = format!("`{name}` {version}: {verdict}, and its tier is {tier}\n");
+            Ok((value, text + &also(&same)))
         })
     }
+}
+
+impl TakeDown {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let Target { name, version } = &self.target;
+        self.admin.at(Some(name), async |client| {
+            let taking = Taking { why: self.reason.clone() };
+            let same = client.take_down(name, version, &taking).await?.same_content;
+            let value = json!({
+                "name": name, "version": version.to_string(), "withdrawn": true,
+                "same_content": same,
+            });
+            Ok((value, format!("`{name}` {version} is taken down for good\n{}", also(&same))))
+        })
+    }
+}
+
+/// What else has the files of a version that was taken down.
+fn also(same: &[String]) -> String {
+    if same.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = same.iter().map(|other| shown(other)).collect();
+    format!("the same files are still given as:\n  {}\n", names.join("\n  "))
 }
 
 #[cfg(test)]

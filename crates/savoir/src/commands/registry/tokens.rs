@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, process::ExitCode};
 
+use savoir_engine::approval::shell_word;
 use savoir_package::registry::{Client, Name, wire::TokenInfo};
 use serde_json::{Value, json};
 
@@ -90,11 +91,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let mut value = serde_json::to_value(&info).unwrap_or_default();
                 value["token"] = json!(token.secret());
                 if !common.json {
+                    let (email, address) = (account.email.as_str(), person.address());
+                    let whose = session::as_whom(Some(email), &address, &common.remote);
                     let end = info.expires_at.as_deref().unwrap_or("it is revoked");
                     output::note(&format!(
                         "keep it to yourself: it is shown this once, is good until {end}, and ends \
-                         with: savoir registry tokens revoke {}",
-                        info.id
+                         with: savoir registry tokens revoke {} {whose}",
+                        shell_word(&info.id)
                     ));
                 }
                 Ok((value, format!("{}\n", token.secret())))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, stage};
+use super::{Client, code, stage};
 
 #[test]
 fn skills_with_inputs_are_prompts() {
@@ -219,4 +219,81 @@ fn folders_can_be_looked_into() {
     ] {
         assert_eq!(look(uri)["error"]["code"], -32602, "{uri}");
     }
+}
+
+#[test]
+fn a_large_text_does_not_take_its_skill_away() {
+    let sandbox = stage(&[]);
+    sandbox.write("skills/large/SKILL.md", "---\nname: large\ndescription: x\n---\nx\n");
+    sandbox.write("skills/large/data.txt", vec![b'x'; 300 * 1024]);
+    let mut client = Client::new(&sandbox);
+    let got = client.ask("skills/get", json!({"uri": "skill://large/SKILL.md"}));
+    let skill = &got["result"]["skill"];
+    let files = skill["resources"].as_array().unwrap_or_else(|| panic!("{got}"));
+    let data = files.iter().find(|file| file["uri"] == "skill://large/data.txt").unwrap();
+    let digest = savoir_skill::digest::sha256_hex(&vec![b'x'; 300 * 1024]);
+    assert_eq!(data["size"], 300 * 1024);
+    assert_eq!(data["digest"], format!("sha256:{digest}"));
+    let listed = client.ask("skills/list", json!({}));
+    assert_eq!(&listed["result"]["skills"][0], skill);
+    let refused = client.ask("resources/read", json!({"uri": "skill://large/data.txt"}));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("262144"), "{refused}");
+}
+
+#[test]
+fn only_files_that_can_be_read_are_resources_of_a_skill() {
+    let sandbox = stage(&[]);
+    let skill = "skills/mixed";
+    sandbox.write(&format!("{skill}/SKILL.md"), "---\nname: mixed\ndescription: x\n---\nx\n");
+    sandbox.write(&format!("{skill}/references/a.md"), "reference");
+    sandbox.write(&format!("{skill}/huge.txt"), vec![b'x'; 10_000_000]);
+    sandbox.write(&format!("{skill}/picture.bin"), [0xff, 0xfe, 0x00]);
+    sandbox.write("secret.txt", "secret");
+    std::os::unix::fs::symlink("../../secret.txt", sandbox.path(skill).join("link.md")).unwrap();
+    let mut client = Client::new(&sandbox);
+    let told = client.call("use_skill", &json!({"name": "mixed"}));
+    assert_eq!(told["structuredContent"]["resources"], json!(["references/a.md"]), "{told}");
+    let mut read = |path: &str| {
+        let result = client.call("read_skill_file", &json!({"name": "mixed", "path": path}));
+        let error = result["structuredContent"]["error"].clone();
+        (error["code"].as_str().unwrap_or_default().to_owned(), error["message"].to_string())
+    };
+    let (code, message) = read("link.md");
+    assert_eq!(code, "no-such-file");
+    assert!(message.contains("link") && message.contains("outside"), "{message}");
+    assert_eq!(read("huge.txt").0, "file-too-large");
+    assert_eq!(read("picture.bin").0, "file-not-text");
+}
+
+#[test]
+fn what_is_only_formally_wrong_is_served_without_its_tools() {
+    let sandbox = stage(&["text-statistics"]);
+    let text = sandbox.read("skills/text-statistics/SKILL.md");
+    let version = text.lines().find(|line| line.starts_with("version: ")).expect("a version");
+    let wrong = text.replacen(version, "version: 1.0", 1);
+    sandbox.write("skills/text-statistics/SKILL.md", wrong);
+    let locked =
+        "---\nname: locked\ndescription: Locks up. \nversion: 1.0\nallowed-tools: Read\n---\nx\n";
+    sandbox.write("skills/locked/SKILL.md", locked);
+    sandbox.write("skills/garbage/SKILL.md", "---\nname: [\n  }\n---\nx\n");
+    let mut client = Client::new(&sandbox);
+    let told = client.call("use_skill", &json!({"name": "text-statistics"}));
+    assert_eq!(told["isError"], false, "{told}");
+    let told = &told["structuredContent"];
+    assert!(told["instructions"].as_str().unwrap().len() > 20, "{told}");
+    assert!(told["note"].as_str().unwrap().contains("version: invalid-version"), "{told}");
+    assert!(told.get("tools").is_none(), "{told}");
+    let run =
+        json!({"skill": "text-statistics", "tool": "count_words", "arguments": {"text": "a"}});
+    assert_eq!(code(&client.call("run_skill_tool", &run)), "unknown-tool");
+
+    let told = client.call("use_skill", &json!({"name": "locked"}));
+    assert_eq!(told["structuredContent"]["allowed_tools"], json!(["read_file"]), "{told}");
+
+    let found = client.call("search_skills", &json!({"query": "locks garbage"}));
+    let found = &found["structuredContent"];
+    assert_eq!(found["skills"][0]["name"], "locked", "{found}");
+    assert_eq!(found["unusable"][0]["name"], "garbage", "{found}");
+    let broken = client.call("use_skill", &json!({"name": "garbage"}));
+    assert_eq!(code(&broken), "broken-skill");
 }

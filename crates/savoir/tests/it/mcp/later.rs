@@ -75,3 +75,22 @@ fn skills_that_are_installed_later_are_there() {
     skill(&sandbox, "work/.claude/skills", "later", "Do it.");
     until(&mut client, |client| found(client) == ["later"]);
 }
+
+#[test]
+fn who_asks_for_nothing_is_told_all_the_same() {
+    let sandbox = stage(&[]);
+    skill(&sandbox, "skills", "first", "Do it.");
+    let mut client = Client::new(&sandbox);
+    // On a busy machine some come before the first look, and are no news.
+    let mut told = (0..10).find_map(|n| {
+        thread::sleep(Duration::from_secs(2));
+        skill(&sandbox, "skills", &format!("later-{n}"), "Do it.");
+        client.lines.recv_timeout(Duration::from_secs(7)).ok()
+    });
+    for kind in ["tools", "prompts", "resources"] {
+        let heard = told.take().unwrap_or_else(|| client.hear());
+        let method = format!("notifications/{kind}/list_changed");
+        assert_eq!(heard["method"], method, "{heard}");
+    }
+    assert!(found(&mut client).contains(&"later-0".to_owned()));
+}

@@ -41,6 +41,18 @@ fn whatever_a_line_holds_the_next_one_is_read() {
     assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
     assert_eq!(client.ask("tools/call", json!({"nam": 1}))["error"]["code"], -32602);
     assert_eq!(client.ask("resources/read", json!({}))["error"]["code"], -32602);
+    for method in
+        ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"]
+    {
+        for cursor in [json!(5), json!(["x"]), json!({"a": 1}), json!(true)] {
+            let wrong = client.ask(method, json!({"cursor": cursor}));
+            assert_eq!(wrong["error"]["code"], -32602, "{method} {cursor}: {wrong}");
+            let message = wrong["error"]["message"].as_str().unwrap();
+            assert!(message.contains("cursor"), "{method}: {message}");
+        }
+        let first = client.ask(method, json!({"cursor": null}));
+        assert!(first["result"].is_object(), "{method}: {first}");
+    }
     client.say("garbage");
     assert_eq!(client.hear()["error"]["code"], -32700);
     client.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#);

@@ -74,5 +74,18 @@ fn placeholders_are_inputs_whatever_else_a_skill_says() {
     assert_eq!(text(made), "Mend issue 7 now.\n");
     let made = get(&mut client, "first", &json!({"ARGUMENTS": "here 'over there'"}));
     assert_eq!(text(made), "Move here to over there.\n");
+    // Words that are not given are not there.
+    let made = get(&mut client, "first", &json!({"ARGUMENTS": "here"}));
+    assert_eq!(text(made), "Move here to .\n");
+    for nothing in [json!({}), json!({"ARGUMENTS": null}), json!(null)] {
+        assert_eq!(text(get(&mut client, "first", &nothing)), "Move  to .\n", "{nothing}");
+        assert_eq!(text(get(&mut client, "all", &nothing)), "Mend  now.\n", "{nothing}");
+    }
+    for wrong in [json!(5), json!(true), json!(["x"]), json!({"x": 1})] {
+        let refused = get(&mut client, "all", &json!({"ARGUMENTS": wrong}));
+        assert_eq!(refused["error"]["code"], -32602, "{wrong}: {refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("`ARGUMENTS`"), "{message}");
+    }
     assert_eq!(get(&mut client, "plain", &json!({}))["error"]["code"], -32602);
 }

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -307,6 +308,67 @@ fn the_end_of_the_input_ends_what_runs() {
     assert_eq!(size(), before, "it goes on without anybody");
 }
 
+/// A skill that needs a package, and an installer that never ends, with a process of its own.
+fn endless(sandbox: &Sandbox) {
+    sandbox.write(
+        "skills/endless/SKILL.md",
+        "---\nname: endless\nversion: 1.0.0\ndescription: Needs a package. Use in tests.\nauthor: Tests\nlicense: MIT\n\
+         permissions:\n  - filesystem:none\nrequirements:\n  dependencies: [nowhere==1.0]\ntools:\n  - name: hello\n    description: Say hello\n    \
+         parameters: {}\n    returns: {type: object}\nsecurity_tier: experimental\n---\n\n# Endless\n\nSays hello.\n",
+    );
+    sandbox.write(
+        "skills/endless/tools.py",
+        "from gaia.agents.base.tools import tool\n\n\n@tool\ndef hello() -> dict:\n    \
+         \"\"\"Say hello.\"\"\"\n    return {}\n",
+    );
+    let beats = sandbox.path("beats").display().to_string();
+    let beat = format!("for i in $(seq 400); do echo x >> '{beats}'; sleep 0.05; done");
+    let uv = sandbox.write("bin/uv", format!("#!/bin/sh\n({beat}) &\n{beat}\n"));
+    fs::set_permissions(uv, fs::Permissions::from_mode(0o755)).expect("a program");
+    let mut approve = sandbox.command(&["approve", "../skills/endless", "--yes"]);
+    approve.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+    let approved = approve.output().expect("savoir runs");
+    assert!(approved.status.success(), "{approved:?}");
+}
+
+#[test]
+fn packages_are_not_installed_for_nobody() {
+    for is_gone in [false, true] {
+        let sandbox = stage(&[]);
+        endless(&sandbox);
+        let mut client = Client::new(&sandbox);
+        let call = json!({"skill": "endless", "tool": "hello"});
+        let call = json!({"name": "run_skill_tool", "arguments": call});
+        let id = client.send("tools/call", call);
+        let log = sandbox.path("beats");
+        let size = || fs::metadata(&log).map_or(0, |known| known.len());
+        let begun = Instant::now();
+        while size() == 0 {
+            assert!(begun.elapsed() < PATIENCE, "it does not begin");
+            thread::sleep(Duration::from_millis(20));
+        }
+        if is_gone {
+            drop(client.input.take());
+        } else {
+            client.say(
+                &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": id}})
+                .to_string(),
+            );
+        }
+        let ended = Instant::now();
+        let mut before = 0;
+        while size() != before {
+            assert!(ended.elapsed() < Duration::from_secs(10), "it goes on");
+            before = size();
+            thread::sleep(Duration::from_millis(500));
+        }
+        if is_gone {
+            assert_eq!(client.end(), 0);
+        }
+    }
+}
+
 #[test]
 fn the_skill_that_is_followed_is_a_fence() {
     let sandbox = stage(&["text-statistics"]);
@@ -379,4 +441,31 @@ fn in_shell(command: &Command, script: &str) -> Command {
         };
     }
     shell
+}
+
+#[test]
+fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
+    let sandbox = stage(&["text-statistics"]);
+    let write = |name: &str, fields: &str| {
+        let text = format!("---\nname: {name}\ndescription: x\n{fields}---\nDo it.\n");
+        sandbox.write(&format!("skills/{name}/SKILL.md"), text);
+    };
+    write("apart", "context: fork\nallowed-tools: Read\n");
+    write("anything-apart", "context: fork\n");
+    write("locked", "allowed-tools: Read\n");
+    let mut client = Client::new(&sandbox);
+    client.call("use_skill", &json!({"name": "text-statistics"}));
+    let told = client.call("use_skill", &json!({"name": "apart"}));
+    let told = &told["structuredContent"];
+    assert_eq!(told["context_fork"], true, "{told}");
+    let note = told["note"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert!(note.contains("sub-agent") && note.contains("allowed_tools"), "{note}");
+    // Free before: free afterwards.
+    let free = client.call(COUNT, &words());
+    assert_eq!(code(&free), "approval-needed", "it is not the fence that refuses: {free}");
+    // Fenced in before: fenced in afterwards.
+    client.call("use_skill", &json!({"name": "locked"}));
+    let told = client.call("use_skill", &json!({"name": "anything-apart"}));
+    assert!(told["structuredContent"]["note"].is_string(), "{told}");
+    assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
 }

@@ -84,6 +84,26 @@ fn what_cannot_be_ended_is_forgotten_anyway() {
 }
 
 #[test]
+fn a_token_that_was_given_goes_on_and_that_is_told() {
+    let house = House::new().set();
+    accounts(&house);
+    let given = || house.typed(&["login", "--token", "-"], "sv_given\n");
+    assert_eq!(given().code, 0);
+    house.server.seen();
+    let out = house.well(&["logout"]);
+    assert!(out.stdout.contains("is forgotten here, and goes on there"), "{out}");
+    let whose = format!("--email ada@example.com --registry {}\n", house.url());
+    for way in ["savoir registry tokens list ", "savoir registry tokens revoke ID "] {
+        assert!(out.stderr.contains(&format!("{way}{whose}")), "{way}: {out}");
+    }
+    assert!(house.server.seen().is_empty(), "nobody is asked to end it");
+    assert!(!house.sandbox.read(CREDENTIALS).contains("sv_given"));
+    assert_eq!(given().code, 0);
+    let json = house.well(&["logout", "--json"]).json();
+    assert_eq!((&json["forgotten"], &json["ended"]), (&json!(true), &json!(false)), "{json}");
+}
+
+#[test]
 fn a_wrong_password_and_a_token_that_is_none() {
     let house = House::new().set();
     house.server.on("POST", "/api/v1/auth/login", 401, &json!({"detail": "Invalid"}));
@@ -174,6 +194,13 @@ fn tokens_for_programs_are_made_by_people() {
     let made = house.typed(&[&create[..], &person].concat(), "secret\n");
     assert_eq!((made.code, made.stdout.as_str()), (0, "sv_new\n"), "{made}");
     let wanted = house.server.seen()[1].json();
+    // The way to end it works as it stands.
+    let way = made.stderr.split("ends with: savoir ").nth(1).and_then(|way| way.lines().next());
+    house.server.on("DELETE", "/api/v1/auth/tokens/t9", 204, &Value::Null);
+    let way: Vec<&str> = way.expect("a way").split(' ').collect();
+    let ended = house.typed(&way, "secret\n");
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "t9 has ended\n"), "{way:?}: {ended}");
+    house.server.seen();
     let scopes = ["registry:read", "registry:publish:acme", "registry:yank:acme"];
     assert_eq!(wanted, json!({"name": "build", "scopes": scopes, "expires_in_days": 7}));
     let read = ["registry", "tokens", "create", "installs", "--read-only"];

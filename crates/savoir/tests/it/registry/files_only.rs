@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs};
 
+use serde_json::json;
+
 use super::{
     Server,
     real::{Town, serve},
@@ -71,4 +73,14 @@ fn a_private_registry_says_so_once() {
         assert!(error["message"].as_str().expect("a text").contains(words), "{shut}");
         assert!(shut.stderr.contains("SAVOIR_TOKEN"), "{shut}");
     }
+    // Whoever has an account sees that it is as any other.
+    let account = json!({"email": "ada@example.com", "password": "secret-word"});
+    let made = house.ask("POST", "/api/v1/auth/register", "", Some(&account));
+    assert!(made.status < 300, "{}", made.body);
+    let login = house.ask("POST", "/api/v1/auth/login", "", Some(&account)).json();
+    let token = login["token"].as_str().expect("a token");
+    let only = ["--only", "discovery", "--only", "pull"];
+    let args = [&["registry", "conformance", &url, "--json", "--token", token], &only[..]].concat();
+    let open = sandbox.run(&args);
+    assert_eq!(open.code, 0, "{open}");
 }

@@ -280,12 +280,11 @@ fn what_was_taken_down_is_told_to_who_has_it() {
     let asked =
         ["install", "registry:greeter@1.0.0", "--registry", &town.url, "--allow-experimental"];
     town.well("root", &asked);
-    let login = json!({"email": "root@example.com", "password": "secret-word"});
-    let login = town.house.ask("POST", "/api/v1/auth/login", "", Some(&login)).json();
-    let token = login["token"].as_str().expect("a token");
-    let path = "/registry/api/v1/skills/greeter/1.0.0/withdraw";
-    let done = town.house.ask("POST", path, token, Some(&json!({"why": "it sends files away"})));
-    assert_eq!(done.status, 200, "{}", done.body);
+    let take = ["registry", "take-down", "greeter@1.0.0", "--reason", "it sends files away"];
+    let stranger = town.run("bob", &take);
+    assert!(stranger.code == 1 && stranger.stderr.contains("--email"), "{stranger}");
+    let taken = town.rules_well(&take).stdout;
+    assert_eq!(taken, "`greeter` 1.0.0 is taken down for good\n");
     let looked = town.well("root", &["update"]).stdout;
     let told = "`greeter` 1.0.0 was taken down by its registry: it sends files away; update it, or: \
                 savoir remove greeter";

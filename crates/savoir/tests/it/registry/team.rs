@@ -1,6 +1,12 @@
 //! What publishers do: withdraw, deprecate, appeal, members, keys, signatures, the log, and copies.
 
-use savoir_package::registry::Name;
+use savoir_package::{
+    registry::Name,
+    trust::{
+        PublicKey, SigningKey,
+        possession::{self, Purpose},
+    },
+};
 use serde_json::{Value, json};
 
 use super::House;
@@ -113,9 +119,18 @@ fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     let one = format!("{at}/{id}");
     house.server.on("DELETE", &one, 204, &Value::Null);
     let file = made["public_file"].as_str().expect("a file");
-    let (way, body, _) =
+    let (way, mut body, _) =
         asks(&house, &["registry", "keys", "add", "acme", file, "--label", "desk"]);
+    let proof = body.as_object_mut().expect("an object").remove("proof").expect("a proof");
+    let key = PublicKey::parse(public.as_str().expect("a text")).expect("a key");
+    let registry = house.url();
+    let purpose = Purpose { holding: "acme", registry: &registry };
+    assert!(possession::is_proved(&key, purpose, proof.as_str().expect("a text")), "{proof}");
     assert_eq!((way, body), (format!("POST {at}"), json!({"public_key": public, "label": "desk"})));
+    let seen = SigningKey::generate().expect("a key").public_key().to_text();
+    let (_, body, told) = asks(&house, &["registry", "keys", "add", "acme", &seen]);
+    assert_eq!(body.get("proof"), None, "whose secret half is not here");
+    assert!(told.contains("was not shown that you have its secret half"), "{told}");
     house.well(&["registry", "keys", "revoke", "acme", id, "--reason", "old"]);
     let asked = house.server.seen().pop().expect("a question");
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("DELETE", one.as_str()));

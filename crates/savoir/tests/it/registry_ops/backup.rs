@@ -23,7 +23,14 @@ async fn fill(shop: &Shop) {
     let (ada, bob) = (shop.account("ada@example.org").await, shop.account("bob@example.org").await);
     shop.publish(&ada, "acme/tool", "1.0.0", &[]).await;
     let acme: Holding = "acme".parse().expect("it works");
-    let key = NewKey { holding: &acme, key_id: "k1", public_key: "p", label: "l", account: None };
+    let key = NewKey {
+        holding: &acme,
+        key_id: "k1",
+        public_key: "p",
+        label: "l",
+        account: None,
+        proved: false,
+    };
     registry.add_key(&ada, key).await.expect("it works");
     let signature =
         NewSignature { signer: Signer::Publisher, key_id: "k1".into(), record: "{}".into() };

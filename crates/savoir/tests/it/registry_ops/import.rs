@@ -289,3 +289,47 @@ fn prose_is_counted() {
     let versions = lines(&sandbox, "anon/story").len();
     assert_eq!(versions, 2);
 }
+
+#[test]
+fn files_of_texts_are_skills_of_anon() {
+    let sandbox = Sandbox::new();
+    sandbox.write("texts/trains.md", "# On Trains\n\nTell of trains.\n");
+    sandbox.write("texts/more/plain-words.md", "Use plain words.\n");
+    sandbox.write("texts/README.md", "# All of them\n\nThere are two.\n");
+    sandbox.write("texts/one/SKILL.md", "# One\n\nDo it.\n");
+    sandbox.write("texts/one/notes.md", "# Notes\n\nOf one.\n");
+    let args = ["texts", "--namespace", "anon", "--json"];
+    let done = import(&sandbox, &args);
+    assert_eq!((done.code, counts(&done.json())), (0, (3, 0, 0)), "{done}");
+    for name in ["anon/on-trains", "anon/plain-words", "anon/one"] {
+        assert_eq!(lines(&sandbox, name)[0]["version"], "0.0.1", "{name}");
+    }
+    let again = import(&sandbox, &args);
+    assert_eq!((again.code, counts(&again.json())), (0, (0, 3, 0)), "{again}");
+    // Two texts of one name are not two versions of one, and a skill is not a text.
+    sandbox.write("texts/other.md", "# On trains\n\nTell of other trains.\n");
+    sandbox.write("texts/formal.md", skill_md("formal", "1.0.0", "It has frontmatter."));
+    let done = import(&sandbox, &args).json();
+    let refused = done["refused"].as_array().expect("a list");
+    let codes: Vec<(&str, &str)> = refused
+        .iter()
+        .map(|one| (one["path"].as_str().expect("a path"), one["code"].as_str().expect("a code")))
+        .collect();
+    assert_eq!(codes, [("texts/formal.md", "not_prose"), ("texts/trains.md", "name_taken")]);
+}
+
+#[test]
+fn a_folder_without_skills_is_an_error() {
+    let sandbox = Sandbox::new();
+    sandbox.write("texts/trains.md", "# On Trains\n\nTell of trains.\n");
+    sandbox.write("texts/lost/SKILL.md", "# Lost\n\nIt lost its frontmatter.\n");
+    let lost = import(&sandbox, &["texts", "--namespace", "acme", "--json"]);
+    assert_eq!((lost.code, &lost.json()["refused"][0]["code"]), (1, &"no_frontmatter".into()));
+    std::fs::remove_dir_all(sandbox.path("texts/lost")).expect("it was there");
+    let none = import(&sandbox, &["texts"]);
+    assert!(none.code == 2 && none.stderr.contains("texts has no skills"), "{none}");
+    assert!(none.stderr.contains("it has 1 text: ") && none.stderr.contains("--namespace anon"));
+    sandbox.write("empty/picture.png", "x");
+    let none = import(&sandbox, &["empty", "--namespace", "anon", "--json"]);
+    assert_eq!((none.code, &none.json()["error"]["code"]), (2, &"no_skills".into()), "{none}");
+}

@@ -22,7 +22,7 @@ use super::{Machine, PDF};
 
 impl Machine {
     /// Serves a registry of files; gives its address.
-    fn registry(&self) -> String {
+    pub(super) fn registry(&self) -> String {
         let config = serde_json::to_vec(&Config::of_files()).expect("JSON");
         self.sandbox.write("site/index/v1/config.json", config);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -38,7 +38,7 @@ impl Machine {
     }
 
     /// Publishes the skill in a folder.
-    fn publish(&self, name: &str, folder: &str) {
+    pub(super) fn publish(&self, name: &str, folder: &str) {
         let name = Name::parse(name).expect("a name");
         let tree = Tree::read(&self.sandbox.path(folder)).expect("a skill");
         let bytes = pack(name.last(), &tree).expect("an archive");

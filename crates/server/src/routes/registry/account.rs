@@ -268,7 +268,7 @@ async fn end(State(app): State<App>, acting: Acting, At(id): At<String>) -> Give
     if acting.caller.token.as_ref().is_none_or(|own| own.id != id) {
         must_be_person(&acting)?;
     }
-    if app.database.accounts().remove_token(acting.caller.user.id, &id).await? {
+    if tokens::end(&app, &acting.caller, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(Refused::not_found("you have no such token; list yours to see their ids"))

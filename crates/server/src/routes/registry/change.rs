@@ -10,6 +10,7 @@ use savoir_store::registry::{
     Holding, NewSignature, PackageName, PackageVersion, RegistryError, RegistryKey, Right,
     Signature, Signer,
 };
+use semver::Version;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -136,6 +137,8 @@ struct GoneVersion {
     name: String,
     version: String,
     withdrawn: bool,
+    /// Other versions with the same content, as `name@version`, which everybody is still given.
+    same_content: Vec<String>,
 }
 
 /// A version that was signed.
@@ -231,9 +234,20 @@ async fn deprecate(
     Ok(told(StatusCode::OK, &Deprecated { name, version, message }))
 }
 
+/// The versions that have what an administrator took down, and may have to be taken down, too.
+pub(super) async fn same_content(
+    app: &App,
+    package: &PackageName,
+    version: &Version,
+) -> Given<Vec<String>> {
+    let others = registry(app).same_content(package, version).await?;
+    Ok(others.into_iter().map(|(name, version)| format!("{name}@{version}")).collect())
+}
+
 /// Take a version away for good. For administrators; others yank.
 ///
-/// Its number stays taken. Its bytes are removed later.
+/// Its number stays taken. Its bytes are removed later, and nobody may publish them again, under whatever
+/// name.
 #[utoipa::path(
     post, path = "/withdraw", tag = "registry", security(("bearer" = [])), request_body = Withdraw,
     responses(
@@ -249,8 +263,9 @@ async fn withdraw(
 ) -> Given<Response> {
     registry(&app).withdraw(&actor, &package, &version, &why).await?;
     settled(&app).await;
+    let same_content = same_content(&app, &package, &version).await?;
     let (name, version) = (package.to_string(), version.to_string());
-    Ok(told(StatusCode::OK, &GoneVersion { name, version, withdrawn: true }))
+    Ok(told(StatusCode::OK, &GoneVersion { name, version, withdrawn: true, same_content }))
 }
 
 /// List the signatures of a version, oldest first.

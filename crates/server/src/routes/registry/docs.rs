@@ -20,6 +20,11 @@ pub(super) enum PackageOrVersion {
     Version(Box<wire::VersionDetail>),
 }
 
+/// The archive alone.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryZip, value_type = String, format = Binary)]
+pub(super) struct Zip(Vec<u8>);
+
 /// What a publisher sends.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PublishForm {

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use savoir_package::trust::{KeyKind, PublicKey};
+use savoir_package::trust::{
+    KeyKind, PublicKey,
+    possession::{Purpose, is_proved},
+};
 use savoir_store::registry::{Holding, NewKey, RegistryError, RegistryKey, Right};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -53,6 +56,11 @@ struct WantedKey {
     label: Option<String>,
     /// The address of the auditor who uses it; only for auditors.
     email: Option<String>,
+    /// A signature of OpenSSH by the key, in the namespace `savoir-skill@v1`, of the line `On 2026-02-03
+    /// this key signs for acme in the registry https://skills.example.com/registry.` with today's date,
+    /// the namespace and the address of this registry, and a line feed. Who has shown it keeps the key, also if somebody registered it before who has not.
+    #[schema(max_length = 4096)]
+    proof: Option<String>,
 }
 
 impl Shape for WantedKey {
@@ -61,6 +69,7 @@ impl Shape for WantedKey {
             public_key: members.text("public_key", Text::between(1, LONGEST_KEY)),
             label: members.optional_text("label", Text::between(0, LONGEST_LABEL)),
             email: members.optional_text("email", Text::between(1, LONGEST_EMAIL)),
+            proof: members.optional_text("proof", Text::between(1, LONGEST_KEY)),
         }
     }
 }
@@ -78,6 +87,8 @@ struct ListedKey {
     public_key: String,
     label: String,
     added_at: String,
+    /// Whether its owner has shown that they have its secret half.
+    proved: bool,
     /// Since then it vouches for nothing.
     revoked_at: Option<String>,
     /// Why it was revoked.
@@ -95,6 +106,7 @@ impl ListedKey {
             public_key: key.public_key,
             label: key.label,
             added_at: key.added_at.to_string(),
+            proved: key.proved,
             revoked_at: revoked_at.map(|time| time.to_string()),
             reason: reason.filter(|reason| !reason.is_empty()),
             email,
@@ -150,10 +162,14 @@ async fn add(
     State(app): State<App>,
     acting: Acting,
     Owned(holding): Owned,
-    Body(WantedKey { public_key, label, email }): Body<WantedKey>,
+    Body(WantedKey { public_key, label, email, proof }): Body<WantedKey>,
 ) -> Given<Response> {
     must_change(&app, &acting, &holding).await?;
-    let (key_id, public_key) = readable(&public_key)?;
+    let (key, public_key) = readable(&public_key)?;
+    let key_id = key.key_id();
+    if let Some(proof) = &proof {
+        must_prove(&app, &key, &holding, proof)?;
+    }
     let account = match email {
         None => None,
         Some(_) if holding != Holding::auditors() => {
@@ -171,6 +187,7 @@ async fn add(
         public_key: &public_key,
         label: label.as_deref().unwrap_or_default(),
         account: account.as_ref().map(|account| account.id),
+        proved: proof.is_some(),
     };
     registry(&app).add_key(&acting.actor, new).await?;
     settled(&app).await;
@@ -221,13 +238,30 @@ async fn must_change(app: &App, acting: &Acting, holding: &Holding) -> Given<()>
     Ok(acting.actor.must_have(Right::Own, Some(holding))?)
 }
 
-/// A key that signs records, with its identifier and the text that is kept.
-fn readable(text: &str) -> Given<(String, String)> {
+/// Refuses a proof that shows nothing.
+fn must_prove(app: &App, key: &PublicKey, holding: &Holding, proof: &str) -> Given<()> {
+    let (holding, registry) = (holding.to_string(), super::base(app));
+    if is_proved(key, Purpose { holding: &holding, registry: &registry }, proof) {
+        return Ok(());
+    }
+    let message = format!(
+        "`proof` is no signature of the key {} that says that it signs for {holding} today in the \
+         registry {registry}",
+        key.key_id()
+    );
+    Err(Refused::invalid(message).because("wrong_proof"))
+}
+
+/// A key that signs records, and the text that is kept.
+fn readable(text: &str) -> Given<(PublicKey, String)> {
     let wrong = |why: &dyn std::fmt::Display| Refused::invalid(format!("`public_key`: {why}"));
     let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;
     match key.kind() {
-        KeyKind::Ed25519 => Ok((key.key_id(), key.to_text())),
-        KeyKind::Ssh => Ok((key.key_id(), text.trim().to_owned())),
+        KeyKind::Ed25519 => {
+            let text = key.to_text();
+            Ok((key, text))
+        }
+        KeyKind::Ssh => Ok((key, text.trim().to_owned())),
         _ => Err(wrong(&"register an Ed25519 key or a key of OpenSSH; others sign no records")),
     }
 }

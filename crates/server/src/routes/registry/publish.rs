@@ -58,7 +58,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
          description = "The version that SKILL.md says; another one is refused"),
     ),
     request_body(
-        content = docs::PublishForm, content_type = "multipart/form-data",
+        content((docs::PublishForm = "multipart/form-data"), (docs::Zip = "application/zip")),
         description = "A form, or the archive alone as application/zip"
     ),
     responses(
@@ -72,7 +72,7 @@ async fn publish(
     acting: Acting,
     request: Request,
 ) -> Given<(StatusCode, Answer<wire::Published>)> {
-    let pass = enter(&app, &acting)?;
+    let pass = enter(&app, &acting).await?;
     let mut form = Form::read(request).await?;
     let meant = form.version.take();
     let parcel = Parcel::read(form).await?;
@@ -105,8 +105,8 @@ fn must_be_meant(meant: Option<&str>, parcel: &Parcel) -> Given<()> {
 }
 
 /// A place for an upload, or for a scan.
-pub(super) fn enter(app: &App, acting: &Acting) -> Given<Pass> {
-    app.desk.gate.enter(acting.caller.user.id).ok_or_else(|| {
+pub(super) async fn enter(app: &App, acting: &Acting) -> Given<Pass> {
+    app.desk.gate.wait(acting.caller.user.id).await.ok_or_else(|| {
         let message = "too much is being published or scanned at once; wait until yours is done";
         Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     })
@@ -129,6 +129,16 @@ pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vett
 async fn next(app: &App, package: &PackageName) -> Given<Version> {
     // Also of what was withdrawn: its number is never free again.
     let numbers = registry(app).numbers(package).await?;
+    let is_written = |version: &&Version| (version.major, version.minor) != (0, 0);
+    if let Some(written) = numbers.iter().find(is_written)
+        && !package.namespace().is_shared()
+    {
+        let message = format!(
+            "{package} has versions that its SKILL.md counts, such as {written}, and this text has no \
+             frontmatter; add it with a name and a version, or give the text another name"
+        );
+        return Err(Refused::invalid(message).because("version_mismatch"));
+    }
     let last = numbers.iter().map(|version| version.patch).max();
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
 }
@@ -163,7 +173,7 @@ impl Parcel {
         let read = read.await.map_err(|error| Refused::failed(&error))?;
         let (bytes, submission, mut facts) = read.map_err(|rejection| rejected(&rejection))?;
         if let Some(changelog) = form.changelog {
-            facts.more.insert("changelog".to_owned(), changelog.into());
+            facts.more.insert(shown::CHANGELOG.to_owned(), changelog.into());
         }
         Ok(Self {
             sha256: sha256_hex(&bytes),

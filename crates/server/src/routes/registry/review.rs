@@ -13,6 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     asked::{Acting, At, Query, registry},
+    change::same_content,
     docs,
     publish::{enter, result, vet},
     refused::{Given, Refused},
@@ -48,6 +49,10 @@ struct Scanned {
     /// The tier that it has now.
     security_tier: String,
     audit: wire::Audit,
+    /// If an administrator blocks it: other versions with the same content, as `name@version`, which
+    /// everybody is still given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    same_content: Vec<String>,
 }
 
 /// Why a scan is wrong.
@@ -127,7 +132,7 @@ async fn rescan(
     OneVersion { package, version }: OneVersion,
 ) -> Given<Response> {
     registry(&app).may_speak_for(&acting.actor, &package).await?;
-    let pass = enter(&app, &acting)?;
+    let pass = enter(&app, &acting).await?;
     let known = registry(&app).version(&package, &version).await?;
     let scan = scan(&app, Some(pass), &known).await?;
     let scanned = keep(&app, &acting.actor, &known, scan).await?;
@@ -159,6 +164,7 @@ async fn keep(
         version: known.version.to_string(),
         security_tier: tier.as_str().to_owned(),
         audit: shown::audit(&scan, Time::now()),
+        same_content: Vec::new(),
     })
 }
 
@@ -207,7 +213,10 @@ async fn judge(
     let found = known.scan.as_ref().map(|(scan, _)| scan.report.clone());
     let mut report = found.filter(Value::is_object).unwrap_or_else(|| json!({}));
     report["judged"] = json!({"verdict": verdict.as_str(), "reason": reason});
-    let scanned = keep(&app, &acting.actor, &known, ScanResult { verdict, report }).await?;
+    let mut scanned = keep(&app, &acting.actor, &known, ScanResult { verdict, report }).await?;
+    if verdict == ScanVerdict::Block {
+        scanned.same_content = same_content(&app, &package, &version).await?;
+    }
     Ok(told(StatusCode::OK, &scanned))
 }
 

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::refused::{Given, Refused};
 
+/// Where the facts of a version have what its publisher says that changed.
+pub(super) const CHANGELOG: &str = "changelog";
+
 /// The name as clients know it.
 pub(super) fn name(package: &PackageName) -> Given<Name> {
     Name::parse(&package.to_string()).map_err(|error| Refused::failed(&error))
@@ -39,6 +42,7 @@ fn publisher(package: &PackageName) -> Option<String> {
 }
 
 pub(super) fn detail(package: &Package, readme: Option<String>) -> Given<wire::PackageDetail> {
+    let whole = || package.summary.deprecated.clone();
     let version = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
         version: version.version.clone(),
         published_at: Some(version.published_at.to_string()),
@@ -46,12 +50,14 @@ pub(super) fn detail(package: &Package, readme: Option<String>) -> Given<wire::P
         security_tier: version.attested,
         integrity: Some(version.integrity.clone()),
         size: version.size,
-        yanked: version.yanked,
-        yanked_reason: version.yanked_why.clone(),
+        yanked: version.yanked || version.blocked.is_some(),
+        yanked_reason: version.blocked.clone().or_else(|| version.yanked_why.clone()),
+        deprecated: version.deprecated.clone().or_else(whole),
     };
     Ok(wire::PackageDetail {
         summary: summary(&package.summary)?,
         readme,
+        deprecated: package.summary.deprecated.clone(),
         versions: package.versions.iter().map(version).collect(),
     })
 }
@@ -66,6 +72,9 @@ pub(super) fn version(
         sha256: file.sha256.clone(),
         size: file.size,
     };
+    // The index says the same of what is blocked: nobody is given it anew.
+    let blocked = known.why_blocked();
+    let yanked_why = known.yanked.as_ref().and_then(|(_, why)| why.clone());
     Ok(wire::VersionDetail {
         name: name(&known.package)?,
         version: known.version.clone(),
@@ -73,8 +82,10 @@ pub(super) fn version(
         publisher: publisher(&known.package),
         security_tier: known.attested,
         claimed_tier: known.claimed,
-        yanked: known.yanked.is_some(),
-        yanked_reason: known.yanked.as_ref().and_then(|(_, why)| why.clone()),
+        yanked: known.yanked.is_some() || blocked.is_some(),
+        yanked_reason: blocked.or(yanked_why.filter(|why| !why.is_empty())),
+        deprecated: known.deprecated.clone(),
+        changelog: known.facts.more.get(CHANGELOG).and_then(Value::as_str).map(str::to_owned),
         manifest: known.facts.manifest.clone(),
         skill_md,
         artifact: artifact(known),

@@ -110,6 +110,7 @@ impl Wanted {
         ("author" = Option<String>, Query, description = "Those of an author"),
         ("updated_since" = Option<String>, Query,
          description = "Those that changed since a time, as RFC 3339; longest ago first"),
+        ("updated" = Option<String>, Query, description = "The same, in the words of GAIA"),
         ("sort" = Option<String>, Query, description = "name, updated or recent"),
         ("yanked" = Option<String>, Query,
          description = "include: those, too, of which every version was yanked"),
@@ -326,8 +327,16 @@ async fn show_version(app: &App, name: &PackageName, text: &str, uri: &Uri) -> G
     remembered(app, uri, name, None, async {
         let known = registry(app).version(name, &version).await?;
         let signatures = registry(app).signatures(name, &version).await?;
-        let text = skill_md(app, &known).await?;
-        json(&shown::version(&known, text, &signatures)?)
+        let text = match known.why_blocked() {
+            Some(_) => None,
+            None => skill_md(app, &known).await?,
+        };
+        let mut shown = shown::version(&known, text, &signatures)?;
+        if shown.deprecated.is_none() {
+            let package = registry(app).summaries(std::slice::from_ref(name)).await?.pop();
+            shown.deprecated = package.and_then(|package| package.deprecated);
+        }
+        json(&shown)
     })
     .await
 }

@@ -1,21 +1,16 @@
-//! The texts of skills as other tools read them: skillrt's addresses, and the well-known index.
+//! The texts of skills at skillrt's addresses, and archives without a folder.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{
-    Router,
     extract::State,
     http::{HeaderMap, HeaderValue, Method, Uri, header},
     response::Response,
-    routing::get,
 };
 use savoir_package::archive;
-use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName, PackageVersion};
+use savoir_store::registry::{PackageName, PackageVersion};
 use semver::Version;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -30,20 +25,7 @@ use crate::{
     registry::{Answer, Caching, PLAIN, has_already},
 };
 
-/// Skills in the well-known index: those that changed last.
-const MOST_LISTED: u64 = 1000;
-/// Bytes of that index: what other tools read.
-const LARGEST_INDEX: usize = 1_500_000;
-/// Skills of it that are read at once.
-const READ_AT_ONCE: usize = 50;
-/// Files of a skill that it names.
-const MOST_FILES: usize = 100;
-/// Where other tools look.
-pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/index.json";
-const MANIFEST: &str = "SKILL.md";
-/// Letters of a name as the specification of skills has it.
-const LONGEST_NAME: usize = 64;
-const MARKDOWN: &str = "text/markdown; charset=utf-8";
+pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -51,13 +33,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(in_namespace))
         .routes(routes!(plain_flat))
         .routes(routes!(plain_in_namespace))
-}
-
-/// At the root of the server, where other tools look.
-pub(in crate::routes) fn well_known() -> Router<App> {
-    Router::new()
-        .route(WELL_KNOWN, get(index))
-        .route("/registry/.well-known/agent-skills/index.json", get(index))
 }
 
 /// Show the SKILL.md of a version.
@@ -114,7 +89,11 @@ async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<A
 
 /// A version, unless it is blocked: nobody is given it anew, as with a download. Whoever has it in a lock
 /// gets its artefact.
-async fn given(app: &App, name: &PackageName, number: &Version) -> Given<PackageVersion> {
+pub(super) async fn given(
+    app: &App,
+    name: &PackageName,
+    number: &Version,
+) -> Given<PackageVersion> {
     let known = registry(app).version(name, number).await?;
     match known.why_blocked() {
         None => Ok(known),
@@ -206,7 +185,7 @@ async fn packed(app: &App, artefact: &str) -> Given<Vec<u8>> {
 }
 
 /// Whether the client has it already.
-fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
+pub(super) fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
     let tag = HeaderValue::from_str(&format!("\"{sha256}\""));
     tag.is_ok_and(|tag| has_already(headers, &tag))
 }
@@ -232,74 +211,4 @@ async fn laid_out(app: &App, artefact: &str, sha256: &str) -> Given<u64> {
         Ok(size)
     });
     laying.await.map_err(|error| Refused::failed(&error))?
-}
-
-/// The index of draft 0.2.0, with the files that clients of draft 0.1 ask for.
-async fn index(
-    State(app): State<App>,
-    _: Reading,
-    (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
-    let recent = Order::Recent { since: None };
-    let page = registry(&app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
-    let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
-    let (mut skills, mut bytes) = (BTreeMap::new(), 0);
-    let base = super::base(&app);
-    for some in names.chunks(READ_AT_ONCE) {
-        for found in registry(&app).findable(some).await? {
-            let Some(entry) = entry(&base, &found) else { continue };
-            bytes += entry.to_string().len();
-            if bytes > LARGEST_INDEX {
-                break;
-            }
-            // Those of an import may share one: then that of a namespace has it, whoever came last.
-            let package = found.summary.package;
-            let rank = (package.namespace().is_default(), package.to_string());
-            match skills.entry(package.short()) {
-                Entry::Vacant(free) => drop(free.insert((rank, entry))),
-                Entry::Occupied(mut taken) if rank < taken.get().0 => {
-                    taken.insert((rank, entry));
-                }
-                Entry::Occupied(_) => {}
-            }
-        }
-    }
-    let skills: Vec<Value> = skills.into_values().map(|(_, entry)| entry).collect();
-    let index = json!({
-        "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
-        "skills": skills,
-    });
-    let answer = Answer::new("application/json", Caching::Minute, index.to_string());
-    Ok(answer.respond(&method, &headers))
-}
-
-/// How others get a skill: the text alone if there is nothing else, else an archive.
-fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
-    match facts.files.as_slice() {
-        [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
-        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN)?.as_str()?)),
-    }
-}
-
-/// A skill for other tools.
-fn entry(base: &str, found: &Findable) -> Option<Value> {
-    let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
-    // Other tools refuse the whole list for the sake of one.
-    if package.short().len() > LONGEST_NAME {
-        return None;
-    }
-    let (kind, file, digest) = what(&found.facts)?;
-    let mut entry = json!({
-        "name": package.short(),
-        "type": kind,
-        "description": found.summary.description,
-        "url": format!("{base}/{package}/{latest}/{file}"),
-        "digest": format!("sha256:{digest}"),
-        "version": latest.to_string(),
-    });
-    if found.facts.files.len() <= MOST_FILES {
-        let files = found.facts.files.iter().map(|file| file.path.as_str());
-        entry["files"] = files.collect::<Vec<_>>().into();
-    }
-    Some(entry)
 }

@@ -1,6 +1,6 @@
 //! Who one is, and tokens of programs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{API, program, publish};
 use crate::harness::{ADMIN, for_each_server};
@@ -73,6 +73,20 @@ async fn a_token_is_made_used_and_ended() {
             ada.delete(&one).await.refused(404, "not_found");
             robot.get(&format!("{API}/whoami")).await.refused(401, "unauthorized");
             assert_eq!(ada.get(&route).await.ok(200)["items"].as_array().unwrap().len(), 1);
+            let admin = server.register(ADMIN).await;
+            let log = admin.get(&format!("{API}/audit-log?act=token_made&act=token_ended")).await;
+            assert!(!log.text.contains(secret));
+            let log = log.ok(200)["items"].clone();
+            let acts: Vec<&Value> = log.as_array().unwrap().iter().map(|one| &one["act"]).collect();
+            assert_eq!(acts, ["token_ended", "token_made", "token_made"]);
+            assert_eq!(
+                (&log[0]["account"], &log[0]["details"]["id"]),
+                (&json!("ada@example.org"), &made["id"])
+            );
+            assert_eq!(
+                log[2]["details"]["scopes"],
+                json!(["registry:publish:acme", "registry:read"])
+            );
         },
     )
     .await;

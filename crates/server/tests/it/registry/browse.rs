@@ -344,8 +344,8 @@ async fn other_tools_find_skills() {
             alone.tree = super::tree(&[("SKILL.md", b"---\nname: alone\n---\nHi\n")]);
             alone.publish(server, &ada).await;
             for path in ["/.well-known", "/registry/.well-known"] {
-                let path = format!("{path}/agent-skills/index.json");
-                let list = server.stranger().get(&path).await.ok(200);
+                let list_path = format!("{path}/agent-skills/index.json");
+                let list = server.stranger().get(&list_path).await.ok(200);
                 let skills = list["skills"].as_array().unwrap();
                 assert_eq!(skills.len(), 2, "{list}");
                 for (skill, kind) in skills.iter().zip(["archive", "skill-md"]) {
@@ -355,6 +355,26 @@ async fn other_tools_find_skills() {
                     let bytes = bytes(&server.stranger(), path).await;
                     let digest = savoir_skill::digest::sha256_hex(&bytes);
                     assert_eq!(skill["digest"], format!("sha256:{digest}"), "{url}");
+                    // As clients of draft 0.1 fetch them: each file by itself.
+                    let (name, folder) = (skill["name"].as_str().unwrap(), path_of(&list_path));
+                    let files = skill["files"].as_array().unwrap();
+                    assert!(files.contains(&json!("SKILL.md")), "{skill}");
+                    for file in files {
+                        let path = format!("{folder}/{name}/{}", file.as_str().unwrap());
+                        let reply = server.stranger().get(&path).await;
+                        assert_eq!(reply.status, 200, "{path}");
+                        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+                        let kind = reply.header("content-type").to_owned();
+                        assert!(
+                            !kind.contains("html") && !reply.header("etag").is_empty(),
+                            "{kind}"
+                        );
+                    }
+                    for wrong in ["SKILL.MD", "..%2Ftool%2FSKILL.md", "a/../../x", "none.txt"] {
+                        let reply =
+                            server.stranger().get(&format!("{folder}/{name}/{wrong}")).await;
+                        assert!([400, 404].contains(&reply.status.as_u16()), "{wrong}");
+                    }
                 }
             }
             // A namespace that comes first takes nobody's name.
@@ -372,6 +392,10 @@ async fn other_tools_find_skills() {
         },
     )
     .await;
+}
+
+fn path_of(index: &str) -> &str {
+    index.strip_suffix("/index.json").unwrap()
 }
 
 async fn bytes(who: &Client, path: &str) -> Vec<u8> {
@@ -428,6 +452,8 @@ async fn a_private_registry_is_for_accounts() {
             "/registry/api/v1/namespaces/acme/keys",
             "/registry/acme/tool/1.0.0/SKILL.md",
             "/.well-known/agent-skills/index.json",
+            "/.well-known/agent-skills/acme-tool/SKILL.md",
+            "/registry/.well-known/agent-skills/acme-tool/SKILL.md",
             &artefact,
         ] {
             // Twice: what is remembered is for those who may read, too.

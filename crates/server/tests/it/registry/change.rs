@@ -55,6 +55,12 @@ async fn users_are_told_something() {
                     lines.into_iter().map(|line| line["deprecated"].clone()).collect::<Vec<_>>()
                 };
                 assert_eq!(said().await, [json!("use 1.1"), json!(null)]);
+                let shown = async |path: &str| {
+                    let path = format!("{API}/skills/{package}{path}");
+                    server.stranger().get(&path).await.ok(200)["deprecated"].clone()
+                };
+                assert_eq!(shown("/1.0.0").await, "use 1.1");
+                assert_eq!((shown("/1.1.0").await, shown("").await), (json!(null), json!(null)));
                 ada.post(&path, &json!({"message": null})).await.ok(200);
                 assert_eq!(said().await, [json!(null), json!(null)]);
 
@@ -62,6 +68,10 @@ async fn users_are_told_something() {
                 let told = ada.post(&all, &json!({"message": "use other"})).await;
                 told.is(200, &json!({"name": package, "version": null, "message": "use other"}));
                 assert_eq!(said().await, [json!("use other"), json!("use other")]);
+                assert_eq!(
+                    (shown("/1.1.0").await, shown("").await),
+                    (json!("use other"), json!("use other"))
+                );
                 let message = ada.post(&all, &json!({})).await.refused(400, "invalid_request");
                 assert!(message.contains("`message`"), "{message}");
             }
@@ -97,7 +107,11 @@ async fn administrators_withdraw() {
             let robot = program(server, &admin, &json!({"scopes": ["yank"]})).await;
             robot.post(&route, &body).await.refused(403, "forbidden_scope");
             let told = admin.post(&route, &body).await;
-            told.is(200, &json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true}));
+            told.is(
+                200,
+                &json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true,
+                    "same_content": []}),
+            );
             let gone = server.stranger().get(&format!("{API}/skills/acme/tool/1.1.0")).await;
             assert!(gone.refused(404, "not_found").contains("it steals"));
             for place in &places {

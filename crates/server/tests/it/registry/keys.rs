@@ -33,7 +33,7 @@ async fn keys_are_registered_and_everybody_sees_them() {
             let (one, route) = (key(), format!("{API}/{place}/keys"));
             let made = ada.post(&route, &wanted(&one)).await.ok(201);
             let expected = json!({"key_id": one.key_id(), "public_key": one.public_key().to_text(),
-                "label": "laptop", "added_at": made["added_at"], "revoked_at": null,
+                "label": "laptop", "added_at": made["added_at"], "proved": false, "revoked_at": null,
                 "reason": null});
             assert_eq!(made, expected);
             let list = server.stranger().get(&route).await;

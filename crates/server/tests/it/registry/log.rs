@@ -57,6 +57,7 @@ async fn every_change_is_there() {
 
             let all = read(&admin, "").await;
             let expected = [
+                "token_made",
                 "namespace_created",
                 "member_set",
                 "member_removed",
@@ -243,7 +244,10 @@ async fn a_program_of_an_administrator_reads_everything() {
             let made = admin.post("/api/v1/auth/tokens", &wanted).await.ok(201);
             assert!(made["expires_at"].is_string(), "{made}");
             let robot = server.client(made["token"].as_str().unwrap());
-            assert_eq!(acts(&read(&robot, "").await), ["namespace_created", "published"]);
+            assert_eq!(
+                acts(&read(&robot, "").await),
+                ["namespace_created", "published", "token_made"]
+            );
             let who = robot.get(&format!("{API}/whoami")).await.ok(200);
             assert_eq!(
                 (&who["role"], &who["scopes"]),

@@ -2,7 +2,10 @@
 
 use savoir_package::{
     File, archive,
-    trust::{self, SigningKey},
+    trust::{
+        self, SigningKey,
+        possession::{self, Purpose},
+    },
 };
 use savoir_skill::digest::sha256_hex;
 use serde_json::json;
@@ -46,8 +49,17 @@ async fn what_was_taken_down_does_not_come_back_under_another_number() {
     assert_eq!(reply.json()["published"]["version"], "0.0.3", "{}", reply.text);
     let allow = json!({"verdict": "allow", "reason": "it washes out"});
     assert_eq!(admin.put(&route("0.0.2", "verdict"), &allow).await.status, 200);
-    let reply = publish(&ada, "?namespace=anon", second).await;
+    let reply = publish(&ada, "?namespace=anon", second.clone()).await;
     assert_eq!(reply.json()["published"]["version"], "0.0.4", "{}", reply.text);
+    // Whoever blocks one is told of the other, and that it is blocked is told as of a yank.
+    let reply = admin.put(&route("0.0.2", "verdict"), &block).await;
+    assert_eq!(reply.json()["same_content"], json!(["anon/tea@0.0.4"]), "{}", reply.text);
+    let shown = ada.get(&format!("{SKILLS}/anon/tea/0.0.2")).await.json();
+    assert_eq!(shown["yanked"], true, "{shown}");
+    assert_eq!((&shown["yanked_reason"], &shown["skill_md"]), (&json!("it stains"), &json!(null)));
+    is(&publish(&ada, "?namespace=anon&name=coffee", second).await, 403, "taken_down");
+    let log = admin.get("/registry/api/v1/audit-log?act=judged&limit=1").await.json();
+    assert_eq!(log["items"][0]["details"]["reason"], "it stains", "{log}");
     // A clearance from before does not outlive the next decision.
     assert_eq!(admin.post(&route("0.0.3", "withdraw"), &withdraw).await.status, 200);
     is(&publish(&ada, "?namespace=anon", first).await, 403, "taken_down");
@@ -82,6 +94,67 @@ async fn what_somebody_signed_does_not_count_for_who_took_it() {
     let body = json!({"signer": "publisher", "record": record});
     let reply = bob.post(&format!("{SKILLS}/bobby/tool/1.0.0/signatures"), &body).await;
     is(&reply, 409, "key_taken");
+}
+
+#[tokio::test]
+async fn a_key_is_whose_who_has_its_secret_half() {
+    let server = TestServer::start().await;
+    let (ada, bob) =
+        (server.register("ada@example.org").await, server.register("bob@example.org").await);
+    let key = SigningKey::generate().unwrap();
+    let keys = |namespace: &str| format!("/registry/api/v1/namespaces/{namespace}/keys");
+    for (who, namespace) in [(&ada, "acme"), (&bob, "bobs")] {
+        assert_eq!(who.call(&format!("/registry/api/v1/namespaces/{namespace}")).await.status, 201);
+    }
+    let registry = format!("http://{}/registry", server.address);
+    let prove = |key: &SigningKey, holding: &str| {
+        possession::prove(key, Purpose { holding, registry: &registry })
+    };
+    // Somebody who has seen its public half is first, and signs something that they took.
+    let public = key.public_key().to_text();
+    assert_eq!(bob.post(&keys("bobs"), &json!({"public_key": public})).await.status, 201);
+    let mut files = tree(&[("SKILL.md", &manifest("tool", "1.0.0", ""))]);
+    let record = trust::sign(&files, "tool", "1.0.0", "ada", &key);
+    files.add("signature.json".to_owned(), File { bytes: record, executable: false }).unwrap();
+    let signed = archive::pack("tool", &files).unwrap();
+    let reply = publish(&bob, "?namespace=bobs", signed).await;
+    assert_eq!(reply.json()["published"]["security_tier"], "community", "{}", reply.text);
+    is(&ada.post(&keys("acme"), &json!({"public_key": public})).await, 409, "key_taken");
+    // What was signed for another namespace, or by another key, proves nothing.
+    let other = SigningKey::generate().unwrap();
+    for proof in [
+        prove(&key, "bobs"),
+        prove(&other, "acme"),
+        possession::prove(&key, Purpose { holding: "acme", registry: "https://y.example" }),
+        "none".to_owned(),
+    ] {
+        let wrong = json!({"public_key": public, "proof": proof});
+        is(&ada.post(&keys("acme"), &wrong).await, 400, "invalid_request");
+    }
+    let right = json!({"public_key": public, "proof": prove(&key, "acme")});
+    let reply = ada.post(&keys("acme"), &right).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    assert_eq!(reply.json()["proved"], true, "{}", reply.text);
+    let listed = bob.get(&keys("bobs")).await.json();
+    assert_eq!(listed["items"][0]["reason"], "somebody else showed that it is theirs", "{listed}");
+    let lowered = bob.get(&format!("{SKILLS}/bobs/tool/1.0.0")).await.json();
+    assert_eq!(lowered["security_tier"], "experimental", "{lowered}");
+    // Nobody takes it from who has shown that it is theirs.
+    let again = json!({"public_key": public, "proof": prove(&key, "more")});
+    assert_eq!(bob.call("/registry/api/v1/namespaces/more").await.status, 201);
+    is(&bob.post(&keys("more"), &again).await, 409, "key_taken");
+    // Their own namespaces share it, whether they showed it there or not.
+    let old = SigningKey::generate().unwrap();
+    let public = old.public_key().to_text();
+    assert_eq!(ada.call("/registry/api/v1/namespaces/second").await.status, 201);
+    assert_eq!(ada.post(&keys("acme"), &json!({"public_key": public})).await.status, 201);
+    let shown = |holding: &str| json!({"public_key": public, "proof": prove(&old, holding)});
+    assert_eq!(ada.post(&keys("second"), &shown("second")).await.status, 201);
+    let listed = ada.get(&keys("acme")).await.json();
+    assert_eq!(listed["items"][1]["revoked_at"], json!(null), "{listed}");
+    assert_eq!(ada.post(&keys("acme"), &shown("acme")).await.status, 201, "it is shown later");
+    assert_eq!(ada.get(&keys("acme")).await.json()["items"][1]["proved"], true);
+    is(&ada.post(&keys("acme"), &shown("acme")).await, 409, "exists");
 }
 
 #[tokio::test]

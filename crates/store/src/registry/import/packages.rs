@@ -5,12 +5,14 @@ use semver::Version;
 
 use super::{
     super::{
-        Holding, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
-        VersionRecord,
+        Holding, PackageName, PackageRecord, Record, RegistryError, ScanResult, ScanVerdict,
+        SignatureState, TakenDownRecord, VersionRecord,
         blobs::is_digest,
+        change::JUDGED,
         facts::{attested, tier_number},
         index::{Entry, Gone, INSERT_TAGS, Live, index_text, latest, tag_row, tags, why_blocked},
         order::{self, sort_key},
+        taken_down::{Content, check},
     },
     Import, check_holding,
 };
@@ -23,7 +25,7 @@ const PACKAGES: &str = "INSERT INTO packages (id, created_by, created_at, update
     description, author, license, homepage, repository, tags, deprecated, index_text, index_tag)";
 const VERSIONS: &str = "INSERT INTO versions (package, sort_key, version, claimed, attested, integrity,
     sha256, size, skill_md, entry, facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated,
-    withdrawn_at, withdrawn_why, published_by, published_at)";
+    withdrawn_at, withdrawn_why, published_by, published_at, taken_at, taken_sha256, taken_integrity)";
 const SIGNATURES: &str = "INSERT INTO signatures
     (package, sort_key, holding, key_id, state, record, added_by, added_at)";
 const DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
@@ -55,8 +57,10 @@ impl Import<'_> {
             if old.contains(&record.name.id()) {
                 self.done.skipped.push(record.name);
             } else {
+                self.must_be_allowed(&record).await?;
                 self.done.packages += 1;
                 self.done.versions += record.versions.len() as u64;
+                self.unknown.extend(unknown(&record));
                 self.add(&mut rows, record)?;
             }
         }
@@ -69,6 +73,22 @@ impl Import<'_> {
             (DOWNLOADS, rows.downloads),
         ] {
             insert_rows(connection, head, rows, "").await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what administrators took down here, under whatever name.
+    async fn must_be_allowed(&mut self, record: &PackageRecord) -> Result<(), RegistryError> {
+        if self.fresh {
+            return Ok(());
+        }
+        let is_given = |version: &&VersionRecord| {
+            let blocks = |scan: &ScanResult| scan.verdict == ScanVerdict::Block;
+            version.withdrawn_at.is_none() && !version.scan.as_ref().is_some_and(blocks)
+        };
+        for version in record.versions.iter().filter(is_given) {
+            let content = Content { sha256: &version.sha256, integrity: &version.integrity };
+            check(self.work.connection(), &record.name, content).await?;
         }
         Ok(())
     }
@@ -179,6 +199,9 @@ impl Import<'_> {
             Value::MaybeText(record.withdrawn_why.clone()),
             Value::MaybeNumber(self.account(record.published_by)),
             Value::Number(record.published_at),
+            Value::MaybeNumber(read.taken_down.as_ref().map(|taken| taken.at)),
+            Value::MaybeText(read.taken_down.as_ref().and_then(|taken| taken.sha256.clone())),
+            Value::MaybeText(read.taken_down.as_ref().and_then(|taken| taken.integrity.clone())),
         ])
     }
 }
@@ -188,6 +211,7 @@ struct ReadVersion {
     version: Version,
     claimed: Option<Tier>,
     attested: Tier,
+    taken_down: Option<TakenDownRecord>,
 }
 
 impl ReadVersion {
@@ -213,7 +237,7 @@ impl ReadVersion {
         };
         let verdict: Option<ScanVerdict> = record.scan.as_ref().map(|scan| scan.verdict);
         let attested = attested(verdict, has(false), has(true));
-        Ok(Self { version, claimed, attested })
+        Ok(Self { version, claimed, attested, taken_down: taken_down(record) })
     }
 
     fn live(&self, record: &VersionRecord) -> Option<Live> {
@@ -229,7 +253,7 @@ impl ReadVersion {
             claimed: self.claimed,
             attested: self.attested,
             yanked: record.yanked_at.is_some() || blocks.is_some(),
-            yanked_why: said.or_else(|| why_blocked(&blocks?.report)),
+            yanked_why: blocks.and_then(|scan| why_blocked(&scan.report)).or(said),
             deprecated: record.deprecated.clone(),
         })
     }
@@ -238,6 +262,33 @@ impl ReadVersion {
         record.withdrawn_at?;
         Some(Gone { version: self.version.clone(), why: record.withdrawn_why.clone() })
     }
+}
+
+/// The versions that were withdrawn by an older program, which only the log knows.
+fn unknown(record: &PackageRecord) -> impl Iterator<Item = (String, String)> {
+    let old =
+        |version: &&VersionRecord| version.withdrawn_at.is_some() && version.taken_down.is_none();
+    let id = record.name.id();
+    let versions = record.versions.iter().filter(old);
+    versions.map(move |version| (id.clone(), version.version.clone()))
+}
+
+/// What nobody may publish again. Older programs did not write it into their records; the log tells what
+/// they withdrew.
+fn taken_down(record: &VersionRecord) -> Option<TakenDownRecord> {
+    if record.taken_down.is_some() {
+        return record.taken_down.clone();
+    }
+    if let Some(at) = record.withdrawn_at {
+        return Some(TakenDownRecord { at, sha256: None, integrity: None });
+    }
+    let scan = record.scan.as_ref().filter(|scan| scan.verdict == ScanVerdict::Block)?;
+    scan.report.get(JUDGED)?;
+    Some(TakenDownRecord {
+        at: record.scanned_at.unwrap_or(record.published_at),
+        sha256: Some(record.sha256.clone()),
+        integrity: Some(record.integrity.clone()),
+    })
 }
 
 fn entry(record: &VersionRecord) -> Entry {

@@ -37,8 +37,14 @@ async fn a_backup_restores_everything() {
         let (registry, alice) = (shop.registry(), shop.alice());
         let acme: Holding = "acme".parse().unwrap();
         publish(shop, &alice, "acme/tool", "1.0.0").await;
-        let key =
-            NewKey { holding: &acme, key_id: "a", public_key: "p", label: "l", account: None };
+        let key = NewKey {
+            holding: &acme,
+            key_id: "a",
+            public_key: "p",
+            label: "l",
+            account: None,
+            proved: false,
+        };
         registry.add_key(&alice, key).await.unwrap();
         let mut signed = draft("acme/tool", "1.1.0");
         signed.signatures = vec![NewSignature {
@@ -83,10 +89,62 @@ async fn a_backup_restores_everything() {
         assert_eq!(tool.published_by, Some(alice.id));
         let again = draft("other", "1.0.0").publish(restored, &Actor::operator()).await;
         assert_eq!(again.unwrap_err().code(), "version_exists", "what was withdrawn stays so");
+        let mut copy = draft("more/other", "1.0.0");
+        copy.artefact = draft("other", "1.0.0").artefact;
+        let again = copy.publish(restored, &Actor::operator()).await;
+        assert_eq!(again.unwrap_err().code(), "taken_down", "under no other name either");
         draft("acme/tool", "3.0.0").publish(restored, &Actor::person(&alice)).await.unwrap();
         let (before, after) = (registry.changes(0, 100).await, restored.changes(0, 100).await);
         let before = before.unwrap();
         assert_eq!(after.unwrap()[..before.len()], before);
+        database.close().await;
+    })
+    .await;
+}
+
+/// The records as programs wrote them that did not keep what was taken down.
+fn as_older_ones(records: Vec<Record>) -> Vec<Record> {
+    let older = |record| match record {
+        Record::Package(mut package) => {
+            package.versions.iter_mut().for_each(|version| version.taken_down = None);
+            Record::Package(package)
+        }
+        record => record,
+    };
+    records.into_iter().map(older).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_backup_brings_nothing_back_that_was_taken_down() {
+    for_each_registry(async |shop| {
+        let (registry, alice, admin) = (shop.registry(), shop.alice(), shop.admin());
+        let (tool, one) = (name("acme/tool"), version("1.0.0"));
+        publish(shop, &alice, "acme/tool", "1.0.0").await;
+        let early = export(registry).await;
+        registry.withdraw(&admin, &tool, &one, "it steals").await.unwrap();
+        let late = as_older_ones(export(registry).await);
+        let mut copy = draft("copy/tool", "1.0.0");
+        copy.artefact = draft("acme/tool", "1.0.0").artefact;
+        let operator = Actor::operator();
+        for in_use in [false, true] {
+            let folder = tempfile::TempDir::new().unwrap();
+            let database = Database::open_folder(folder.path()).await.unwrap();
+            let restored = database.registry(&shop.storage);
+            if in_use {
+                draft("more/tool", "1.0.0").publish(restored, &operator).await.unwrap();
+            }
+            import(restored, &late).await.unwrap();
+            let again = copy.publish(restored, &operator).await;
+            assert_eq!(again.unwrap_err().code(), "taken_down", "{in_use}");
+            database.close().await;
+        }
+        // What was taken down here is not restored from before that either.
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open_folder(folder.path()).await.unwrap();
+        let restored = database.registry(&shop.storage);
+        copy.publish(restored, &operator).await.unwrap();
+        restored.withdraw(&operator, &name("copy/tool"), &one, "it steals").await.unwrap();
+        assert_eq!(import(restored, &early).await.unwrap_err().code(), "taken_down");
         database.close().await;
     })
     .await;

@@ -164,8 +164,14 @@ async fn a_token_does_what_its_scopes_say() {
         let acme: Holding = "acme".parse().unwrap();
         let result = registry.set_member(&yank, &acme, shop.bob.id, TeamRole::Owner).await;
         assert_eq!(code(result), "missing_scope");
-        let key =
-            NewKey { holding: &acme, key_id: "k", public_key: "p", label: "l", account: None };
+        let key = NewKey {
+            holding: &acme,
+            key_id: "k",
+            public_key: "p",
+            label: "l",
+            account: None,
+            proved: false,
+        };
         assert_eq!(code(registry.add_key(&yank, key.clone()).await), "missing_scope");
         let owner = with_token(shop, &shop.alice, &["registry:owner:acme"]).await;
         registry.add_key(&owner, key).await.unwrap();

@@ -51,7 +51,14 @@ async fn a_whole_life_in_a_task() {
             registry.transfer(&actor, &acme, alice.id, bob.id).await.unwrap();
             let (actor, key_id) = (Actor::person(&bob), "k");
             registry.remove_member(&admin, &acme, alice.id).await.unwrap_err();
-            let key = NewKey { holding: &acme, key_id, public_key: "p", label: "", account: None };
+            let key = NewKey {
+                holding: &acme,
+                key_id,
+                public_key: "p",
+                label: "",
+                account: None,
+                proved: false,
+            };
             registry.add_key(&actor, key).await.unwrap();
             let signature = NewSignature {
                 signer: Signer::Publisher,

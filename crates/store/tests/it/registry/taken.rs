@@ -32,6 +32,80 @@ async fn what_was_taken_down_comes_back_only_if_it_is_cleared_afterwards() {
         assert_eq!(again(shop, "0.0.3").await, Err("taken_down"), "whatever was cleared");
         let known = registry.version(&tea, &version("0.0.2")).await.unwrap();
         assert_eq!(known.why_blocked().as_deref(), Some("it stains"));
+        registry.clear(&admin, &sha256, Some(&tea), "the stain is small").await.unwrap();
+        assert_eq!(again(shop, "0.0.3").await, Ok(()), "a later word counts");
+        let known = registry.version(&tea, &version("0.0.2")).await.unwrap();
+        assert!(known.why_blocked().is_some(), "what is published stays blocked");
+    })
+    .await;
+}
+
+/// Publishes the content of `anon/tea` 0.0.1 under another name.
+async fn as_another(shop: &Shop<'_>, package: &str) -> Result<(), &'static str> {
+    let mut copy = draft(package, "1.0.0");
+    copy.artefact = draft("anon/tea", "0.0.1").artefact;
+    let done = copy.publish(shop.registry(), &shop.alice()).await;
+    done.map(drop).map_err(|error| error.code())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_down_has_no_other_name() {
+    for_each_registry(async |shop| {
+        let (registry, admin, tea) = (shop.registry(), shop.admin(), name("anon/tea"));
+        let first = draft("anon/tea", "0.0.1");
+        let sha256 = sha256_hex(&first.artefact);
+        first.publish(registry, &shop.alice()).await.unwrap();
+        assert_eq!(as_another(shop, "copy/tea").await, Ok(()));
+        let same = registry.same_content(&tea, &version("0.0.1")).await.unwrap();
+        assert_eq!(same, [(name("copy/tea"), version("1.0.0"))]);
+        registry.withdraw(&admin, &tea, &version("0.0.1"), "it scalds").await.unwrap();
+        let same = registry.same_content(&tea, &version("0.0.1")).await.unwrap();
+        assert_eq!(same, [(name("copy/tea"), version("1.0.0"))], "who takes it down is told");
+        assert_eq!(as_another(shop, "more/tea").await, Err("taken_down"));
+        let error = registry.must_not_be_taken_down(&name("more/tea"), &sha256, "x").await;
+        assert!(error.unwrap_err().to_string().contains("what anon/tea 0.0.1 was"));
+        // The files count however they are packed.
+        let packed =
+            registry.must_not_be_taken_down(&tea, &"0".repeat(64), &first.integrity()).await;
+        assert_eq!(packed.unwrap_err().code(), "taken_down");
+        // A clearance is for one skill.
+        registry.clear(&admin, &sha256, Some(&name("more/tea")), "it is theirs").await.unwrap();
+        assert_eq!(as_another(shop, "most/tea").await, Err("taken_down"));
+        assert_eq!(as_another(shop, "more/tea").await, Ok(()));
+        // What was blocked is free again when the verdict is.
+        let copy = name("copy/tea");
+        for (verdict, expected) in
+            [(ScanVerdict::Block, Err("taken_down")), (ScanVerdict::Review, Err("taken_down"))]
+        {
+            let report = json!({"judged": {"verdict": verdict.as_str(), "reason": "it stains"}});
+            let scan = ScanResult { verdict, report };
+            registry.set_scan(&admin, &copy, &version("1.0.0"), &scan).await.unwrap();
+            assert_eq!(as_another(shop, "most/tea").await, expected, "anon/tea stays taken down");
+        }
+        let same = registry.same_content(&copy, &version("1.0.0")).await.unwrap();
+        assert_eq!(same, [(name("more/tea"), version("1.0.0"))]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_is_lifted_frees_its_bytes() {
+    for_each_registry(async |shop| {
+        let (registry, admin, tea) = (shop.registry(), shop.admin(), name("anon/tea"));
+        draft("anon/tea", "0.0.1").publish(registry, &shop.alice()).await.unwrap();
+        let judge = async |verdict: ScanVerdict| {
+            let report = json!({"judged": {"verdict": verdict.as_str(), "reason": "it stains"}});
+            let scan = ScanResult { verdict, report };
+            registry.set_scan(&admin, &tea, &version("0.0.1"), &scan).await.unwrap();
+        };
+        judge(ScanVerdict::Block).await;
+        assert_eq!(as_another(shop, "copy/tea").await, Err("taken_down"));
+        // A scan that finds nothing changes nothing that a person decided.
+        let scan = ScanResult { verdict: ScanVerdict::Allow, report: json!({}) };
+        registry.set_scan(&shop.alice(), &tea, &version("0.0.1"), &scan).await.unwrap();
+        assert_eq!(as_another(shop, "copy/tea").await, Err("taken_down"));
+        judge(ScanVerdict::Allow).await;
+        assert_eq!(as_another(shop, "copy/tea").await, Ok(()));
     })
     .await;
 }

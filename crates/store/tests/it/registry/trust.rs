@@ -9,7 +9,14 @@ use serde_json::json;
 use super::{Draft, Shop, allow, at_once, draft, for_each_registry, name, version};
 
 async fn add_key(shop: &Shop<'_>, actor: &Actor, holding: &Holding, key_id: &str) {
-    let key = NewKey { holding, key_id, public_key: "AAAA", label: "laptop", account: None };
+    let key = NewKey {
+        holding,
+        key_id,
+        public_key: "AAAA",
+        label: "laptop",
+        account: None,
+        proved: false,
+    };
     shop.registry().add_key(actor, key).await.unwrap();
 }
 
@@ -135,8 +142,14 @@ async fn a_revoked_key_lowers_what_it_signed() {
         assert_eq!(registry.revoke_key(&alice, &acme, "a", "again").await.unwrap(), 0);
 
         // It stays revoked.
-        let key =
-            NewKey { holding: &acme, key_id: "a", public_key: "p", label: "l", account: None };
+        let key = NewKey {
+            holding: &acme,
+            key_id: "a",
+            public_key: "p",
+            label: "l",
+            account: None,
+            proved: false,
+        };
         assert_eq!(registry.add_key(&alice, key).await.unwrap_err().code(), "key_revoked");
         let again = signature(Signer::Publisher, "a");
         let result = registry.add_signature(&alice, &one, &version("1.0.0"), &again).await;
@@ -166,6 +179,7 @@ async fn an_auditor_signs_with_their_own_key() {
             public_key: "p",
             label: "Bob audits",
             account: Some(shop.bob.id),
+            proved: false,
         };
         let error = registry.add_key(&shop.bob(), key.clone()).await.unwrap_err();
         assert_eq!(error.code(), "not_admin");

@@ -2,9 +2,9 @@
 
 use std::{fs, path::Path};
 
-use savoir_skill::Folder;
+use savoir_skill::{Folder, folder::is_skill_file};
 
-use super::{CalledBy, Folders, LibraryError};
+use super::{Folders, LibraryError, MOST_FILE_BYTES};
 
 impl Folders {
     /// Where a skill is.
@@ -15,7 +15,7 @@ impl Folders {
     /// The paths of all files of a skill, its SKILL.md among them, with their sizes. Links are left
     /// out: they are not followed.
     pub fn files(&self, name: &str) -> Result<Vec<(String, u64)>, LibraryError> {
-        let folder = self.whole(name)?;
+        let folder = self.folder_for_models(name)?;
         let files = folder.files().iter().filter(|file| !file.link);
         let sized = files.map(|file| {
             let size = fs::symlink_metadata(folder.root().join(&file.path))?.len();
@@ -26,19 +26,33 @@ impl Folders {
 
     /// The bytes of a file of a skill.
     pub fn bytes(&self, name: &str, path: &str, most: usize) -> Result<Vec<u8>, LibraryError> {
-        let folder = self.whole(name)?;
+        let folder = self.folder_for_models(name)?;
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
             return Err(LibraryError::NoFile { name: name.to_owned(), path: path.to_owned() });
         }
         folder.read_up_to(path, most).map_err(|error| broken(name, &error))
     }
+}
 
-    /// What is not offered is not handed on either.
-    fn whole(&self, name: &str) -> Result<Folder, LibraryError> {
-        let place = self.folder(name)?;
-        Self::opened(name, place, CalledBy::Model)?;
-        Folder::open(place).map_err(|error| broken(name, &error))
-    }
+/// The paths of the files beside SKILL.md that a model can read: texts that are not too large.
+pub(super) fn readable(folder: &Folder) -> Vec<String> {
+    let is_text = |path: &str| {
+        let known = fs::metadata(folder.root().join(path));
+        known.is_ok_and(|known| known.len() <= MOST_FILE_BYTES)
+            && folder
+                .read_up_to(path, MOST_FILE_BYTES as usize)
+                .is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok())
+    };
+    let files = folder.files().iter().filter(|file| !file.link && !is_skill_file(&file.path));
+    files.filter(|file| is_text(&file.path)).map(|file| file.path.clone()).collect()
+}
+
+/// Why a link is not read.
+pub(super) fn link(folder: &Folder, path: &str) -> LibraryError {
+    let root = folder.root().canonicalize();
+    let target = folder.root().join(path).canonicalize();
+    let inside = root.is_ok_and(|root| target.is_ok_and(|target| target.starts_with(root)));
+    LibraryError::Link { path: path.to_owned(), outside: !inside }
 }
 
 fn broken(name: &str, error: &std::io::Error) -> LibraryError {

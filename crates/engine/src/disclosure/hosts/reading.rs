@@ -1,0 +1,175 @@
+//! How hosts read the files of a skill: by their own rules, not by the checks of Savoir.
+
+use savoir_skill::{
+    frontmatter::{Fences, Layout, Unclosed},
+    yaml::{Node, Tree, YamlVersion},
+};
+
+use super::{BrokenYaml, HostRules, Installed, NoDescription, SaysNo, TakesName};
+
+/// A line `---` opens the frontmatter at the start of the file, and another one closes it.
+const FENCES: Fences =
+    Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Body, optional: true };
+const YAML: YamlVersion = YamlVersion::V1_2;
+/// No value can begin with these unless it is in quotes, or is a list, a map or an alias.
+const ODD_STARTS: [char; 8] = ['@', '`', '[', '{', '%', '&', '*', '!'];
+
+/// What a host looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// The name of the folder.
+    pub folder: &'a str,
+    /// Where its SKILL.md is.
+    pub path: &'a str,
+    /// What stands in it.
+    pub text: &'a str,
+    /// What stands in the side file of the host, if it has one and the skill has it.
+    pub side: Option<&'a str>,
+}
+
+impl HostRules {
+    /// The file beside SKILL.md that the host reads.
+    pub fn side_file(&self) -> Option<&'static str> {
+        match self.says_no {
+            SaysNo::Field(_) => None,
+            SaysNo::SideFile { file, .. } => Some(file),
+        }
+    }
+
+    /// Reads a skill as the host does.
+    pub fn read(&self, files: Files<'_>) -> Installed {
+        let mut installed = Installed {
+            name: one_line(files.folder),
+            path: files.path.to_owned(),
+            model_invocable: true,
+            ..Installed::default()
+        };
+        let layout = Layout::new(files.text, FENCES);
+        let yaml = layout.closed_block().map(|block| block.yaml.slice(files.text));
+        let Ok(fields) = self.fields(yaml.unwrap_or_default()) else {
+            let why = "its frontmatter is no YAML that this agent reads; see savoir check";
+            installed.broken = Some(why.to_owned());
+            return installed;
+        };
+        let text = |key: &str| fields.as_ref().and_then(|fields| words(fields.get(key)?));
+        if self.takes_name == TakesName::Field
+            && let Some(name) = text("name")
+        {
+            installed.name = name;
+        }
+        installed.when_to_use = text("when_to_use");
+        match (text("description"), self.no_description) {
+            (Some(description), _) => installed.description = description,
+            (None, NoDescription::FirstParagraph) => {
+                installed.description = first_paragraph(layout.body.slice(files.text));
+            }
+            (None, NoDescription::NotLoaded) => {
+                let why = "it has no description, and this agent loads none without";
+                installed.broken = Some(why.to_owned());
+            }
+        }
+        installed.model_invocable = !self.says_no(fields.as_ref(), files.side);
+        installed
+    }
+
+    /// The fields of a frontmatter; nothing if it is empty.
+    fn fields(&self, yaml: &str) -> Result<Option<Node>, ()> {
+        let tree = match (Tree::parse(yaml), self.broken_yaml) {
+            (Ok(tree), _) => tree,
+            (Err(_), BrokenYaml::Quoted) => Tree::parse(&quoted(yaml)).map_err(|_| ())?,
+            (Err(_), BrokenYaml::NotListed) => return Err(()),
+        };
+        match tree.root {
+            Some(root) if root.entries().is_none() && !root.is_null(YAML) => Err(()),
+            root => Ok(root),
+        }
+    }
+
+    fn says_no(&self, fields: Option<&Node>, side: Option<&str>) -> bool {
+        match self.says_no {
+            SaysNo::Field(key) => {
+                fields.and_then(|fields| fields.get(key)?.boolean(YAML)) == Some(true)
+            }
+            // Errors in the side file are ignored.
+            SaysNo::SideFile { path, .. } => {
+                let side = side.and_then(|text| Tree::parse(text).ok()?.root);
+                side.and_then(|side| side.path(path)?.boolean(YAML)) == Some(false)
+            }
+        }
+    }
+}
+
+/// Puts values in quotes that break YAML, line by line.
+fn quoted(yaml: &str) -> String {
+    yaml.lines().map(|line| quoted_line(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+}
+
+fn quoted_line(line: &str) -> Option<String> {
+    let (key, value) = line.split_once(": ")?;
+    let value = value.trim();
+    let broken = value.contains(": ") || value.ends_with(':') || value.starts_with(ODD_STARTS);
+    let plain = !value.starts_with(['"', '\'']);
+    (broken && plain).then(|| format!("{key}: '{}'", value.replace('\'', "''")))
+}
+
+/// The text of a value in one line; nothing if it has none.
+fn words(node: &Node) -> Option<String> {
+    let text = node.text().filter(|_| !node.is_null(YAML)).map(one_line)?;
+    (!text.is_empty()).then_some(text)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first paragraph of a text that is no heading.
+fn first_paragraph(body: &str) -> String {
+    let lines = body.lines().map(str::trim);
+    let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
+    text.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(agent: &str, text: &str, side: Option<&str>) -> Installed {
+        let files = Files { folder: "folder", path: "/folder/SKILL.md", text, side };
+        HostRules::of(agent).unwrap().read(files)
+    }
+
+    #[test]
+    fn values_are_put_in_quotes_only_where_that_is_needed() {
+        let text = "a: b\nc: d: e\nf: 'g: h'\ni: @j\nk: it's: l\n";
+        assert_eq!(quoted(text), "a: b\nc: 'd: e'\nf: 'g: h'\ni: '@j'\nk: 'it''s: l'\n");
+    }
+
+    #[test]
+    fn a_field_without_a_value_is_no_field() {
+        let text = "---\nname:\ndescription: ~\n---\n\n# Title\n\nDoes\n  it.\n\nMore.\n";
+        let claude = installed("claude-code", text, None);
+        assert_eq!((claude.name.as_str(), claude.description.as_str()), ("folder", "Does it."));
+        let codex = installed("codex", text, None);
+        assert_eq!(codex.name, "folder");
+        assert!(codex.broken.unwrap().contains("description"));
+    }
+
+    #[test]
+    fn a_side_file_that_does_not_read_is_ignored() {
+        let text = "---\nname: a\ndescription: b\n---\n";
+        let no = "policy: {allow_implicit_invocation: false}";
+        for (side, seen) in [(None, true), (Some("policy: ["), true), (Some(no), false)] {
+            assert_eq!(installed("codex", text, side).model_invocable, seen, "{side:?}");
+        }
+        assert!(installed("claude-code", text, Some(no)).model_invocable);
+    }
+
+    #[test]
+    fn what_is_no_map_is_not_read() {
+        for agent in ["claude-code", "codex"] {
+            for text in ["---\n- a\n---\nb\n", "---\nname: {\n---\nb\n", "---\nwords\n---\nb\n"] {
+                assert!(installed(agent, text, None).broken.is_some(), "{agent} {text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! That somebody has the secret half of a key, shown to a registry.
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+
+use super::{KeyKind, PublicKey, SigningKey, ssh};
+
+/// For whom a key signs, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose<'a> {
+    /// The namespace, or the skill.
+    pub holding: &'a str,
+    /// The address of the registry.
+    pub registry: &'a str,
+}
+
+/// What a key signs today, as OpenSSH signs: for whom, where, and on which day, so that a proof that
+/// somebody saw is worth nothing elsewhere or later.
+pub fn statement(purpose: Purpose<'_>) -> String {
+    statement_of(purpose, today())
+}
+
+/// Shows that one has a key of ours.
+pub fn prove(key: &SigningKey, purpose: Purpose<'_>) -> String {
+    ssh::sign_with(key, statement(purpose).as_bytes())
+}
+
+/// Whether a proof is a signature by this very key of what it says today, or on the days beside it, as
+/// clocks differ.
+pub fn is_proved(key: &PublicKey, purpose: Purpose<'_>, proof: &str) -> bool {
+    let today = today();
+    let days = [today.yesterday().ok(), Some(today), today.tomorrow().ok()];
+    days.into_iter().flatten().any(|day| signs(key, &statement_of(purpose, day), proof))
+}
+
+fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}
+
+fn statement_of(Purpose { holding, registry }: Purpose<'_>, day: Date) -> String {
+    let registry = registry.trim_end_matches('/');
+    format!("On {day} this key signs for {holding} in the registry {registry}.\n")
+}
+
+fn signs(key: &PublicKey, statement: &str, proof: &str) -> bool {
+    let Ok(signer) = ssh::check(proof, statement.as_bytes()) else { return false };
+    match key.kind() {
+        KeyKind::Ssh => signer == *key,
+        KeyKind::Ed25519 => signer.bytes() == ssh::line_of(key.bytes()),
+        KeyKind::Ecdsa | KeyKind::Certificate | KeyKind::OpenPgp => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_has_the_key_proves_it() {
+        let (mine, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+        let of = |holding, registry| Purpose { holding, registry };
+        let here = of("acme", "https://x.example/registry/");
+        let proof = prove(&mine, here);
+        assert!(is_proved(&mine.public_key(), here, &proof));
+        assert!(is_proved(&mine.public_key(), of("acme", "https://x.example/registry"), &proof));
+        assert!(!is_proved(&other.public_key(), here, &proof));
+        assert!(!is_proved(&mine.public_key(), of("evil", here.registry), &proof));
+        assert!(!is_proved(&mine.public_key(), of("acme", "https://y.example/registry"), &proof));
+        assert!(!is_proved(&mine.public_key(), here, "none"));
+        // The same key as OpenSSH writes it.
+        let line = ssh::testing_line(&mine);
+        assert!(is_proved(&PublicKey::parse(&line).unwrap(), here, &proof));
+        let old = statement_of(here, jiff::civil::date(2026, 2, 3));
+        let old = ssh::sign_with(&mine, old.as_bytes());
+        assert!(!is_proved(&mine.public_key(), here, &old), "it was of another day");
+    }
+}

@@ -1,0 +1,80 @@
+//! Texts without frontmatter, whose names and versions only their registry knows.
+
+use std::fs;
+
+use savoir_package::{
+    File, Tree,
+    registry::look,
+    resolve::Update,
+    shelf::{
+        Change, Edits,
+        updates::{Availability, remember, remembered},
+    },
+};
+use semver::Version;
+
+use super::{gathered, installed, registries, site::Site, take, versions};
+use crate::shelf::bench::Bench;
+
+fn text(words: &str) -> Tree {
+    let mut tree = Tree::default();
+    let file = File { bytes: format!("# Tea\n\n{words}\n").into_bytes(), executable: false };
+    tree.add("SKILL.md".to_owned(), file).unwrap();
+    tree
+}
+
+fn publish(site: &Site, name: &str, patch: u64, words: &str) {
+    site.publish_as(name, &text(words), |line| line.version = Version::new(0, 0, patch));
+}
+
+#[tokio::test]
+async fn the_same_text_under_two_names_has_both() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    for name in ["anon/one", "anon/two"] {
+        publish(&site, name, 1, "Boil water.");
+    }
+    let all = registries(&bench, vec![site.entry()]);
+    let both = ["one 0.0.1", "two 0.0.1"];
+    assert_eq!(installed(&bench, &all, &["anon/one", "anon/two"]).await, both);
+    let have_their_names = || {
+        for name in ["one", "two"] {
+            let text = bench.read(&format!(".claude/skills/{name}/SKILL.md"));
+            assert!(text.contains(&format!("name: {name}\n")), "{text}");
+        }
+    };
+    have_their_names();
+    assert_eq!(bench.problems(), [""; 0]);
+    for edits in [Edits::Keep, Edits::Discard] {
+        let plan = bench.sync(edits);
+        assert_eq!((plan.changes(), plan.is_empty()), (&[][..], true));
+    }
+    // A clone on another machine, which has to fetch both.
+    fs::remove_dir_all(bench.path(".claude")).unwrap();
+    fs::remove_dir_all(bench.data()).unwrap();
+    let again = bench.shelf().sync(Edits::Keep, &mut |_, _| Ok(text("Boil water.")));
+    bench.apply(&again.unwrap());
+    have_their_names();
+}
+
+#[tokio::test]
+async fn what_was_taken_down_is_left_for_the_same_text_with_another_number() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    publish(&site, "anon/tea", 1, "Boil water.");
+    let all = registries(&bench, vec![site.entry()]);
+    installed(&bench, &all, &["anon/tea"]).await;
+    publish(&site, "anon/tea", 2, "Boil water.");
+    site.take_down("anon/tea", "0.0.1", "it scalds");
+    let cache = bench.data().join("cache");
+    let state = bench.shelf().state().unwrap();
+    let root = bench.path("");
+    remember(&cache, &root, &state, &look(&all, &state).await).unwrap();
+    let told = remembered(&cache, &root, &state).unwrap();
+    let taken_down = |found: &Availability| matches!(found, Availability::Published(published) if published.taken_down);
+    assert!(taken_down(&told.skills["tea"]), "{told:?}");
+    let plan = take(&bench, &gathered(&bench, &all, &[], Update::All).await.unwrap());
+    assert_eq!(versions(&bench), ["tea 0.0.2"]);
+    let (name, from, to) = ("tea".to_owned(), Version::new(0, 0, 1), Version::new(0, 0, 2));
+    assert_eq!(plan.changes(), [Change::Updated { name, from, to }]);
+    let told = remembered(&cache, &root, &bench.shelf().state().unwrap()).unwrap();
+    assert!(told.skills.is_empty(), "it is not that version any more: {told:?}");
+}

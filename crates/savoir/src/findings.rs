@@ -1,0 +1,83 @@
+//! What the scan of a registry found, for people.
+
+use serde_json::Value;
+
+use crate::output;
+
+/// Findings that are told to a person.
+pub(crate) const MOST_TOLD: usize = 10;
+
+/// A finding in one harmless line, however a registry writes it: where it is, which rule, what it says,
+/// and the way out.
+pub(crate) fn line(finding: &Value) -> String {
+    let [file, at, rule, message, fix] = [
+        said(finding, &["file", "path", "where"]),
+        said(finding, &["line"]),
+        said(finding, &["rule", "code", "id", "rule_id"]),
+        said(finding, &["message", "title", "description"]),
+        said(finding, &["fix"]),
+    ];
+    let place = joined([file, at], ":");
+    let words = joined([place, rule, message], ": ");
+    let line = match (words.is_empty(), fix.is_empty()) {
+        (true, _) => finding.to_string(),
+        (false, true) => words,
+        (false, false) => format!("{words}; {fix}"),
+    };
+    output::cell(&line).into_owned()
+}
+
+/// As many lines as a person reads, and how many there are besides.
+pub(crate) fn lines(findings: &[Value], line: impl Fn(&Value) -> String) -> Vec<String> {
+    let says_something = |finding: &&Value| finding.as_object().is_none_or(|keys| !keys.is_empty());
+    few(findings.iter().filter(says_something).map(line).collect(), "see --json")
+}
+
+/// As many of these lines as a person reads, and how many there are besides.
+pub(crate) fn few(mut lines: Vec<String>, way: &str) -> Vec<String> {
+    let more = lines.len().saturating_sub(MOST_TOLD);
+    lines.truncate(MOST_TOLD);
+    lines.extend((more > 0).then(|| format!("and {more} more: {way}")));
+    lines
+}
+
+/// The first of these keys that says something.
+pub(crate) fn said(finding: &Value, keys: &[&str]) -> String {
+    let text = |key: &&str| match finding.get(*key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    keys.iter().filter_map(text).find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn joined<const N: usize>(parts: [String; N], by: &str) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn findings_of_any_shape() {
+        let ours = json!({"rule": "r", "file": "a.py", "line": 3, "message": "It\u{1b}.", "fix": "Do not."});
+        assert_eq!(line(&ours), "a.py:3: r: It\\u{1b}.; Do not.");
+        let other = json!({"severity": "high", "code": "S1", "message": "It deletes files.", "path": "a.py"});
+        assert_eq!(line(&other), "a.py: S1: It deletes files.");
+        assert_eq!(line(&json!("plain")), "\"plain\"");
+        assert_eq!(line(&json!({"line": [1], "rule": null})), "{\"line\":[1],\"rule\":null}");
+    }
+
+    #[test]
+    fn many_are_counted() {
+        let all = vec![json!("x"); MOST_TOLD + 2];
+        let told = lines(&all, line);
+        assert_eq!((told.len(), &*told[MOST_TOLD]), (MOST_TOLD + 1, "and 2 more: see --json"));
+        assert_eq!(lines(&all[..MOST_TOLD], line).len(), MOST_TOLD);
+        assert!(lines(&[json!({})], line).is_empty());
+    }
+}

@@ -1,0 +1,54 @@
+//! A log in a file, for where standard error belongs to a conversation.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    sync::Mutex,
+};
+
+use savoir_engine::Home;
+use tracing_subscriber::EnvFilter;
+
+/// Bytes of a log; one that is longer makes room for a new one.
+const LONGEST: u64 = 1 << 20;
+/// What is refused is worth a line; of other libraries only warnings.
+const FILTER: &str = "warn,savoir=info,savoir_engine=info,savoir_sandbox=info";
+
+/// Keeps a log below the folder of the data. Where that cannot be, there is none: a conversation goes on
+/// without it.
+pub(crate) fn start(home: &Home, name: &str) {
+    let Ok(folder) = home.data_folder("log") else { return };
+    let Ok(file) = open(&folder, name) else { return };
+    // If somebody else keeps a log already, that one is good.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(FILTER))
+        .with_writer(Mutex::new(file))
+        .with_ansi(false)
+        .try_init();
+}
+
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    let path = folder.join(format!("{name}.log"));
+    if fs::metadata(&path).is_ok_and(|known| known.len() > LONGEST) {
+        fs::rename(&path, folder.join(format!("{name}.old.log")))?;
+    }
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_long_log_makes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), "x").unwrap().write_all(&vec![b'x'; 2 << 20]).unwrap();
+        open(dir.path(), "x").unwrap().write_all(b"new").unwrap();
+        assert_eq!(fs::read(dir.path().join("x.log")).unwrap(), b"new");
+        assert_eq!(fs::read(dir.path().join("x.old.log")).unwrap().len(), 2 << 20);
+    }
+}

@@ -1,0 +1,202 @@
+//! What other tools read that know nothing of this registry: an index at a well-known address, and the
+//! files that it names.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+    sync::Arc,
+};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, Method},
+    response::Response,
+    routing::get,
+};
+use savoir_package::archive;
+use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName};
+use serde_json::{Value, json};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    artefacts::lost,
+    asked::{At, Reading, registry},
+    docs,
+    refused::{Given, Refused},
+    texts::{MARKDOWN, given, has_tag},
+};
+use crate::{
+    app::App,
+    registry::{Answer, Caching, PLAIN},
+};
+
+/// Skills in the index: those that changed last.
+const MOST_LISTED: u64 = 1000;
+/// Bytes of that index: what other tools read.
+const LARGEST_INDEX: usize = 1_500_000;
+/// Bytes of one skill in it: those with thousands of files crowd out nobody.
+const LARGEST_ENTRY: usize = 100_000;
+/// Skills of it that are read at once.
+const READ_AT_ONCE: usize = 50;
+/// Where other tools look.
+pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/";
+const MANIFEST: &str = "SKILL.md";
+/// Letters of a name as the specification of skills has it.
+const LONGEST_NAME: usize = 64;
+
+/// At the root of the server, where other tools look.
+pub(in crate::routes) fn at_root() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(root_index))
+}
+
+/// Below the registry, where those look who know its address.
+pub(super) fn below() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(index))
+}
+
+/// The files of the skills of the index. What is below an address is no path of a document.
+pub(in crate::routes) fn files() -> Router<App> {
+    let below = |place: &str| format!("{place}{WELL_KNOWN}{{name}}/{{*path}}");
+    Router::new().route(&below(""), get(file)).route(&below(super::PLACE), get(file))
+}
+
+/// List the skills that changed last, as other tools read them.
+///
+/// The index of draft 0.2.0, with the files that clients of draft 0.1 ask for.
+#[utoipa::path(
+    get, path = "/.well-known/agent-skills/index.json", tag = "registry", operation_id = "well_known",
+    responses(
+        (status = 200, body = Value), docs::Invalid, docs::Unauthorized, docs::Unavailable
+    )
+)]
+async fn index(
+    State(app): State<App>,
+    _: Reading,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    Ok(listed(&app).await?.respond(&method, &headers))
+}
+
+/// List the skills that changed last, as other tools read them.
+///
+/// The same index as that below the registry.
+#[utoipa::path(
+    get, path = "/.well-known/agent-skills/index.json", tag = "registry",
+    operation_id = "well_known_at_root",
+    responses(
+        (status = 200, body = Value), docs::Invalid, docs::Unauthorized, docs::Unavailable
+    )
+)]
+async fn root_index(
+    State(app): State<App>,
+    _: Reading,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    Ok(listed(&app).await?.respond(&method, &headers))
+}
+
+async fn listed(app: &App) -> Given<Answer> {
+    let recent = Order::Recent { since: None };
+    let page = registry(app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
+    let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
+    let (mut skills, mut bytes) = (BTreeMap::new(), 0);
+    let base = super::base(app);
+    for some in names.chunks(READ_AT_ONCE) {
+        for found in registry(app).findable(some).await? {
+            let Some(entry) = entry(&base, &found) else { continue };
+            let length = entry.to_string().len();
+            if length > LARGEST_ENTRY || bytes + length > LARGEST_INDEX {
+                continue;
+            }
+            bytes += length;
+            // Those of an import may share one: then that of a namespace has it, whoever came last.
+            let package = found.summary.package;
+            let rank = (package.namespace().is_default(), package.to_string());
+            match skills.entry(package.short()) {
+                Entry::Vacant(free) => drop(free.insert((rank, entry))),
+                Entry::Occupied(mut taken) if rank < taken.get().0 => {
+                    taken.insert((rank, entry));
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+    let skills: Vec<Value> = skills.into_values().map(|(_, entry)| entry).collect();
+    let index = json!({
+        "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
+        "skills": skills,
+    });
+    Ok(Answer::new("application/json", Caching::Minute, index.to_string()))
+}
+
+/// How others get a skill: the text alone if there is nothing else, else an archive.
+fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
+    match facts.files.as_slice() {
+        [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
+        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN)?.as_str()?)),
+    }
+}
+
+/// A skill for other tools.
+fn entry(base: &str, found: &Findable) -> Option<Value> {
+    let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
+    // Other tools refuse the whole list for the sake of one.
+    if package.short().len() > LONGEST_NAME {
+        return None;
+    }
+    let (kind, file, digest) = what(&found.facts)?;
+    let files: Vec<&str> = found.facts.files.iter().map(|file| file.path.as_str()).collect();
+    Some(json!({
+        "name": package.short(),
+        "type": kind,
+        "description": found.summary.description,
+        "url": format!("{base}/{package}/{latest}/{file}"),
+        "digest": format!("sha256:{digest}"),
+        "version": latest.to_string(),
+        "files": files,
+    }))
+}
+
+/// A file of the latest version of a skill, by the name that the index has for it.
+async fn file(
+    State(app): State<App>,
+    _: Reading,
+    At((short, path)): At<(String, String)>,
+    (method, headers): (Method, HeaderMap),
+) -> Given<Response> {
+    let missing = || Refused::not_found("the index names no such file");
+    if short.len() > LONGEST_NAME {
+        return Err(missing());
+    }
+    let named = registry(&app).by_short_name(&short).await?;
+    let (package, latest) = named.ok_or_else(missing)?;
+    let known = given(&app, &package, &latest).await?;
+    let file = known.facts.files.iter().find(|file| file.path == path).ok_or_else(missing)?;
+    let bytes = if has_tag(&headers, &file.sha256) {
+        Vec::new()
+    } else if path == MANIFEST {
+        let text = registry(&app).blob(&known.skill_md).await?;
+        text.ok_or_else(|| lost(&known.skill_md))?.into()
+    } else {
+        // One at a time: each archive is held in memory as a whole.
+        let alone = Arc::clone(&app.desk.packing).lock_owned().await;
+        let bytes = registry(&app).blob(&known.sha256).await?.ok_or_else(|| lost(&known.sha256))?;
+        let unpacked = tokio::task::spawn_blocking(move || {
+            let _alone = alone;
+            one_file(&bytes, &path)
+        });
+        unpacked.await.map_err(|error| Refused::failed(&error))??
+    };
+    // Whatever it is, no browser runs it.
+    let is_text = Path::new(&file.path).extension().is_some_and(|end| end == "md");
+    let kind = if is_text { MARKDOWN } else { "application/octet-stream" };
+    Ok(Answer::tagged(kind, Caching::Minute, &file.sha256, bytes).respond(&method, &headers))
+}
+
+fn one_file(bytes: &[u8], path: &str) -> Given<Vec<u8>> {
+    let unpacked = archive::unpack(bytes).and_then(archive::one_skill);
+    let (_, skill) = unpacked.map_err(|error| Refused::failed(&error))?;
+    let lost = || Refused::failed(&format!("an archive has no {path}"));
+    skill.get(path).map(|file| file.bytes.clone()).ok_or_else(lost)
+}

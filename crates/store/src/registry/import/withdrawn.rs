@@ -1,0 +1,30 @@
+use serde_json::Value as Json;
+
+use super::Import;
+use crate::{
+    registry::{LogRecord, RegistryError, log::Act},
+    sql::sql,
+};
+
+impl Import<'_> {
+    /// Takes from the log what a version was that is withdrawn, if its record does not say so: those of
+    /// older programs do not.
+    pub(super) async fn remember(&mut self, log: &LogRecord) -> Result<(), RegistryError> {
+        let tells = [Act::Published, Act::Withdrawn].iter().any(|act| act.as_str() == log.act);
+        let (Some(package), Some(version)) = (&log.package, &log.version) else { return Ok(()) };
+        if !tells || !self.unknown.contains(&(package.clone(), version.clone())) {
+            return Ok(());
+        }
+        let details = serde_json::from_str::<Json>(&log.details).unwrap_or_default();
+        sql("UPDATE versions SET taken_sha256 = COALESCE($3, taken_sha256),
+                taken_integrity = COALESCE($4, taken_integrity)
+             WHERE package = $1 AND version = $2 AND withdrawn_at IS NOT NULL")
+        .text(package)
+        .text(version)
+        .maybe_text(details["sha256"].as_str())
+        .maybe_text(details["integrity"].as_str())
+        .run(self.work.connection())
+        .await?;
+        Ok(())
+    }
+}
