@@ -56,6 +56,14 @@ impl Numbers {
         word(self.frequent(TAGS))
     }
 
+    pub(crate) fn author(&mut self) -> String {
+        word(self.below(AUTHORS))
+    }
+
+    pub(crate) fn namespace(&mut self) -> String {
+        word(self.below(NAMESPACES))
+    }
+
     pub(crate) fn text(&mut self, length: u64) -> String {
         (0..length).map(|_| self.word()).collect::<Vec<_>>().join(" ")
     }
@@ -88,8 +96,19 @@ pub(crate) fn name(number: u64) -> String {
     let name = format!("{}-{}-{number}", numbers.word(), numbers.word());
     match numbers.below(2) {
         0 => name,
-        _ => format!("{}/{name}", word(numbers.below(NAMESPACES))),
+        _ => format!("{}/{name}", numbers.namespace()),
     }
+}
+
+/// The same, as cursors of the registry have it.
+pub(crate) fn id(number: u64) -> String {
+    let name = name(number);
+    if name.contains('/') { name } else { format!("_/{name}") }
+}
+
+/// When the skill with a number changed, in microseconds.
+pub(crate) fn at(number: u64) -> i64 {
+    1_700_000_000_000_000 + i64::try_from(number).unwrap_or(0) * 60_000_000
 }
 
 /// The body of the skill with a number.
@@ -100,14 +119,14 @@ pub(crate) fn body(number: u64) -> String {
 /// The skill with a number, among `all` of them.
 pub(crate) fn skill(number: u64, all: u64, bytes: &Bytes) -> PackageRecord {
     let mut numbers = Numbers::new(number ^ 0x5eed_0000_0000);
-    let at = 1_700_000_000_000_000 + i64::try_from(number).unwrap_or(0) * 60_000_000;
+    let at = at(number);
     let excerpt = [("excerpt".to_owned(), json!(body(number)))];
     let needs = (0..numbers.frequent(6)).map(|_| format!("{}@^1.0", name(numbers.below(all))));
     let facts = Facts {
         needs: needs.collect(),
         description: numbers.text(15),
         tags: (0..3).map(|_| numbers.tag()).collect(),
-        author: Some(word(numbers.below(AUTHORS))),
+        author: Some(numbers.author()),
         license: Some("MIT".to_owned()),
         permissions: vec!["network:read".to_owned()],
         dialect: "gaia".to_owned(),

@@ -4,7 +4,8 @@
 //! `bench-registry-scale 100000,1000000` does that for both and tells how much slower the larger is.
 //! `SAVOIR_BENCH_POSTGRES` is the address of a PostgreSQL server, in which a database is made for each
 //! size and dropped afterwards; with `--sqlite` a file is used instead. `--ask N` asks N questions of
-//! each kind. `--filled URL DATA` asks a database and a folder that were filled before, and leaves them.
+//! each kind. `--fill URL DATA` fills an empty database and a folder of one's own and leaves them, and
+//! `--filled URL DATA` asks those that were filled before.
 
 #![allow(clippy::cast_precision_loss, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -19,7 +20,8 @@ use std::{
 };
 
 use made_up::{Bytes, Numbers};
-use savoir_store::{Database, Storage};
+use savoir_package::registry::Name;
+use savoir_store::{Database, Storage, Time};
 use served::{Line, Served};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -39,28 +41,32 @@ struct Settings {
     postgres: Option<String>,
     /// Questions of each kind.
     questions: u64,
-    /// A database and a folder that were filled before.
-    filled: Option<(String, PathBuf)>,
+    /// A database and a folder of one's own.
+    own: Option<(String, PathBuf)>,
+    /// Whether those are filled first.
+    fill: bool,
 }
 
 fn settings() -> Result<Settings, String> {
-    let mut settings =
-        Settings { sizes: vec![100_000, 1_000_000], postgres: None, questions: 2000, filled: None };
+    let sizes = vec![100_000, 1_000_000];
+    let mut settings = Settings { sizes, postgres: None, questions: 2000, own: None, fill: false };
     let mut sqlite = false;
     let mut words = env::args().skip(1);
     let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
     while let Some(word) = words.next() {
         match word.as_str() {
             "--sqlite" => sqlite = true,
-            "--filled" => {
-                let mut next = || words.next().ok_or("--filled takes an address and a folder");
-                settings.filled = Some((next()?, next()?.into()));
+            "--fill" | "--filled" => {
+                let mut next =
+                    || words.next().ok_or(format!("{word} takes an address and a folder"));
+                settings.own = Some((next()?, next()?.into()));
+                settings.fill = word == "--fill";
             }
             "--ask" => settings.questions = number(&words.next().unwrap_or_default())?,
             sizes => settings.sizes = sizes.split(',').map(number).collect::<Result<_, _>>()?,
         }
     }
-    if !sqlite && settings.filled.is_none() {
+    if !sqlite && settings.own.is_none() {
         let missing = "set SAVOIR_BENCH_POSTGRES to postgres://…, or say --sqlite";
         settings.postgres = Some(env::var("SAVOIR_BENCH_POSTGRES").map_err(|_| missing)?);
     }
@@ -85,7 +91,11 @@ fn main() {
 
 /// Fills a new registry, serves it and asks it.
 async fn measure(settings: &Settings, skills: u64) -> Vec<Times> {
-    if let Some((url, data)) = settings.filled.clone() {
+    if let Some((url, data)) = settings.own.clone() {
+        if settings.fill {
+            fs::create_dir_all(&data).unwrap();
+            fill(&data, Some(&url), skills).await;
+        }
         let questions = settings.questions;
         let asked = tokio::task::spawn_blocking(move || ask(&data, Some(&url), skills, questions));
         return asked.await.unwrap();
@@ -172,7 +182,7 @@ fn ask(data: &Path, url: Option<&str>, skills: u64, questions: u64) -> Vec<Times
     println!("search index built in {seconds:.0} s; {size} MB");
     println!("memory of the server, idle after that: {}", server.memory());
     let mut all = Vec::new();
-    for (group, kinds) in [("metadata", METADATA), ("search", SEARCH)] {
+    for (group, kinds) in [("metadata", METADATA), ("list", LIST), ("search", SEARCH)] {
         let mut together = Times { title: format!("{group}, all together"), times: Vec::new() };
         for (title, path) in kinds {
             let times =
@@ -196,9 +206,8 @@ type Kinds = &'static [(&'static str, fn(&mut Numbers, u64) -> String)];
 /// What is asked about one skill. Each is another one, so that nothing is remembered.
 const METADATA: Kinds = &[
     ("index file", |numbers, skills| {
-        let name = made_up::name(numbers.below(skills));
-        let last = name.rsplit('/').next().unwrap_or_default();
-        format!("/registry/index/v1/{}/{name}", &last[..2])
+        let name: Name = made_up::name(numbers.below(skills)).parse().unwrap();
+        format!("/registry/index/v1/{}", name.index_path())
     }),
     ("detail", |numbers, skills| {
         format!("/registry/api/v1/skills/{}", made_up::name(numbers.below(skills)))
@@ -207,6 +216,66 @@ const METADATA: Kinds = &[
         format!("/registry/api/v1/skills/{}/1.0.0", made_up::name(numbers.below(skills)))
     }),
 ];
+
+/// Pages of the list of skills. A cursor is the name, or the time and the name, of any skill: no page is
+/// asked for twice, and most are deep in the list.
+const LIST: Kinds = &[
+    ("page by name", |numbers, skills| list(&format!("cursor={}", cursor(numbers, skills)))),
+    ("100 by name", |numbers, skills| {
+        list(&format!("per_page=100&cursor={}", cursor(numbers, skills)))
+    }),
+    ("updated since", |numbers, skills| {
+        list(&format!("updated={}", Time::from_micros(made_up::at(numbers.below(skills)))))
+    }),
+    ("last changed", |numbers, skills| {
+        list(&format!("sort=recent&cursor={}", timed(numbers, skills)))
+    }),
+    ("of a tag", |numbers, _| list(&format!("tag={}", numbers.tag()))),
+    ("of a tag, deep", |numbers, skills| {
+        list(&format!("tag={}&cursor={}", numbers.tag(), cursor(numbers, skills)))
+    }),
+    ("of a tag, last changed", |numbers, skills| {
+        list(&format!("tag={}&sort=recent&cursor={}", numbers.tag(), timed(numbers, skills)))
+    }),
+    ("of a tier", |numbers, skills| {
+        list(&format!("tier=experimental&cursor={}", cursor(numbers, skills)))
+    }),
+    ("of a tier that none has", |numbers, skills| {
+        list(&format!("tier=verified&cursor={}", cursor(numbers, skills)))
+    }),
+    ("of an author", |numbers, _| list(&format!("author={}", numbers.author()))),
+    ("of an author, last changed", |numbers, _| {
+        list(&format!("author={}&sort=recent", numbers.author()))
+    }),
+    ("of a namespace", |numbers, _| list(&format!("namespace={}", numbers.namespace()))),
+    ("of a namespace, last changed", |numbers, _| {
+        list(&format!("namespace={}&sort=recent", numbers.namespace()))
+    }),
+    ("of a tag and an author", |numbers, _| {
+        list(&format!("tag={}&author={}", numbers.tag(), numbers.author()))
+    }),
+    ("of a tag and a tier that none has", |numbers, _| {
+        list(&format!("tag={}&tier=verified", numbers.tag()))
+    }),
+    ("of a tag and a namespace", |numbers, _| {
+        list(&format!("tag={}&namespace={}", numbers.tag(), numbers.namespace()))
+    }),
+];
+
+fn list(query: &str) -> String {
+    format!("/registry/api/v1/skills?{query}")
+}
+
+/// Where a page by name goes on after any skill.
+fn cursor(numbers: &mut Numbers, skills: u64) -> String {
+    made_up::id(numbers.below(skills))
+}
+
+/// Where a page by time goes on after any skill.
+fn timed(numbers: &mut Numbers, skills: u64) -> String {
+    let number = numbers.below(skills);
+    format!("{}.{}", made_up::at(number), made_up::id(number))
+}
 
 const SEARCH: Kinds = &[
     ("one word", |numbers, _| words(&numbers.text(1))),

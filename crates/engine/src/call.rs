@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, error::Error, fmt};
 use savoir_skill::{
     Skill,
     command::{ArgTemplate, Fragment, Modifier},
+    name::told,
     skill::{Parameter, ParameterKind, Runner, Tool},
 };
 use serde_json::{Map, Value};
@@ -115,7 +116,8 @@ impl Problem {
             }
             Self::Unknown { parameter, near } => {
                 let guess = near.as_ref().map(|near| format!(", did you mean '{near}'?"));
-                format!("Tool '{tool}' has no parameter '{parameter}'{}", guess.unwrap_or_default())
+                let (parameter, guess) = (told(parameter), guess.unwrap_or_default());
+                format!("Tool '{tool}' has no parameter '{parameter}'{guess}")
             }
         }
     }
@@ -166,9 +168,11 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownTool { name, near: Some(near), .. } => {
-                write!(f, "Unknown tool '{name}', did you mean '{near}'?")
+                write!(f, "Unknown tool '{}', did you mean '{near}'?", told(name))
             }
-            Self::UnknownTool { name, near: None, .. } => write!(f, "Unknown tool '{name}'"),
+            Self::UnknownTool { name, near: None, .. } => {
+                write!(f, "Unknown tool '{}'", told(name))
+            }
             Self::AmbiguousTool { name, skills } => {
                 write!(f, "Tool '{name}' is in several skills: {}", skills.join(", "))
             }

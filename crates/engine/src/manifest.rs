@@ -54,6 +54,17 @@ pub struct ToolPolicy {
     pub always_ask: bool,
 }
 
+/// The modes of gibb.eri.sh; in the first one, nothing particular is done.
+pub const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
+
+/// A mode that somebody wrote, in capital letters or not; the first one if nobody did. The error says
+/// which there are.
+pub fn mode(written: Option<&str>) -> Result<&'static str, String> {
+    let Some(written) = written else { return Ok(MODES[0]) };
+    let known = MODES.into_iter().find(|mode| mode.eq_ignore_ascii_case(written));
+    known.ok_or_else(|| format!("there is no such mode: write one of {}", MODES.join(", ")))
+}
+
 /// Whether a skill is offered in a mode of gibb.eri.sh: those that are `Global`, or say nothing,
 /// are offered in every mode.
 pub fn is_offered(skill: &Skill, mode: &str) -> bool {

@@ -1,7 +1,12 @@
 //! Words for people: lists, and the word that was probably meant.
 
+use savoir_skill::name::MAX_COMPARED;
+
 /// The word that `text` may have meant.
 pub(crate) fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if text.len() > MAX_COMPARED {
+        return None;
+    }
     let lower = text.to_lowercase();
     words
         .into_iter()
@@ -56,5 +61,13 @@ mod tests {
         assert_eq!(nearest("qeury", ["limit", "query"]), Some("query"));
         assert_eq!(nearest("x", ["n"]), None);
         assert_eq!(nearest("else", ["limit", "query"]), None);
+    }
+
+    #[test]
+    fn what_is_longer_than_any_name_is_near_to_none() {
+        let words = vec!["limit-of-the-query"; 200];
+        let clock = std::time::Instant::now();
+        assert_eq!(nearest(&"x".repeat(1_000_000), words), None);
+        assert!(clock.elapsed().as_secs() < 2, "{:?}", clock.elapsed());
     }
 }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_skill::Dialect;
+use savoir_skill::{Dialect, name::MAX_COMPARED};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -192,6 +192,7 @@ fn nearest(word: &str) -> Option<&'static str> {
     let words = || Agent::ALL.iter().flat_map(|agent| [&[agent.id], agent.aliases].concat());
     let part = words().find(|known| known.split('-').any(|part| part == lower));
     let similar = words()
+        .filter(|_| lower.len() <= MAX_COMPARED)
         .map(|known| (strsim::damerau_levenshtein(&lower, known), known))
         .filter(|(distance, known)| {
             *distance <= (known.len() / 3).max(1) && *distance < known.len()

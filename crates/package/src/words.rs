@@ -1,7 +1,12 @@
 //! Words for people: lists, and the word that was probably meant.
 
+use savoir_skill::name::MAX_COMPARED;
+
 /// The word that `text` may have meant.
 pub(crate) fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if text.len() > MAX_COMPARED {
+        return None;
+    }
     let lower = text.to_lowercase();
     words
         .into_iter()

@@ -11,10 +11,10 @@ use std::{
 use savoir_engine::Home;
 use tracing_subscriber::EnvFilter;
 
+use crate::log_filter;
+
 /// Bytes of a log; one that is longer makes room for a new one.
 const LONGEST: u64 = 1 << 20;
-/// What is refused is worth a line; of other libraries only warnings.
-const FILTER: &str = "warn,savoir=info,savoir_engine=info,savoir_sandbox=info";
 
 /// Keeps a log below the folder of the data. Where that cannot be, there is none: a conversation goes on
 /// without it.
@@ -23,7 +23,7 @@ pub(crate) fn start(home: &Home, name: &str) {
     let Ok(file) = open(&folder, name) else { return };
     // If somebody else keeps a log already, that one is good.
     let _ = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(FILTER))
+        .with_env_filter(EnvFilter::new(log_filter::from("info")))
         .with_writer(Mutex::new(file))
         .with_ansi(false)
         .try_init();

@@ -17,6 +17,7 @@ mod findings;
 mod installed;
 mod kept_log;
 mod load;
+mod log_filter;
 mod mode;
 mod output;
 mod overheard;

@@ -10,7 +10,7 @@ use axum::{
     extract::{FromRequest, MatchedPath, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
-use savoir_store::{ApiToken, Role, User};
+use savoir_store::{ApiToken, Role, User, registry::Actor};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -44,6 +44,14 @@ impl Caller {
     /// Whether something of an owner is theirs to see and to change.
     pub(crate) fn may_touch(&self, owner: Option<i64>) -> bool {
         self.user.is_admin() || owner == Some(self.user.id)
+    }
+
+    /// Who acts, as the registry's log has them.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.token {
+            Some(token) => Actor::program(&self.user, token),
+            None => Actor::person(&self.user),
+        }
     }
 
     /// Someone who is asked for in their absence, with all that is theirs.

@@ -21,6 +21,7 @@ mod reading;
 
 pub(crate) use arrival::Arrival;
 pub use arrival::By;
+pub(crate) use integrations::project_until;
 pub use integrations::{Projected, project};
 pub use item::Item;
 pub(crate) use item::digest;

@@ -39,6 +39,9 @@ const SCANNED_AT_ONCE: u64 = 10;
 /// How long that may take.
 const SCAN_LEASE: Duration = Duration::from_mins(20);
 
+/// How often it is looked whether it is this process's turn to keep the skills of integrations.
+const TURN_EVERY: Duration = Duration::from_secs(5);
+
 /// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
 /// for the time of grace; streams that go on after that end with an `error` event.
 pub async fn serve(
@@ -50,7 +53,8 @@ pub async fn serve(
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
-    app.tasks.spawn(keep_skills(app.clone(), stopping.clone()));
+    app.tasks.spawn(bring_integrations(app.clone(), stopping.clone()));
+    app.tasks.spawn(lay_aside(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
     // A connection begins on the thread that takes it; this one is none of those that work.
     let accepting = tokio::spawn(accept(listener, app.clone(), stopping));
@@ -195,14 +199,31 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
     scanned.map(drop)
 }
 
-/// Keeps the skills of integrations, and lays aside what nobody uses: at the start, and once a day.
-async fn keep_skills(app: App, stopping: CancellationToken) {
+/// Keeps the skills of integrations: once, as soon as no other process is at it.
+async fn bring_integrations(app: App, stopping: CancellationToken) {
+    let keeper = app.skills.keeper();
+    loop {
+        let stopped = stopping.cancelled();
+        let wait = match personal::project_until(keeper, &app.config.integrations, stopped).await {
+            Ok(Some(_)) => return,
+            Ok(None) => TURN_EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "the skills of integrations were not kept; trying again");
+                Duration::from_mins(1)
+            }
+        };
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Lays aside what nobody uses: at the start, and once a day.
+async fn lay_aside(app: App, stopping: CancellationToken) {
     let keeper = app.skills.keeper();
     let mut every = tokio::time::interval(Duration::from_hours(24));
     let keeping = async {
-        if let Err(error) = personal::project(keeper, &app.config.integrations).await {
-            tracing::warn!(%error, "the skills of integrations were not kept");
-        }
         loop {
             every.tick().await;
             match keeper.lay_aside(Time::now()).await {

@@ -18,6 +18,7 @@ use savoir_engine::{
         skill_tools::{Bench, Queue, SkillTools, Subjects},
     },
     ground::Ground,
+    manifest::MODES,
     subject::Subject,
 };
 use tempfile::TempDir;
@@ -90,13 +91,14 @@ impl Workshop {
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             ground,
-            mode: "Global".to_owned(),
+            mode: MODES[0].to_owned(),
         };
         Ok(SkillTools::new(bench).sharing(self.queue.clone()).lodging_below(folder))
     }
 }
 
-/// What runs the tools of skills for somebody who may run skills, if the operator lets them run.
+/// What runs the tools of skills for somebody who may run skills, if the operator lets them run. It is
+/// in the first mode until another one is chosen.
 pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
     let workshop = app.config.skill_tools.as_ref()?;
     caller.must_have(Scope::SkillsRun).ok()?;

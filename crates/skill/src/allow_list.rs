@@ -1,7 +1,7 @@
 //! An allow-list that holds: which calls of tools the `allowed-tools` of a skill let through.
 //!
 //! A list is data from a skill. It only ever narrows: what it names and nobody offers is not there, and
-//! a condition in parentheses that is not understood lets nothing through.
+//! a condition in parentheses that is not understood, or that nothing closes, lets nothing through.
 
 mod command;
 mod denied;
@@ -16,14 +16,18 @@ use thiserror::Error;
 
 use crate::{allowed_tools::ToolGrant, skill::Policy};
 
+/// What stands between a skill and its tool in the name under which that is called.
+const BETWEEN: &str = "__";
+
 /// A tool that somebody offers, as lists name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered<'a> {
     /// A tool of the host, by the name of Personal Agent: `run_command`, `read_file`. Lists may call it
     /// by the names of other systems.
     Host(&'a str),
-    /// A tool of a skill. Lists name it as it is called, or with its skill before it: no name of
-    /// another system stands for it, so that a skill cannot offer a `Bash` of its own.
+    /// A tool of a skill. Lists name it as it is called, or with its skill before it (`skill/tool`,
+    /// `skill__tool`): no name of another system stands for it, so that a skill cannot offer a `Bash` of
+    /// its own.
     Skill {
         /// The skill that brings it.
         skill: &'a str,
@@ -107,7 +111,8 @@ impl AllowList {
     /// All that a skill says about tools; `None` if it restricts nothing.
     ///
     /// What is ruled out with parentheses is there for calls that are plainly other ones. It is not
-    /// there at all if what stands in the parentheses is not understood.
+    /// there at all if what stands in the parentheses is not understood; if nothing closes them, none of
+    /// the tools that are named there is.
     pub fn of(policy: &Policy) -> Option<Self> {
         let denied = policy.disallowed_tools.clone();
         match Self::new(policy.allowed_tools.as_deref()) {
@@ -134,7 +139,7 @@ impl AllowList {
         if self.denied.iter().any(|grant| tool.is_ruled_out_by(grant)) {
             return Err(NotAllowed::Denied { tool: called(), list: listed(self.denied.iter()) });
         }
-        for grant in self.denied.iter().filter(|grant| tool.is_named_by(grant)) {
+        for grant in self.denied.iter().filter(|grant| tool.may_be_named_by(grant)) {
             let condition = grant.arguments.as_deref().unwrap_or_default();
             tool.avoids(condition, arguments).map_err(|reason| NotAllowed::DeniedCall {
                 tool: called(),
@@ -150,6 +155,10 @@ impl AllowList {
         }
         let mut reason = Cow::Borrowed("");
         for grant in &named {
+            if grant.is_broken {
+                reason = format!("`{grant}` is not closed: write {}", grant.mended()).into();
+                continue;
+            }
             let Some(condition) = grant.arguments.as_deref().filter(|text| !is_anything(text))
             else {
                 return Ok(());
@@ -206,23 +215,39 @@ impl Offered<'_> {
         }
     }
 
+    /// Whether a list that allows names it. Names of skills and their tools are compared exactly, and a
+    /// name that could be that of two tools names neither.
     fn is_named_by(self, grant: &ToolGrant) -> bool {
         match self {
             Self::Host(name) => grant.normalized() == name,
             Self::Skill { skill, tool, called } => {
                 let written = grant.name.as_str();
-                let qualified = written.split_once('/');
-                // Letters that only become the same ones in lower case are not the same.
-                (!grant.is_known() && written.eq_ignore_ascii_case(called))
-                    || qualified.is_some_and(|(owner, own)| {
-                        owner.eq_ignore_ascii_case(skill) && own.eq_ignore_ascii_case(tool)
-                    })
+                let is_plain = !skill.contains(BETWEEN) && !tool.contains(BETWEEN);
+                let is_called = written == called && (called == tool || is_plain);
+                let is_joined = is_plain && written.split_once(BETWEEN) == Some((skill, tool));
+                let is_qualified = written.split_once('/') == Some((skill, tool));
+                !grant.is_known() && (is_called || is_joined) || is_qualified
+            }
+        }
+    }
+
+    /// Whether a list that rules out may mean it: in any of its names, in whatever case.
+    fn may_be_named_by(self, grant: &ToolGrant) -> bool {
+        match self {
+            Self::Host(name) => grant.normalized() == name,
+            Self::Skill { skill, tool, called } => {
+                let is = |name: &str| grant.name.eq_ignore_ascii_case(name);
+                let is_called = is(called) || is(&format!("{skill}{BETWEEN}{tool}"));
+                !grant.is_known() && is_called || is(&format!("{skill}/{tool}"))
             }
         }
     }
 
     /// Whether every call of it is ruled out.
     fn is_ruled_out_by(self, grant: &ToolGrant) -> bool {
+        if grant.is_broken {
+            return grant.words().iter().any(|word| self.may_be_named_by(word));
+        }
         let is_understood = |pattern: &str| match self {
             Self::Host("run_command") => denied::read_pattern(pattern).is_ok(),
             Self::Host("read_file" | "write_file" | "edit_file" | "list_dir") => {
@@ -236,7 +261,7 @@ impl Offered<'_> {
                 && patterns(condition).next().is_some()
                 && patterns(condition).all(is_understood)
         };
-        self.is_named_by(grant)
+        self.may_be_named_by(grant)
             && grant.arguments.as_deref().is_none_or(|condition| !some_only(condition))
     }
 

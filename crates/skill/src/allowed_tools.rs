@@ -12,6 +12,10 @@ pub struct ToolGrant {
     /// What stands in parentheses after the name, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// Whether its parentheses do not close where it ends, so that nobody knows what is meant. It grants
+    /// nothing, and rules out every tool that it names.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_broken: bool,
     /// Where the grant stands in the text it was read from, in bytes.
     #[serde(skip)]
     pub range: Range<usize>,
@@ -53,13 +57,20 @@ const ALIASES: [(&str, &[&str]); 7] = [
     ("web_fetch", &["webfetch", "fetch", "fetchurl", "urlfetch", "fetchwebpage"]),
 ];
 
-/// Splits the field on blanks and commas outside parentheses.
+/// Splits the field on blanks and commas outside parentheses. What follows a parenthesis that nothing
+/// closes belongs to the same broken grant: where it should have ended is not guessed. So does a
+/// parenthesis with only blanks before it: it is a condition of the tool there.
 pub fn split(text: &str) -> Vec<ToolGrant> {
-    let mut grants = Vec::new();
+    let mut grants: Vec<ToolGrant> = Vec::new();
     let mut start = None;
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
         match c {
+            '(' if start.is_none() => {
+                let is_near = |last: &mut ToolGrant| text[last.range.end..at].trim().is_empty();
+                start = grants.pop_if(is_near).map(|last| last.range.start);
+                depth += 1;
+            }
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
@@ -77,6 +88,7 @@ pub fn split(text: &str) -> Vec<ToolGrant> {
 impl fmt::Display for ToolGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.arguments {
+            Some(arguments) if self.is_broken => write!(f, "{}({arguments}", self.name),
             Some(arguments) => write!(f, "{}({arguments})", self.name),
             None => f.write_str(&self.name),
         }
@@ -84,15 +96,20 @@ impl fmt::Display for ToolGrant {
 }
 
 impl ToolGrant {
-    /// Where nothing stands before the parenthesis, all of it is a name that no tool has: a list that
-    /// names only this allows nothing, rather than everything.
+    /// It is broken, too, if nothing stands before the parenthesis, or a blank, or one that closes none:
+    /// a list that names only this allows nothing, rather than everything.
     fn read(text: &str, range: Range<usize>) -> Option<Self> {
         let written = text.get(range.clone())?;
-        let (name, arguments) = match written.split_once('(') {
-            Some((name, rest)) if !name.is_empty() => (name, Some(condition(rest))),
-            _ => (written, None),
+        let is_name = |name: &str| !name.is_empty() && !name.contains(')') && name == name.trim();
+        let (name, arguments, is_broken) = match written.split_once('(') {
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(inside) if is_name(name) && is_balanced(inside) => (name, Some(inside), false),
+                _ => (name, Some(rest), true),
+            },
+            None => (written, None, !is_name(written)),
         };
-        Some(Self { name: name.to_owned(), arguments, range })
+        let (name, arguments) = (name.to_owned(), arguments.map(str::to_owned));
+        Some(Self { name, arguments, is_broken, range })
     }
 
     /// The name Personal Agent knows the tool by; a name it does not know is lower-cased.
@@ -101,22 +118,73 @@ impl ToolGrant {
         known(&lower).map_or(lower, str::to_owned)
     }
 
+    /// What it allows, in words that no tool has for a name if it is broken.
+    pub fn told(&self) -> String {
+        if self.is_broken { self.to_string() } else { self.normalized() }
+    }
+
+    /// How a broken one is written if it ends where its first condition does.
+    pub fn mended(&self) -> String {
+        let name = match self.name.replace(')', "").trim() {
+            "" => "TOOL".to_owned(),
+            name => name.to_owned(),
+        };
+        let Some(rest) = self.arguments.as_deref() else { return name };
+        match rest.split([',', '(', ')']).next().unwrap_or_default().trim() {
+            "" | "*" | ":*" | "**" => format!("{name}(CONDITION)"),
+            first => format!("{name}({first})"),
+        }
+    }
+
+    /// Each word of a broken one as a grant of its own: any of them may have been meant for a tool.
+    pub(crate) fn words(&self) -> Vec<Self> {
+        let text = self.to_string();
+        let words = text.split([',', '(', ')']).flat_map(str::split_whitespace);
+        let alone = |word: &str| Self {
+            name: word.to_owned(),
+            arguments: None,
+            is_broken: false,
+            range: self.range.clone(),
+        };
+        words.map(alone).collect()
+    }
+
     /// Whether it names a tool that Personal Agent has, in the words of any system.
     pub fn is_known(&self) -> bool {
         known(&self.name.to_lowercase()).is_some()
     }
 }
 
-/// What stands between parentheses. Where nothing closes them and nothing restricts is left, the one that
-/// opens them stays, so that nobody takes it for no restriction.
-fn condition(rest: &str) -> String {
-    match rest.strip_suffix(')') {
-        Some(inside) => inside.to_owned(),
-        None if rest.trim_matches(|c| c == '*' || c == ':' || c == ' ').is_empty() => {
-            format!("({rest}")
+/// Grants as one string with blanks between them. Those that nothing closes come last, so that nothing
+/// that follows closes them, or is swallowed; those that begin with a parenthesis come first, so that they
+/// are no condition of another.
+pub(crate) fn join<'a>(grants: impl IntoIterator<Item = &'a ToolGrant>) -> String {
+    let mut written: Vec<String> = grants.into_iter().map(ToString::to_string).collect();
+    written.sort_by_key(|one| (leaves_open(one), !one.starts_with('(')));
+    written.join(" ")
+}
+
+fn leaves_open(text: &str) -> bool {
+    let deeper = |depth: usize, c| match c {
+        '(' => depth + 1,
+        ')' => depth.saturating_sub(1),
+        _ => depth,
+    };
+    text.chars().fold(0, deeper) > 0
+}
+
+/// Whether every parenthesis has its partner. Quotes do not matter, so one in quotes needs one, too.
+pub(crate) fn is_balanced(text: &str) -> bool {
+    let mut depth = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return false,
+            ')' => depth -= 1,
+            _ => {}
         }
-        None => rest.to_owned(),
     }
+    depth == 0
 }
 
 fn known(lower: &str) -> Option<&'static str> {
@@ -148,16 +216,52 @@ mod tests {
 
     #[test]
     fn broken_parentheses_do_no_harm() {
+        for (text, count, mended) in [
+            ("Bash(rm", 1, "Bash(rm)"),
+            ("Bash(git add:*, Read Write", 1, "Bash(git add:*)"),
+            ("Bash(git (x)", 1, "Bash(git)"),
+            ("Bash(rm, Read(x)", 1, "Bash(rm)"),
+            ("Bash(rm)x", 1, "Bash(rm)"),
+            ("Bash(a)(b)", 1, "Bash(a)"),
+            ("Bash(rm)) Read", 2, "Bash(rm)"),
+            ("Bash(", 1, "Bash(CONDITION)"),
+            ("Bash(*", 1, "Bash(CONDITION)"),
+            ("Bash (git log:*)", 1, "Bash(git log:*)"),
+            ("Bash\n(git log:*) Read", 2, "Bash(git log:*)"),
+            ("(Bash Write, Read", 1, "TOOL(Bash Write)"),
+            ("(Bash)", 1, "TOOL(Bash)"),
+            ("Bash) Write", 2, "Bash"),
+        ] {
+            let grants = split(text);
+            assert_eq!(grants.len(), count, "{text}");
+            assert!(grants[0].is_broken, "{text}");
+            assert_eq!(grants[0].to_string(), &text[grants[0].range.clone()], "as it is written");
+            assert_eq!(grants[0].told(), grants[0].to_string(), "no name of a tool");
+            assert_eq!(grants[0].mended(), mended, "{text}");
+        }
+        assert!(!split("Bash(a (b) c) Read() x").iter().any(|grant| grant.is_broken));
         assert_eq!(split("Bash(git Read")[0].arguments.as_deref(), Some("git Read"));
-        assert_eq!(
-            normalized("Bash() Read) (x) Write"),
-            ["run_command", "read)", "(x)", "write_file"]
-        );
+        let grants = split("Bash() Read) (x), (y) Write");
+        let told: Vec<_> = grants.iter().map(ToolGrant::told).collect();
+        assert_eq!(told, ["run_command", "Read) (x)", "(y)", "write_file"]);
+    }
+
+    #[test]
+    fn nothing_closes_what_was_left_open_when_grants_are_joined() {
+        let written = ["Bash(rm", "Foo)", "Read(a", "Read(b))", "Write"];
+        let grants: Vec<ToolGrant> = written.iter().flat_map(|one| split(one)).collect();
+        let text = join(&grants);
+        assert_eq!(text, "Foo) Read(b)) Write Bash(rm Read(a");
+        let again: Vec<String> = split(&text).iter().map(ToolGrant::told).collect();
+        assert_eq!(again, ["Foo)", "Read(b))", "write_file", "Bash(rm Read(a"]);
+        let grants: Vec<ToolGrant> =
+            ["Write", "(Bash)"].iter().flat_map(|one| split(one)).collect();
+        assert_eq!(join(&grants), "(Bash) Write");
     }
 
     #[test]
     fn a_list_of_nothing_that_is_there_is_still_a_list() {
-        assert_eq!(split("(Bash)")[0].name, "(Bash)");
+        assert_eq!(split("(Bash)")[0].told(), "(Bash)");
         assert!(split(" , ").is_empty());
     }
 

@@ -8,6 +8,13 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 /// Longest skill name any grammar with a limit accepts, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
+/// Longest name, of whatever it is, that others are compared with, in bytes: the time that it takes
+/// grows with the length of both.
+pub const MAX_COMPARED: usize = 128;
+
+/// Characters of a name that are told back to whoever gave it.
+const MAX_TOLD_CHARS: usize = 100;
+
 /// Longest name of a gibberish tool, in characters.
 const MAX_TOOL_NAME_CHARS: usize = 32;
 
@@ -27,6 +34,14 @@ pub enum NameGrammar {
     Published,
     /// Any non-empty text: skillrt.
     Any,
+}
+
+/// A name that somebody gave, as it is told back to them: one that is longer than any name is cut.
+pub fn told(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_TOLD_CHARS) {
+        None => name.into(),
+        Some((end, _)) => format!("{}…", &name[..end]).into(),
+    }
 }
 
 /// Why a skill name was refused. The texts are those of the Agent Flow Lite API.
@@ -180,6 +195,32 @@ pub fn gaia_warnings(name: &str) -> Vec<&'static str> {
 /// The reserved prefix the name starts with, if any.
 pub fn reserved_prefix(name: &str) -> Option<&'static str> {
     RESERVED_PREFIXES.into_iter().find(|prefix| name.starts_with(prefix))
+}
+
+/// Whether addresses of a registry need the name of a namespace for something else.
+pub fn is_needed_namespace(namespace: &str) -> bool {
+    const NEEDED: [&str; 9] = [
+        "api",
+        "artifacts",
+        "download",
+        "index",
+        "registry",
+        "search",
+        "skills",
+        "versions",
+        "well-known",
+    ];
+    NEEDED.contains(&namespace)
+}
+
+/// Whether addresses of a registry need the name of a skill for something else. In a namespace,
+/// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`; without
+/// one, `artifacts/1.0.0/SKILL.md` would be an archive.
+pub fn is_needed_name(namespace: Option<&str>, name: &str) -> bool {
+    match namespace {
+        Some(_) => ["deprecate", "download", "keys", "members", "transfer"].contains(&name),
+        None => name == "artifacts",
+    }
 }
 
 /// Whether the name is ASCII words of lower-case letters and digits joined by single hyphens.

@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use crate::{
     dialect::{Dialect, agent_flow},
+    name::told,
     shape::nearest,
     skill::{Input, InputKind, Mode, Skill},
     template::{self, Grammar, claude},
@@ -87,7 +88,7 @@ pub enum RenderError {
         expected: &'static str,
     },
     /// A value for an input that the skill does not have.
-    #[error("the skill has no input `{input}`; {}", known_inputs(known, near.as_deref()))]
+    #[error("the skill has no input `{}`; {}", told(input), known_inputs(known, near.as_deref()))]
     UnknownInput {
         /// The name that was given.
         input: String,

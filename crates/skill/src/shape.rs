@@ -462,6 +462,9 @@ pub(crate) fn unknown_field<'a>(
 
 /// The word that `text` may have meant.
 pub(crate) fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if text.len() > crate::name::MAX_COMPARED {
+        return None;
+    }
     let lower = text.to_lowercase();
     words
         .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))

@@ -1,6 +1,7 @@
 //! People, their tokens, and their failed attempts to log in.
 
 mod memory;
+mod tokens;
 
 use std::time::Duration;
 
@@ -8,16 +9,16 @@ use sqlx::AnyConnection;
 
 use crate::{
     Database, Kind, StoreError, Time,
+    registry::Actor,
     sql::{Row, damaged, new_id, sql},
 };
 use memory::Holder;
 pub use memory::Look;
 pub(crate) use memory::Memory;
+pub use tokens::{ApiToken, NewToken};
 
 /// How long failed attempts are kept.
 const FAILURES_ARE_KEPT: Duration = Duration::from_hours(24);
-/// How exactly it is known when a token was last used.
-const USE_IS_NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// The accounts of a database.
 #[derive(Clone, Copy, Debug)]
@@ -80,59 +81,8 @@ fn user(row: &Row, from: usize) -> Result<User, StoreError> {
     })
 }
 
-/// Reads `id, user_id, name, scopes, created_at, expires_at, last_used_at`.
-fn api_token(row: &Row) -> Result<ApiToken, StoreError> {
-    let scopes = row.text(3)?;
-    Ok(ApiToken {
-        id: row.text(0)?,
-        user_id: row.number(1)?,
-        name: row.text(2)?,
-        scopes: serde_json::from_str(&scopes)
-            .map_err(|_| damaged("the list of what a token may do", &scopes))?,
-        created_at: row.time(4)?,
-        expires_at: row.maybe_time(5)?,
-        last_used_at: row.maybe_time(6)?,
-    })
-}
-
 fn address(email: &str) -> String {
     email.trim().to_lowercase()
-}
-
-/// A token for a program, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiToken {
-    /// Identifies it to its owner.
-    pub id: String,
-    /// Whose it is.
-    pub user_id: i64,
-    /// What its owner calls it.
-    pub name: String,
-    /// What it may do.
-    pub scopes: Vec<String>,
-    /// When it was made.
-    pub created_at: Time,
-    /// When it ends, if it does.
-    pub expires_at: Option<Time>,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<Time>,
-}
-
-/// A token for a program that is to be kept.
-#[derive(Clone, Debug)]
-pub struct NewToken<'a> {
-    /// Whose it is.
-    pub user_id: i64,
-    /// What its owner calls it.
-    pub name: &'a str,
-    /// What it may do.
-    pub scopes: &'a [String],
-    /// SHA-256 of the secret, in hexadecimal digits.
-    pub digest: &'a str,
-    /// When it ends, if it does.
-    pub expires_at: Option<Time>,
-    /// When the token was issued with which it is asked for.
-    pub since: Time,
 }
 
 /// A failed attempt to log in that was noted.
@@ -248,7 +198,12 @@ impl Accounts<'_> {
 
     /// Changes a password. Tokens that were given out before end, those of programs included; false
     /// if there is no such account.
-    pub async fn set_password(&self, id: i64, password_hash: &str) -> Result<bool, StoreError> {
+    pub async fn set_password(
+        &self,
+        by: &Actor,
+        id: i64,
+        password_hash: &str,
+    ) -> Result<bool, StoreError> {
         let mut transaction = self.0.begin().await?;
         let changed = sql("UPDATE users SET password_hash = $2, tokens_since = $3
              WHERE id = $1 AND deleted_at IS NULL")
@@ -258,24 +213,21 @@ impl Accounts<'_> {
         .run(&mut *transaction)
         .await?;
         if changed == 1 {
-            sql("DELETE FROM api_tokens WHERE user_id = $1")
-                .number(id)
-                .run(&mut *transaction)
-                .await?;
+            tokens::end_all(&mut transaction, by, id, "the password was changed").await?;
         }
         transaction.commit().await?;
         self.changed(changed == 1).await
     }
 
     /// Marks an account as deleted and ends its tokens; its address is free again.
-    pub async fn delete(&self, id: i64) -> Result<bool, StoreError> {
+    pub async fn delete(&self, by: &Actor, id: i64) -> Result<bool, StoreError> {
         let mut transaction = self.0.begin().await?;
         let changed = sql("UPDATE users SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL")
             .number(id)
             .time(Time::now())
             .run(&mut *transaction)
             .await?;
-        sql("DELETE FROM api_tokens WHERE user_id = $1").number(id).run(&mut *transaction).await?;
+        tokens::end_all(&mut transaction, by, id, "the account was deleted").await?;
         transaction.commit().await?;
         self.changed(changed == 1).await
     }
@@ -326,81 +278,6 @@ impl Accounts<'_> {
         .run(self.0.writer())
         .await?;
         self.changed(added == 1).await
-    }
-
-    /// Keeps a token for a program; none if the password was changed or the person deleted since.
-    pub async fn add_token(&self, token: NewToken<'_>) -> Result<Option<ApiToken>, StoreError> {
-        let row = sql("INSERT INTO api_tokens
-                (id, user_id, name, scopes, digest, created_at, expires_at)
-             SELECT $1, id, $3, $4, $5, $6, $7 FROM users
-                WHERE id = $2 AND deleted_at IS NULL AND tokens_since <= $8
-             RETURNING id, user_id, name, scopes, created_at, expires_at, last_used_at")
-        .text(&new_id())
-        .number(token.user_id)
-        .text(token.name)
-        .text(&serde_json::Value::from(token.scopes).to_string())
-        .text(token.digest)
-        .time(Time::now())
-        .maybe_time(token.expires_at)
-        .time(token.since)
-        .optional(self.0.writer())
-        .await?;
-        row.as_ref().map(api_token).transpose()
-    }
-
-    /// The token of a digest and its person, unless it is over or the person is deleted.
-    pub async fn by_token_digest(
-        &self,
-        digest: &str,
-    ) -> Result<Option<(ApiToken, User)>, StoreError> {
-        let holder = self.0.people().recall_or(digest.to_owned(), self.holder(digest)).await?;
-        let Some(Holder { user, token: Some(token) }) = holder else { return Ok(None) };
-        let over = token.expires_at.is_some_and(|end| end <= Time::now());
-        Ok((!over).then_some((token, user)))
-    }
-
-    /// The holder of a token. That it was used is noted.
-    async fn holder(&self, digest: &str) -> Result<Option<Holder>, StoreError> {
-        let now = Time::now();
-        let row = sql("SELECT t.id, t.user_id, t.name, t.scopes, t.created_at, t.expires_at,
-                t.last_used_at, u.id, u.email, u.role, u.active, u.created_at
-             FROM api_tokens t JOIN users u ON u.id = t.user_id
-             WHERE t.digest = $1 AND u.deleted_at IS NULL
-                AND (t.expires_at IS NULL OR t.expires_at > $2)")
-        .text(digest)
-        .time(now)
-        .optional(self.0.reader())
-        .await?;
-        let Some(row) = row else { return Ok(None) };
-        let (token, user) = (api_token(&row)?, user(&row, 7)?);
-        if token.last_used_at.is_none_or(|used| used <= now.minus(USE_IS_NOTED_EVERY)) {
-            sql("UPDATE api_tokens SET last_used_at = $2 WHERE id = $1")
-                .text(&token.id)
-                .time(now)
-                .run(self.0.writer())
-                .await?;
-        }
-        Ok(Some(Holder { user, token: Some(token) }))
-    }
-
-    /// A person's tokens, newest first.
-    pub async fn tokens(&self, user_id: i64) -> Result<Vec<ApiToken>, StoreError> {
-        let rows = sql("SELECT id, user_id, name, scopes, created_at, expires_at, last_used_at
-             FROM api_tokens WHERE user_id = $1 ORDER BY created_at DESC, id DESC")
-        .number(user_id)
-        .all(self.0.reader())
-        .await?;
-        rows.iter().map(api_token).collect()
-    }
-
-    /// Ends a person's token; false if they have none of that id.
-    pub async fn remove_token(&self, user_id: i64, id: &str) -> Result<bool, StoreError> {
-        let removed = sql("DELETE FROM api_tokens WHERE user_id = $1 AND id = $2")
-            .number(user_id)
-            .text(id)
-            .run(self.0.writer())
-            .await?;
-        self.changed(removed == 1).await
     }
 
     /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.

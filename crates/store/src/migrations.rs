@@ -50,6 +50,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0007_taken_down.sql"),
         postgres: include_str!("../migrations/postgres/0007_taken_down.sql"),
     },
+    Migration {
+        version: 8,
+        sqlite: include_str!("../migrations/0008_displaced_keys.sql"),
+        postgres: include_str!("../migrations/0008_displaced_keys.sql"),
+    },
 ];
 
 impl Migration {

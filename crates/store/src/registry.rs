@@ -38,6 +38,7 @@ mod publish;
 mod read;
 mod record;
 mod short;
+mod signatures;
 mod taken_down;
 
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
@@ -56,6 +57,7 @@ pub use index::{GoneLine, IndexLine};
 pub use keys::{NewKey, RegistryKey};
 pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
 pub use log::{Act, AuditEntry, AuditFilter, Change};
+pub(crate) use log::{note_ended, note_made};
 pub use lookup::{Artefact, Findable};
 pub use name::{Holding, Namespace, PackageName};
 pub use people::{Member, TeamRole};

@@ -7,6 +7,10 @@ use crate::{
     sql::{new_id, sql},
 };
 
+/// Tokens that are noted of one request. A provider may tell any number, and the sum of millions of
+/// requests must still be one that databases can hold.
+const MOST_TOKENS: u64 = 1 << 40;
+
 /// The usage notes of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage<'a>(pub(crate) &'a Database);
@@ -39,9 +43,9 @@ pub struct Tokens {
 
 impl Tokens {
     fn add(&mut self, more: Self) {
-        self.input_tokens += more.input_tokens;
-        self.output_tokens += more.output_tokens;
-        self.requests += more.requests;
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.requests = self.requests.saturating_add(more.requests);
     }
 }
 
@@ -66,8 +70,8 @@ impl Usage<'_> {
         .maybe_number(spent.user_id)
         .text(spent.provider)
         .text(spent.model)
-        .count(spent.input_tokens)
-        .count(spent.output_tokens)
+        .count(spent.input_tokens.min(MOST_TOKENS))
+        .count(spent.output_tokens.min(MOST_TOKENS))
         .time(Time::now())
         .run(self.0.writer())
         .await

@@ -6,12 +6,12 @@ mod served;
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
-use savoir_skill::Skill;
+use savoir_skill::{Skill, name::told};
 use thiserror::Error;
 
 pub use self::{
     folders::Folders,
-    served::{Served, serve},
+    served::{Served, guard, serve},
 };
 use crate::{
     disclosure::{Candidate, Unusable},
@@ -114,7 +114,7 @@ pub struct Draft {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
     /// There is no such skill.
-    #[error("there is no skill `{name}`; {}", instead(near.as_deref()))]
+    #[error("there is no skill `{}`; {}", told(name), instead(near.as_deref()))]
     Unknown {
         /// The name that was given.
         name: String,
@@ -130,13 +130,16 @@ pub enum LibraryError {
         reason: String,
     },
     /// The path leads elsewhere.
-    #[error("`{path}` is not a path inside the skill; use one of its resources as it is written")]
+    #[error(
+        "`{}` is not a path inside the skill; use one of its resources as it is written",
+        told(path)
+    )]
     Outside {
         /// The path that was given.
         path: String,
     },
     /// The skill has no such file.
-    #[error("the skill `{name}` has no file `{path}`; its resources are told by use_skill")]
+    #[error("the skill `{name}` has no file `{}`; its resources are told by use_skill", told(path))]
     NoFile {
         /// The skill.
         name: String,

@@ -31,7 +31,9 @@ const FOUND: usize = 10;
 const FOR_A_SUB_AGENT: &str = "This skill is meant for a sub-agent: if you can start one, give it \
     these instructions, and no other tools than those of `allowed_tools` if there are any, and go on \
     with its result. If you cannot, carry it out here with these tools alone, and tell only what came \
-    of it. Other tools are not restricted by it.";
+    of it.";
+/// What goes on if nothing is followed.
+const NOTHING_HOLDS: &str = "Nothing that can be called here is refused because of it.";
 
 /// What `use_skill` tells, as Personal Agent has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -72,7 +74,7 @@ impl SkillInstructions {
             description: skill.description.clone(),
             instructions: skill.body.clone(),
             context_fork: skill.policy.context_fork,
-            allowed_tools: grants.iter().map(ToolGrant::normalized).collect(),
+            allowed_tools: grants.iter().map(ToolGrant::told).collect(),
             grants: grants.iter().map(ToString::to_string).collect(),
             disallowed_tools: skill
                 .policy
@@ -125,24 +127,59 @@ impl Machinery {
         let resources = self.library.resources(name).await?;
         self.library.used(&opened.skill.name).await;
         let tools = self.follow(&opened.skill);
-        let mut told = SkillInstructions { tools, ..SkillInstructions::of(&opened, resources) };
-        if self.leaves(&opened.skill) {
-            told.note = Some(noted(told.note.as_deref(), FOR_A_SUB_AGENT));
-        }
-        Ok(told)
+        let note = self.note(&opened);
+        Ok(SkillInstructions { tools, note, ..SkillInstructions::of(&opened, resources) })
     }
 
     fn leaves(&self, skill: &Skill) -> bool {
         self.leaves_forks && skill.policy.context_fork
     }
 
+    /// What else there is to know before a skill is followed, whoever chose it.
+    pub fn note(&self, opened: &Opened) -> Option<String> {
+        let before = opened.note.as_deref();
+        if !self.leaves(&opened.skill) {
+            return before.map(str::to_owned);
+        }
+        let held = self.held(&opened.skill).unwrap_or_else(|| NOTHING_HOLDS.to_owned());
+        Some(noted(before, &format!("{FOR_A_SUB_AGENT} {held}")))
+    }
+
+    /// What the list of the skill that is followed leaves of one that is left to whoever asked for it.
+    fn held(&self, skill: &Skill) -> Option<String> {
+        let moment = self.allowance.as_ref()?.now();
+        let followed = moment.skill()?;
+        let refused: Vec<String> = self.tools_of(skill, |tool| !moment.offers(tool));
+        let refused = match refused.as_slice() {
+            [] => "it frees no other tools".to_owned(),
+            names => format!("it refuses the tools {} of this one", names.join(", ")),
+        };
+        Some(format!(
+            "The skill `{followed}` is still followed here, and its list holds: {refused}. The way out \
+             is to load another skill with use_skill that allows them, or to carry this one out with \
+             `savoir chat`, which starts a sub-agent."
+        ))
+    }
+
+    /// The names of those tools of a skill that are meant.
+    fn tools_of(&self, skill: &Skill, is_meant: impl Fn(&ToolSpec) -> bool) -> Vec<String> {
+        let specs = self.tools.as_ref().map(|tools| tools.tools_of(skill)).unwrap_or_default();
+        specs.into_iter().filter(is_meant).map(|spec| spec.definition.name).collect()
+    }
+
     /// A skill is followed from here on, whoever chose it: its list holds, and its tools are offered,
-    /// by the names that this gives.
+    /// by the names that this gives. One that is left to whoever asks for it changes no list: what the
+    /// skill before it refuses stays refused.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
         if let Some(allowance) = self.allowance.as_ref().filter(|_| !self.leaves(skill)) {
             allowance.follow(&skill.name, AllowList::of(&skill.policy));
         }
-        self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default()
+        let brought = self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
+        let Some(allowance) = self.allowance.as_ref().filter(|_| self.leaves(skill)) else {
+            return brought;
+        };
+        let moment = allowance.now();
+        self.tools_of(skill, |tool| moment.offers(tool))
     }
 
     /// Reads a text file of a skill.

@@ -109,13 +109,22 @@ impl SkillTools {
         Self { lodging: Some(folder), ..self }
     }
 
+    /// In another mode.
+    #[must_use]
+    pub fn in_mode(&self, mode: &str) -> Self {
+        let mut tools = self.apart();
+        mode.clone_into(&mut tools.bench.mode);
+        tools
+    }
+
     /// Why no tool of a skill is offered in this mode, and the way out.
     pub fn not_in_mode(&self, skill: &Skill) -> Option<String> {
         let mode = &self.bench.mode;
         (!manifest::is_offered(skill, mode)).then(|| {
             format!(
                 "the tools of `{}` are for the mode {} alone, and this is {mode}: use another skill, or \
-                 ask the person to start this with another mode (savoir mcp --mode, savoir chat --mode)",
+                 ask the person to start this with another mode (savoir mcp --mode, savoir chat --mode, or \
+                 /mcp?mode= and the `mode` of a message on a server)",
                 skill.name,
                 skill.policy.modes.join(" or ")
             )

@@ -235,6 +235,8 @@ pub enum RegistryError {
         status: u16,
         /// Its word for programs.
         code: Option<String>,
+        /// Its word for why, where one code has several.
+        reason: Option<Box<str>>,
         /// Its sentence for people.
         message: Option<String>,
         /// What it found in a skill, as it says it.
@@ -335,12 +337,6 @@ pub enum RegistryError {
     /// Somebody else copies into a folder.
     #[error("another program copies a registry into `{}`; wait until it is done", .0.display())]
     Busy(PathBuf),
-    /// In a folder of files, a name cannot be what a namespace is.
-    #[error(
-        "`{0}` has the same path as a namespace of the registry, so that a folder cannot have both; \
-         copy one of the two"
-    )]
-    Clash(Name),
     /// Nothing is known without a network.
     #[error("{0} was not fetched before, and nobody is asked; run it once without --offline")]
     Offline(String),
@@ -390,7 +386,6 @@ impl RegistryError {
             Self::ReturnedCopy { .. } => "version_returned",
             Self::NotFromARegistry(_) => "not_from_a_registry",
             Self::Busy(_) => "busy",
-            Self::Clash(_) => "path_clash",
             Self::Offline(_) => "offline",
             Self::Io { .. } => "io",
         }
@@ -407,11 +402,20 @@ impl RegistryError {
             !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
         let code = first(&["/error/code"]).filter(is_word);
+        let reason = first(&["/error/reason"]).filter(is_word).map(Into::into);
         let places = ["/error/message", "/error", "/detail/message", "/detail", "/detail/0/msg"];
         let message = first(&places);
         let findings = body.pointer("/error/findings").and_then(Value::as_array);
         let findings = findings.into_iter().flatten().take(MOST_FINDINGS).cloned().collect();
-        Self::Refused { address, status, code, message, findings }
+        Self::Refused { address, status, code, reason, message, findings }
+    }
+
+    /// The word of a registry for why it refuses something, where it has one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Refused { reason, .. } => reason.as_deref(),
+            _ => None,
+        }
     }
 
     /// What a registry found in a skill that it refuses.

@@ -35,12 +35,12 @@ pub(super) struct Ask {
     limit: u64,
     reach: Reach,
     wait: Wait,
+    /// Whether it is always there.
+    there: bool,
 }
 
-/// Bytes of an archive in a second, once it took long: nobody waits for a drip.
+/// Bytes of an archive in a second, over as long as a registry may be silent: nobody waits for a drip.
 const LEAST_RATE: u64 = 1024;
-/// After how many times the patience for any other answer that is.
-const GRACE: u32 = 5;
 
 /// How long an answer is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,35 @@ enum Wait {
     Answer,
     /// Not much longer than a registry is silent: it only has to look something up.
     Lookup,
-    /// As long as something comes, however much it is.
+    /// As long as something comes that is more than a drip.
     Archive,
+}
+
+/// How much of an archive came lately. One that began fast may not drip for ever, either.
+struct Pace {
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { since: Instant::now(), bytes: 0 }
+    }
+
+    /// Counts what came; an error if that was too little for too long.
+    fn came(&mut self, bytes: u64, window: Duration, place: &str) -> Result<(), SourceError> {
+        self.bytes += bytes;
+        let waited = self.since.elapsed();
+        if waited < window {
+            return Ok(());
+        }
+        if u128::from(self.bytes) * 1000 < u128::from(LEAST_RATE) * waited.as_millis() {
+            let (place, bytes, least) = (place.to_owned(), self.bytes, LEAST_RATE);
+            return Err(SourceError::TooSlow { place, bytes, waited, least });
+        }
+        *self = Self::new();
+        Ok(())
+    }
 }
 
 impl Ask {
@@ -58,7 +85,7 @@ impl Ask {
     pub(super) fn get(url: Url) -> Self {
         let (method, reach) = (Method::GET, Reach::Anywhere);
         let (limit, wait) = (MAX_ANSWER_BYTES, Wait::Answer);
-        Self { method, url, etag: None, body: None, limit, reach, wait }
+        Self { method, url, etag: None, body: None, limit, reach, wait, there: false }
     }
 
     /// To do something.
@@ -97,6 +124,12 @@ impl Ask {
     /// For something that a registry only has to look up.
     pub(super) fn looked_up(mut self) -> Self {
         self.wait = Wait::Lookup;
+        self
+    }
+
+    /// For something that is always there: that it is not is a refusal, which says why.
+    pub(super) fn known_to_be_there(mut self) -> Self {
+        self.there = true;
         self
     }
 
@@ -165,7 +198,7 @@ impl Line {
             }
             match status.as_u16() {
                 304 if ask.etag.is_some() => return Ok(Answer::Same(ask.reach)),
-                404 | 410 if ask.method == Method::GET => {
+                404 | 410 if ask.method == Method::GET && !ask.there => {
                     let elsewhere = (ask.url.origin() != first.origin()).then(|| ask.url.into());
                     return Ok(Answer::Missing(elsewhere));
                 }
@@ -233,14 +266,8 @@ impl Line {
         }
         let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
         let etag = etag.filter(|tag| tag.len() <= MAX_ETAG).map(str::to_owned);
-        let (mut bytes, begun) = (Vec::new(), Instant::now());
+        let (mut bytes, mut flow) = (Vec::new(), Pace::new());
         loop {
-            let waited = begun.elapsed();
-            let least =
-                waited.saturating_sub(self.settings.patience * GRACE).as_secs() * LEAST_RATE;
-            if (bytes.len() as u64) < least {
-                return Err(SourceError::TimedOut { place, waited });
-            }
             let chunk = self.heard(ask, response.chunk()).await?;
             let chunk = chunk.map_err(|error| unreachable(&ask.url, &error))?;
             let Some(chunk) = chunk else { return Ok(Given { bytes, etag, reach: ask.reach }) };
@@ -248,6 +275,9 @@ impl Line {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
+            if ask.wait == Wait::Archive {
+                flow.came(chunk.len() as u64, self.settings.download_silence, &place)?;
+            }
             let so_far = bytes.len() as u64;
             self.settings.tell(Progress::Received { place: place.clone(), bytes: so_far, of });
         }

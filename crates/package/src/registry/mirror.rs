@@ -1,6 +1,6 @@
 //! Copies a registry into a folder that any web server can serve.
 //!
-//! The folder has `index/v1/config.json`, `index/v1/{letters}/{name}` and
+//! The folder has `index/v1/config.json`, `index/v1/{letters}/{name}` ([`Name::index_path`]) and
 //! `artifacts/{sha256}/{filename}`. Every archive is held to what the index says before it is
 //! written, every file is there as a whole or not at all, and the index of a skill comes after its
 //! archives. So the folder can be served while it grows, and a copy that was broken off goes on
@@ -21,7 +21,7 @@ use std::{
 };
 
 use savoir_skill::digest::sha256_hex;
-use semver::Version;
+use semver::{BuildMetadata, Version};
 
 use self::memory::Memory;
 use super::{
@@ -169,14 +169,8 @@ async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied,
         }
     };
     let index = index(client, folder, &name, &text, &mut copied).await?;
-    match folder.write(&format!("index/v1/{}", name.index_path()), index.as_bytes()) {
-        Ok(()) => copied.skills += 1,
-        Err(RegistryError::Io { .. }) if folder.is_clash(&name) => {
-            let error = RegistryError::Clash(name.clone());
-            copied.failed.push(Failed { name, version: None, error });
-        }
-        Err(error) => return Err(error),
-    }
+    folder.write(&format!("index/v1/{}", name.index_path()), index.as_bytes())?;
+    copied.skills += 1;
     Ok(copied)
 }
 
@@ -196,13 +190,14 @@ async fn index(
         let (line, text) = match reading {
             Reading::Version(line, text) => (line, text),
             Reading::Gone(line, text) => {
-                lines.push((line.version, text.to_owned()));
+                lines.push((number(&line.version), text.to_owned()));
                 continue;
             }
             Reading::Unusable(_) | Reading::Broken(_) => continue,
         };
-        let was_told = told.get(&line.version).copied();
-        let kept = older.get(&line.version).map(|(_, text)| *text);
+        let number = number(&line.version);
+        let was_told = told.get(&number).copied();
+        let kept = older.get(&number).map(|(_, text)| *text);
         let returned = || {
             let of = Box::new(Release::new(&line.name, &line.version, client.address()));
             was_told.map(|_| RegistryError::ReturnedCopy { of })
@@ -221,9 +216,11 @@ async fn index(
         } else {
             memory.keep(&line);
         }
-        if let Some(text) = outcome.1 {
+        // A registry that has two builds of one number gives one of them.
+        let is_there = lines.iter().any(|(other, _)| *other == number);
+        if let Some(text) = outcome.1.filter(|_| !is_there) {
             copied.versions += 1;
-            lines.push((line.version.clone(), text.to_owned()));
+            lines.push((number, text.to_owned()));
         }
     }
     let named = named(text);
@@ -253,10 +250,16 @@ fn insert(lines: &mut Vec<(Version, String)>, version: &Version, text: String) {
     lines.insert(place, (version.clone(), text));
 }
 
+/// What a version is known by. Two that differ in their build alone have one number, and one is all that
+/// a registry gives.
+fn number(version: &Version) -> Version {
+    Version { build: BuildMetadata::EMPTY, ..version.clone() }
+}
+
 /// The versions of an index that were taken down, and how that is written there.
 fn gone(text: &str) -> BTreeMap<Version, &str> {
     let gone = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Gone(line, text) => Some((line.version, text)),
+        Reading::Gone(line, text) => Some((number(&line.version), text)),
         _ => None,
     });
     gone.collect()
@@ -265,7 +268,7 @@ fn gone(text: &str) -> BTreeMap<Version, &str> {
 /// The versions of an index, and how they are written there.
 fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Version(line, text) => Some((line.version.clone(), (line, text))),
+        Reading::Version(line, text) => Some((number(&line.version), (line, text))),
         _ => None,
     });
     versions.collect()
@@ -274,8 +277,8 @@ fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
 /// The versions that an index tells something of.
 fn named(text: &str) -> BTreeSet<Version> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Version(line, _) => Some(line.version),
-        Reading::Gone(line, _) => Some(line.version),
+        Reading::Version(line, _) => Some(number(&line.version)),
+        Reading::Gone(line, _) => Some(number(&line.version)),
         Reading::Unusable(_) | Reading::Broken(_) => None,
     });
     versions.collect()
@@ -365,8 +368,6 @@ impl Folder {
         match fs::read_to_string(&path) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-            // Whoever writes it finds that out, too.
-            Err(_) if self.is_clash(name) => Ok(String::new()),
             Err(error) => Err(RegistryError::io(&path)(error)),
         }
     }
@@ -453,12 +454,5 @@ impl Folder {
             Ok(())
         };
         write().map_err(RegistryError::io(&target))
-    }
-
-    /// Whether a name cannot be a file because a namespace of the same path has a folder there, or
-    /// the reverse.
-    fn is_clash(&self, name: &Name) -> bool {
-        let path = self.root.join("index/v1").join(name.index_path());
-        path.is_dir() || path.parent().is_some_and(Path::is_file)
     }
 }

@@ -34,6 +34,10 @@ pub struct NameError {
 }
 
 impl NameError {
+    pub(crate) fn needed(name: &Name) -> Self {
+        Self { text: name.to_string(), why: "registries need this name themselves" }
+    }
+
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         "invalid_name"
@@ -87,16 +91,26 @@ impl Name {
         reserved_prefix(self.owner())
     }
 
-    /// Where it is in an index: the first two letters of its last part, and the name.
+    /// Where it is in an index: the first two letters of its last part, and the name. Where the
+    /// namespace begins with the same letters, `_` follows them: `ac/acme` is a file, so nothing lies
+    /// below it.
     pub fn index_path(&self) -> String {
-        let letters = &self.last[..self.last.len().min(2)];
-        format!("{letters}/{self}")
+        let letters = first_two(&self.last);
+        match self.namespace() {
+            Some(namespace) if first_two(namespace) == letters => format!("{letters}_/{self}"),
+            _ => format!("{letters}/{self}"),
+        }
     }
 
     /// What the archive of a version is called.
     pub fn artifact(&self, version: &Version) -> String {
         format!("{}-{version}.zip", self.last)
     }
+}
+
+/// The first two letters of a part of a name, which is ASCII.
+fn first_two(part: &str) -> &str {
+    &part[..part.len().min(2)]
 }
 
 /// Small letters, digits, and single hyphens between them; a letter first.
@@ -167,6 +181,9 @@ mod tests {
             ("acme/pdf", Some("acme"), "acme", "pd/acme/pdf"),
             ("a", None, "a", "a/a"),
             ("x2/b", Some("x2"), "x2", "b/x2/b"),
+            ("acme", None, "acme", "ac/acme"),
+            ("acme/accounts", Some("acme"), "acme", "ac_/acme/accounts"),
+            ("a/a", Some("a"), "a", "a_/a/a"),
         ] {
             let name = Name::parse(text).unwrap();
             assert_eq!((name.namespace(), name.owner()), (namespace, owner));

@@ -222,10 +222,11 @@ impl Registries {
         self.owner(name.owner()).map(|at| self.at(at))
     }
 
-    /// Whether a registry is there for some namespaces only.
-    pub fn is_bounded(&self, client: &Client) -> bool {
-        let known = self.position(&client.address()).map(|at| &self.list[at]);
-        known.is_some_and(|one| !one.namespaces.is_empty() && !one.is_open && !one.is_fallback)
+    /// The namespaces of a registry that is there for these only.
+    pub fn bounds(&self, client: &Client) -> Option<&BTreeSet<String>> {
+        let known = self.position(&client.address()).map(|at| &self.list[at])?;
+        let is_bounded = !known.namespaces.is_empty() && !known.is_open && !known.is_fallback;
+        is_bounded.then_some(&known.namespaces)
     }
 
     /// The registry of a name in `[registries]`, or of an address.

@@ -37,7 +37,8 @@ pub struct Settings {
     pub patience: Duration,
     /// How long a registry may be silent of which something is looked up.
     pub lookup_silence: Duration,
-    /// How long it may be silent that sends an archive, which may take as long as it comes.
+    /// How long it may be silent that sends an archive, which may take as long as it comes; in as long,
+    /// some bytes must come for each second.
     pub download_silence: Duration,
     /// Who is told what is going on.
     pub watcher: Option<Watcher>,

@@ -387,6 +387,9 @@ pub struct WhoAmI {
     /// The namespaces in which this account may publish.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub namespaces: Vec<String>,
+    /// The id of the token, by which it can end itself; none of a person who logged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
 }
 
 /// An address and a password, for which a token is given.

@@ -105,6 +105,21 @@ pub enum SourceError {
         /// How long.
         waited: Duration,
     },
+    /// Something comes, and too little of it.
+    #[error(
+        "`{place}` sends too slowly: {bytes} bytes came in {} seconds, and less than {least} in a \
+         second are not waited for; try again later, or over another line", .waited.as_secs()
+    )]
+    TooSlow {
+        /// What was asked.
+        place: String,
+        /// How many bytes came lately.
+        bytes: u64,
+        /// In how long.
+        waited: Duration,
+        /// How many bytes of a second are enough.
+        least: u64,
+    },
     /// An address must not be asked.
     #[error("`{address}` is not asked: {why}")]
     Address {
@@ -280,6 +295,7 @@ impl SourceError {
             Self::Digest { .. } => "digest_mismatch",
             Self::Unreachable { .. } => "unreachable",
             Self::TimedOut { .. } => "timed_out",
+            Self::TooSlow { .. } => "too_slow",
             Self::Address { .. } => "address_refused",
             Self::Status { .. } => "http_status",
             Self::NoIndex(_) => "no_index",

@@ -1,16 +1,26 @@
 //! What a submission is called, and which version it is.
 
-use savoir_skill::{name::slugify, version::parse_version};
+use savoir_skill::{
+    name::{is_needed_name, is_needed_namespace, slugify},
+    version::parse_version,
+};
 use semver::Version;
 
 use super::{Asked, Rejection, checked::Checked};
-use crate::registry::{Name, is_namespace};
+use crate::registry::{Name, NameError, is_namespace};
 
 /// Whose prose is that nobody put a name on.
 const ANONYMOUS: &str = "anon";
 
-/// The name under which it is published.
+/// The name under which it is published, if a registry can give it.
 pub(super) fn name(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> {
+    let name = asked_for(checked, asked)?;
+    let needs = name.namespace().is_some_and(is_needed_namespace)
+        || is_needed_name(name.namespace(), name.last());
+    if needs { Err(NameError::needed(&name).into()) } else { Ok(name) }
+}
+
+fn asked_for(checked: &Checked, asked: &Asked) -> Result<Name, Rejection> {
     if let Some(namespace) = asked.namespace.as_ref().filter(|asked| !is_namespace(asked)) {
         return Err(Rejection::NoNamespace(namespace.clone()));
     }

@@ -16,7 +16,7 @@ use rustls_pki_types::CertificateDer;
 use super::{
     child::{self, Descriptors, Message, Stage},
     group::Group,
-    placeholder::Placeholders,
+    placeholder::{Placeholders, while_none_is_made},
     plan::{self, Execution, Plan},
     process::{Interruptions, Process},
     root::{Layout, Texts},
@@ -104,7 +104,7 @@ impl Sandbox {
             gid,
             certificate,
         };
-        let layout = Layout::new(policy, &self.closure, &texts)?;
+        let layout = while_none_is_made(|| Layout::new(policy, &self.closure, &texts))?;
         let landlock = sys::landlock_version().ok();
         let mut plan = Plan::new(
             policy,

@@ -4,12 +4,20 @@
 
 use std::{
     fs::{self, File},
-    io::Write as _,
+    io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use crate::error::SandboxError;
+
+/// How often a placeholder is made that other runs remove again.
+const MOST_TRIES: usize = 100;
+
+/// Whoever makes a placeholder, or looks what is there, has this meanwhile.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// Placeholders of a run.
 #[derive(Debug, Default)]
@@ -28,15 +36,38 @@ impl Placeholders {
             placeholders.make(path)?;
         }
         for path in existing.filter(|path| is_placeholder(path)) {
-            placeholders.lock(path)?;
+            let file = locked(path).map_err(|source| failed(path, source))?;
+            placeholders.held.extend(file.map(|file| (path.to_owned(), file)));
         }
         Ok(placeholders)
     }
 
     fn make(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let failed = |source| {
-            SandboxError::build(format!("holding the place of {}", path.display()), source)
-        };
+        for _ in 0..MOST_TRIES {
+            create(path).map_err(|source| failed(path, source))?;
+            if let Some(file) = locked(path).map_err(|source| failed(path, source))? {
+                self.held.push((path.to_owned(), file));
+                return Ok(());
+            }
+        }
+        Err(failed(path, io::Error::other("other runs go on making and removing it")))
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> SandboxError {
+    SandboxError::build(format!("holding the place of {}", path.display()), source)
+}
+
+/// Looks at places while no other run of this process is about to make a placeholder, which looks like
+/// something of a person's until it is marked.
+pub(super) fn while_none_is_made<T>(look: impl FnOnce() -> T) -> T {
+    let _turn = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    look()
+}
+
+/// Makes a placeholder, unless something is there: that of another run, which was faster.
+fn create(path: &Path) -> io::Result<()> {
+    while_none_is_made(|| {
         let made = match content(path) {
             None => fs::create_dir(path).and_then(|()| File::open(path)),
             Some(text) => File::create_new(path).and_then(|mut file| {
@@ -45,22 +76,23 @@ impl Placeholders {
             }),
         };
         match made {
-            Ok(file) => file.set_modified(mark()).map_err(failed)?,
-            // Another run was faster.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed(error)),
+            Ok(file) => file.set_modified(mark()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
         }
-        self.lock(path)
-    }
+    })
+}
 
-    fn lock(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let locked = File::open(path).and_then(|folder| folder.lock_shared().map(|()| folder));
-        let folder = locked.map_err(|source| {
-            SandboxError::build(format!("holding the place of {}", path.display()), source)
-        })?;
-        self.held.push((path.to_owned(), folder));
-        Ok(())
-    }
+/// Locks what is at a path, so that no other run removes it; nothing, if one did so before.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    file.lock_shared()?;
+    let (locked, there) = (file.metadata()?, path.symlink_metadata());
+    let is_it = |there: fs::Metadata| (there.dev(), there.ino()) == (locked.dev(), locked.ino());
+    Ok(there.is_ok_and(is_it).then_some(file))
 }
 
 impl Drop for Placeholders {
@@ -108,7 +140,7 @@ fn mark() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(0x5A_0012)
 }
 
-fn is_placeholder(path: &Path) -> bool {
+pub(super) fn is_placeholder(path: &Path) -> bool {
     let Ok(metadata) = path.symlink_metadata() else { return false };
     let is_marked = metadata.modified().is_ok_and(|time| time == mark());
     is_marked
@@ -157,6 +189,25 @@ mod tests {
         fs::write(&paths[0], "../other\n").unwrap();
         drop(Placeholders::hold(std::iter::empty(), [paths[0].as_path()].into_iter()).unwrap());
         assert!(paths[0].exists(), "what a person made stays");
+    }
+
+    #[test]
+    fn runs_side_by_side_always_hold_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".git");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let missing = [path.as_path()].into_iter();
+                        let held = Placeholders::hold(missing, std::iter::empty()).unwrap();
+                        assert!(is_placeholder(&path), "it is there as long as it is held");
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert!(!path.exists());
     }
 
     #[test]

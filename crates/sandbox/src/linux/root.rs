@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::placeholder::is_placeholder;
 use crate::{
     closure::{Closure, Contents, Kind},
     error::SandboxError,
@@ -99,7 +100,7 @@ impl Layout {
     fn add_grants(&mut self, policy: &Policy) -> Result<(), SandboxError> {
         for grant in &policy.paths {
             let path = check_path(&grant.path)?;
-            let sight = look(path)?;
+            let sight = look(path, grant.access)?;
             let exists = sight == Sight::There;
             let item = match grant.access {
                 Access::Private => Item::Scratch,
@@ -253,14 +254,18 @@ enum Sight<'a> {
     Closed(&'a Path),
 }
 
-/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow.
-fn look(path: &Path) -> Result<Sight<'_>, SandboxError> {
+/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow. What only holds
+/// the place of something protected for another run is missing: it goes with that run.
+fn look(path: &Path, access: Access) -> Result<Sight<'_>, SandboxError> {
     let mut ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.reverse();
     for step in ancestors.into_iter().skip(1) {
         match step.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => {
                 return Err(SandboxError::Link { path: path.to_owned(), link: step.to_owned() });
+            }
+            Ok(_) if access == Access::Protected && is_placeholder(step) => {
+                return Ok(Sight::Missing(step));
             }
             Ok(_) => {}
             Err(error) => match error.kind() {

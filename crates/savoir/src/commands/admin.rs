@@ -7,7 +7,7 @@ use std::{
 
 use clap::ValueEnum;
 use savoir_server::{AccountError, Email, create_account, rotate_signing_key};
-use savoir_store::{Database, User, hash_password};
+use savoir_store::{Database, User, hash_password, registry::Actor};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, output, place::PlaceArgs, runtime};
@@ -179,7 +179,7 @@ fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
     let password = new_password()?;
     let changed = common.with_database(async |database| {
         let hash = hash_password(&password).await?;
-        Ok(database.accounts().set_password(user.id, &hash).await?)
+        Ok(database.accounts().set_password(&Actor::operator(), user.id, &hash).await?)
     })?;
     if !changed {
         return Err(unknown());

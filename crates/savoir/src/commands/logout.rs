@@ -22,10 +22,11 @@ Examples:
   savoir logout
   savoir logout --registry https://skills.example.com/registry
   savoir logout --email ada@example.com  where only a person may end a token
+  savoir logout --end                    also if the token was given to you
 
 The token is forgotten here even if the server cannot be reached or does not let it end itself;
 you are told then how to end it there. One that was given with `savoir login --token -` may be in
-use elsewhere: it is only forgotten here.
+use elsewhere: it is only forgotten here, unless you say --end or who you are.
 
 Exit codes: 2 wrong usage, 3 others can read credentials.toml.")]
 pub(crate) struct Args {
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     /// End it as a person with this address; the password is asked for
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
+    /// End a token that was given with `savoir login --token -`, too, for everybody who uses it
+    #[arg(long)]
+    end: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -45,8 +49,8 @@ enum Ended {
     Yes,
     /// It still is, for this reason.
     No(String),
-    /// Nobody knows by which name the server knows it.
-    Unknown,
+    /// It still is: others may use it, and nobody wants it to end.
+    Given,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -64,7 +68,11 @@ fn logout(args: &Args) -> Result<ExitCode, CommandError> {
         Some(email) => Some((email.as_str(), session::secret("password")?)),
         None => None,
     };
-    let ended = runtime::block_on(async { Ok(end(&client, &kept, password).await) })?;
+    let ended = if kept.id.is_some() || args.end || password.is_some() {
+        runtime::block_on(async { Ok(end(&client, &kept, password).await) })?
+    } else {
+        Ended::Given
+    };
     credentials::forget(&address)?;
     still_known(&address)?;
     print(args, &address, Some((&kept, &ended)))
@@ -79,22 +87,31 @@ fn still_known(address: &str) -> Result<(), CommandError> {
 }
 
 async fn end(client: &Client, kept: &Kept, password: Option<(&str, String)>) -> Ended {
-    let Some(id) = kept.id.as_deref() else { return Ended::Unknown };
-    let done = match password {
-        Some((email, password)) => {
-            let work = async |person: &Client| Ok(person.delete_token(id).await?);
-            session::as_person(client, email, &password, work).await
-        }
-        None => with_itself(client, kept, id).await,
-    };
-    match done {
+    match try_to_end(client, kept, password).await {
         Ok(()) => Ended::Yes,
         Err(error) => Ended::No(error.to_string()),
     }
 }
 
-async fn with_itself(client: &Client, kept: &Kept, id: &str) -> Result<(), CommandError> {
-    Ok(client.as_holder_of(kept.token()?)?.end_own_token(id).await?)
+async fn try_to_end(
+    client: &Client,
+    kept: &Kept,
+    password: Option<(&str, String)>,
+) -> Result<(), CommandError> {
+    let holder = || -> Result<Client, CommandError> { Ok(client.as_holder_of(kept.token()?)?) };
+    let id = match &kept.id {
+        Some(id) => id.clone(),
+        None => holder()?.whoami().await?.token_id.ok_or_else(|| {
+            CommandError::findings("the registry does not tell by which id it knows the token")
+        })?,
+    };
+    match password {
+        Some((email, password)) => {
+            let work = async |person: &Client| Ok(person.delete_token(&id).await?);
+            session::as_person(client, email, &password, work).await
+        }
+        None => Ok(holder()?.end_own_token(&id).await?),
+    }
 }
 
 fn print(
@@ -108,7 +125,7 @@ fn print(
         Some((_, Ended::Yes)) => {
             (format!("logged out of {address}; the token has ended\n"), Some(true), None)
         }
-        Some((_, Ended::Unknown)) => {
+        Some((_, Ended::Given)) => {
             (format!("{forgotten}, and goes on there: it was not made here\n"), Some(false), None)
         }
         Some((_, Ended::No(why))) => {
@@ -116,7 +133,7 @@ fn print(
         }
     };
     let id = gone.and_then(|(kept, _)| kept.id.as_deref());
-    if let (Some((kept, Ended::No(_) | Ended::Unknown)), false) = (gone, args.json) {
+    if let (Some((kept, Ended::No(_) | Ended::Given)), false) = (gone, args.json) {
         if let Some(why) = why {
             output::note(why);
         }

@@ -1,9 +1,17 @@
 //! `savoir search`.
 
-use std::{borrow::Cow, process::ExitCode};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+    process::ExitCode,
+};
 
-use futures::future::join_all;
+use futures::{
+    future::join_all,
+    stream::{self, StreamExt as _},
+};
 use savoir_package::{
+    limits::MAX_ASKED_AT_ONCE,
     registry::{
         Client, Listing, Network, Registries, RegistryError, Sort,
         wire::{Found, Summary},
@@ -94,11 +102,7 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
         args.remote.client()?;
     }
     let answers = runtime::block_on(async {
-        let answers = asked.iter().map(|(_, client)| {
-            // Of many that others published there, few may be left.
-            let bounded = registries.is_bounded(client) && args.remote.registry.is_none();
-            ask(args, client, if bounded { MOST } else { args.limit })
-        });
+        let answers = asked.iter().map(|(_, client)| ask(args, &registries, client));
         Ok(join_all(answers).await)
     })?;
     let (mut hits, mut silent) = (Vec::new(), Vec::new());
@@ -118,26 +122,95 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
     print(args, &hits, &silent, asked.len())
 }
 
-async fn ask(args: &Args, client: &Client, most: u32) -> Result<Found, RegistryError> {
-    let words = args.words();
-    if args.query.is_empty() && args.tag.len() < 2 {
-        let listing = Listing {
-            per_page: Some(most),
-            tag: args.tag.first().cloned(),
-            tier: args.tier,
-            author: args.author.clone(),
-            sort: Some(Sort::Recent),
-            ..Listing::default()
-        };
-        let mut items = client.list(&listing).await?.items;
-        // Registries that know no order give the order of names.
-        items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
-        return Ok(Found { query: words, items, total: None });
+/// The namespaces of a registry that is there for these only. Who names a registry means all of it.
+fn bounds<'a>(
+    args: &Args,
+    registries: &'a Registries,
+    client: &Client,
+) -> Option<&'a BTreeSet<String>> {
+    registries.bounds(client).filter(|_| args.remote.registry.is_none())
+}
+
+async fn ask(
+    args: &Args,
+    registries: &Registries,
+    client: &Client,
+) -> Result<Found, RegistryError> {
+    if let Some(namespaces) = bounds(args, registries, client) {
+        return ask_within(args, client, namespaces).await;
     }
-    client.search_for(&words, Some(most)).await
+    if args.is_listing() {
+        let items = client.list(&args.listing(args.limit)).await?.items;
+        return Ok(args.newest(items));
+    }
+    client.search_for(&args.words(), Some(args.limit)).await
+}
+
+/// Asks for skills of some namespaces. A registry that does not know how to find these alone gives others,
+/// too, so that it is asked for many: few may be left.
+async fn ask_within(
+    args: &Args,
+    client: &Client,
+    namespaces: &BTreeSet<String>,
+) -> Result<Found, RegistryError> {
+    // A skill that stands alone is a namespace of its own.
+    let alone: Vec<String> = namespaces.iter().map(|name| format!("_/{name}")).collect();
+    if !args.is_listing() {
+        let all: Vec<String> = namespaces.iter().cloned().chain(alone).collect();
+        return client.search_within(&args.words(), Some(MOST), &all).await;
+    }
+    let listed = namespaces.iter().map(|namespace| list_of(args, client, namespace));
+    let listed: Vec<_> = stream::iter(listed).buffered(MAX_ASKED_AT_ONCE).collect().await;
+    let mut items = Vec::new();
+    for some in listed {
+        items.extend(some?);
+    }
+    // No list has these, and who has lists may have no search.
+    if let Ok(found) = client.search_within(&args.words(), Some(MOST), &alone).await {
+        items.extend(found.items);
+    }
+    let mut known = HashSet::new();
+    items.retain(|one| known.insert(one.name.clone()));
+    Ok(args.newest(items))
+}
+
+async fn list_of(
+    args: &Args,
+    client: &Client,
+    namespace: &str,
+) -> Result<Vec<Summary>, RegistryError> {
+    let listing = Listing { namespace: Some(namespace.to_owned()), ..args.listing(MOST) };
+    match client.list(&listing).await {
+        Ok(found) => Ok(found.items),
+        // A skill that stands alone may be called what no namespace can be.
+        Err(RegistryError::Refused { status: 400 | 404 | 410, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 impl Args {
+    /// Whether nothing is looked for but what changed last.
+    fn is_listing(&self) -> bool {
+        self.query.is_empty() && self.tag.len() < 2
+    }
+
+    fn listing(&self, most: u32) -> Listing {
+        Listing {
+            per_page: Some(most),
+            tag: self.tag.first().cloned(),
+            tier: self.tier,
+            author: self.author.clone(),
+            sort: Some(Sort::Recent),
+            ..Listing::default()
+        }
+    }
+
+    /// What was listed, newest first: registries that know no order give the order of names.
+    fn newest(&self, mut items: Vec<Summary>) -> Found {
+        items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+        Found { query: self.words(), items, total: None }
+    }
+
     /// What was asked, as registries read it.
     fn words(&self) -> String {
         let mut words = self.query.clone();
@@ -167,7 +240,7 @@ fn own<'a>(
     client: &'a Client,
     found: Found,
 ) -> impl Iterator<Item = Summary> + 'a {
-    let bounded = args.remote.registry.is_none() && registries.is_bounded(client);
+    let bounded = bounds(args, registries, client).is_some();
     found.items.into_iter().filter(move |summary| match registries.owner_of(&summary.name) {
         Some(owner) => owner.address() == client.address(),
         None => !bounded,

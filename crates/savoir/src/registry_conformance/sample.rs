@@ -190,9 +190,14 @@ impl Sample {
 
 /// Where the index of a name is.
 pub(super) fn index_path(name: &str) -> String {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    let letters: String = last.chars().take(2).collect();
-    format!("index/v1/{letters}/{name}")
+    let letters = |part: &str| part.chars().take(2).collect::<String>();
+    match name.split_once('/') {
+        Some((namespace, last)) if letters(namespace) == letters(last) => {
+            format!("index/v1/{}_/{name}", letters(last))
+        }
+        Some((_, last)) => format!("index/v1/{}/{name}", letters(last)),
+        None => format!("index/v1/{}/{name}", letters(name)),
+    }
 }
 
 /// Where the artefact of an index line is.

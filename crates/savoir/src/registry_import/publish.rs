@@ -394,6 +394,7 @@ impl<'a> Publisher<'a> {
             facts: &ready.facts,
             signatures: &signatures,
             scan: ready.scan.as_ref(),
+            published_at: ready.line.as_ref().and_then(published).map(Time::from_micros),
         };
         self.registry.publish(&actor, new).await?;
         let Some(line) = &ready.line else { return Ok(()) };

@@ -1,9 +1,11 @@
 //! The hostile inputs of the shared data: whoever reads one says the same about it.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -76,6 +78,17 @@ const EXPECTED: [(&str, Verdict); 37] = [
 
 /// Longer than this is hanging, on any machine.
 const HANGS: Duration = Duration::from_secs(20);
+/// Bytes of memory that a run may have at once, whatever it reads.
+const MOST_MEMORY: u64 = 128 << 20;
+/// Runs a program, and writes into a file how many KiB of memory it had at most: of a child alone, which
+/// whoever has read all of the inputs could not tell from their own.
+const MEASURE: &str = "\
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], 'w') as report:
+    report.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code if code >= 0 else 128 - code)
+";
 
 /// The inputs, made by their generator; nothing where it is not there.
 fn inputs(place: &Path) -> Option<PathBuf> {
@@ -122,9 +135,14 @@ impl Case {
     }
 
     fn run(&self, args: &[&str]) -> Transcript {
+        let command = self.sandbox.command_as("home", "project", args);
+        let report = self.sandbox.path("memory");
         let before = Instant::now();
-        let run = self.sandbox.run_as("home", "project", args);
+        let run = Transcript::of(measured(&command, &report));
         assert!(before.elapsed() < HANGS, "{} hangs: {args:?}", self.file);
+        let told = fs::read_to_string(&report).unwrap_or_else(|error| panic!("{error}: {run}"));
+        let peak = told.parse::<u64>().expect("KiB") * 1024;
+        assert!(peak < MOST_MEMORY, "{}: {args:?} takes {peak} bytes of memory", self.file);
         run
     }
 
@@ -192,6 +210,33 @@ impl Case {
         found.retain(|path| !is_lock(path));
         found
     }
+}
+
+/// Python itself: what stands for it on the way may take longer than what is measured.
+fn python() -> &'static str {
+    static FOUND: LazyLock<String> = LazyLock::new(|| {
+        let asked =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let found = asked.ok().and_then(|asked| String::from_utf8(asked.stdout).ok());
+        found
+            .map(|found| found.trim().to_owned())
+            .filter(|found| !found.is_empty())
+            .unwrap_or_else(|| "python3".to_owned())
+    });
+    &FOUND
+}
+
+/// The same run, told apart from all others.
+fn measured(command: &Command, report: &Path) -> Command {
+    let mut outer = Command::new(python());
+    outer.args(["-c", MEASURE]).arg(report).args(["env", "-i"]);
+    for (name, value) in command.get_envs() {
+        let setting = [name, "=".as_ref(), value.unwrap_or_default()];
+        outer.arg(setting.into_iter().collect::<OsString>());
+    }
+    outer.arg(command.get_program()).args(command.get_args());
+    outer.current_dir(command.get_current_dir().expect("a folder"));
+    outer
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -114,6 +114,17 @@ fn a_dry_run_shows_what_would_be_published() {
 }
 
 #[test]
+fn what_a_registry_needs_for_itself_is_no_name() {
+    let sandbox = sandbox(SKILL);
+    sandbox.write("project/members/SKILL.md", SKILL.replace("name: pdf", "name: members"));
+    let alone = run(&sandbox, &["publish", "members", "--dry-run"]);
+    let inside =
+        run(&sandbox, &["publish", "members", "--dry-run", "--namespace", "acme", "--json"]);
+    assert_eq!(alone.code, 0, "{alone}");
+    assert_eq!(inside.json()["error"]["code"], "invalid_name", "{inside}");
+}
+
+#[test]
 fn who_claims_a_tier_signs() {
     let sandbox = sandbox(VERIFIED);
     let refused = run(&sandbox, &["publish", "pdf", "--dry-run"]);

@@ -145,6 +145,7 @@ impl Shop {
             facts: &facts,
             signatures,
             scan: Some(&ScanResult { verdict: ScanVerdict::Allow, report }),
+            published_at: None,
         };
         self.registry().publish(actor, new).await.expect("published")
     }

@@ -14,7 +14,18 @@ const CALLS: &[(&str, &str)] = &[("use_skill", r#"{"name": "demo"}"#), ("demo__h
 
 /// What the last tool told the model in a new conversation.
 fn heard(house: &House, provider: &Provider, token: &str, session: &str) -> String {
-    let body = json!({"session_id": session, "message": "Greet me."});
+    heard_in(house, provider, token, session, None)
+}
+
+/// The same in a mode.
+fn heard_in(
+    house: &House,
+    provider: &Provider,
+    token: &str,
+    session: &str,
+    mode: Option<&str>,
+) -> String {
+    let body = json!({"session_id": session, "message": "Greet me.", "mode": mode});
     let answer = house.ask("POST", "/api/v1/chat/completions", token, Some(&body));
     assert_eq!(answer.status, 200, "{}", answer.body);
     let asked = provider.questions();
@@ -24,7 +35,11 @@ fn heard(house: &House, provider: &Provider, token: &str, session: &str) -> Stri
 }
 
 fn keep(house: &House, token: &str) {
-    let body = json!({"name": "demo", "content": DEMO});
+    keep_text(house, token, DEMO);
+}
+
+fn keep_text(house: &House, token: &str, text: &str) {
+    let body = json!({"name": "demo", "content": text});
     let made = house.ask("POST", "/api/v1/skills", token, Some(&body));
     assert_eq!(made.status, 201, "{}", made.body);
 }
@@ -63,6 +78,28 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
     assert_eq!(house.wait().0, Some(0));
     let after: Vec<std::fs::DirEntry> = folders();
     assert!(after.is_empty(), "{after:?}");
+}
+
+#[test]
+fn a_conversation_has_the_tools_of_its_mode() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(Manner::Calls(CALLS, &["Done."]));
+    let house = House::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
+    let token = house.log_in(&sandbox);
+    keep_text(&house, &token, &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true"));
+    let place = sandbox.path(".savoir/data/skills/demo");
+    let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    for (session, mode, runs) in
+        [("none", None, false), ("meeting", Some("Meeting"), false), ("dev", Some("dev"), true)]
+    {
+        let told = heard_in(&house, &provider, &token, session, mode);
+        assert_eq!(told.contains("hello world"), runs, "{session}: {told}");
+    }
+    let body = json!({"session_id": "other", "message": "Greet me.", "mode": "Party"});
+    let refused = house.ask("POST", "/api/v1/chat/completions", &token, Some(&body));
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.contains("Global, Dev, Meeting, Writer"), "{}", refused.body);
 }
 
 #[test]

@@ -120,13 +120,18 @@ impl Sandbox {
     /// The same for a user with a home of its own: neither the skills nor the agents of the person
     /// who runs the tests are seen.
     pub(crate) fn run_as(&self, home: &str, folder: &str, args: &[&str]) -> Transcript {
+        Transcript::of(self.command_as(home, folder, args))
+    }
+
+    /// What [`Self::run_as`] runs.
+    pub(crate) fn command_as(&self, home: &str, folder: &str, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command
             .current_dir(self.path(folder))
             .env_clear()
             .env("HOME", self.path(home))
             .env("NO_COLOR", "1");
-        Transcript::of(command)
+        command
     }
 }
 

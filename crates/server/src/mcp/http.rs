@@ -28,6 +28,10 @@ use rmcp::{
         },
     },
 };
+use savoir_engine::{
+    agent::allowance::Allowance,
+    manifest::{MODES, mode},
+};
 use savoir_store::Role;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
@@ -70,10 +74,13 @@ struct Key {
     token: Option<String>,
 }
 
+type Service = StreamableHttpService<Session, LocalSessionManager>;
+
 /// The door of one caller.
 #[derive(Clone)]
 struct Door {
-    service: StreamableHttpService<Session, LocalSessionManager>,
+    /// One for each mode. They share the sessions: each stays in the mode in which it began.
+    services: Arc<[(&'static str, Service)]>,
     sessions: Arc<LocalSessionManager>,
     visits: Visits,
     /// Requests that may still begin.
@@ -98,6 +105,7 @@ pub(crate) fn router() -> Router<App> {
 impl Doors {
     async fn answer(&self, app: App, asked: Asked<Raw>) -> ApiResult<Response> {
         let Asked { caller, body: Raw(request) } = asked;
+        let mode = wanted_mode(&request)?;
         let door = self.of(&app, caller);
         let Ok(place) = Arc::clone(&door.places).try_acquire_owned() else {
             let message = format!("{MOST_AT_ONCE} requests are under way: wait for an answer");
@@ -107,16 +115,17 @@ impl Doors {
             Ok(looked) => looked,
             Err(wrong) => return Ok(complaint(*wrong)),
         };
+        let service = door.service(mode)?;
         let visit = door.visit(request.headers()).await;
         let response = if begins {
             let _turn = door.beginning.lock().await;
             door.make_room().await?;
-            let response = door.service.handle(request).await;
+            let response = service.handle(request).await;
             // From now on it is silent.
             drop(door.visit(response.headers()).await);
             response
         } else {
-            door.service.handle(request).await
+            service.handle(request).await
         };
         let held = (place, visit);
         let mut response = response.map(|body| {
@@ -154,28 +163,39 @@ impl Door {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
-        let tools = workshop::tools(app, &caller).map(Arc::new);
+        let tools = workshop::tools(app, &caller);
         let lacking = workshop::lacking(app, &caller);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let rounds = Arc::new(Rounds::default());
-        let lasting = Lasting::default();
-        let new = move || {
-            let desk = || {
-                let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
-                let (tools, lacking) = (tools.clone(), lacking.clone());
-                Desk { library, files, tools, lacking, pinned: Vec::new() }
+        let lasting = Arc::new(Lasting::default());
+        let service = |mode| {
+            let tools = tools.as_ref().map(|tools| Arc::new(tools.in_mode(mode)));
+            let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
+            let (rounds, lasting) = (Arc::clone(&rounds), Arc::clone(&lasting));
+            let new = move || {
+                let desk = || {
+                    let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
+                    let (tools, lacking) = (tools.clone(), lacking.clone());
+                    Desk { library, files, tools, lacking, pinned: Vec::new() }
+                };
+                let shared = lasting.get(mode, |list| Standing::held_to(desk(), list));
+                Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
             };
-            let shared = lasting.get(|| Standing::new(desk()));
-            Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
+            (mode, StreamableHttpService::new(new, Arc::clone(&sessions), settings(app)))
         };
-        let service = StreamableHttpService::new(new, Arc::clone(&sessions), settings(app));
         Self {
-            service,
+            services: MODES.into_iter().map(service).collect(),
             sessions,
             visits: Visits::default(),
             places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
             beginning: Arc::default(),
         }
+    }
+
+    /// What answers in a mode.
+    fn service(&self, mode: &str) -> ApiResult<&Service> {
+        let found = self.services.iter().find(|(known, _)| *known == mode);
+        found.map(|(_, service)| service).ok_or_else(|| ApiError::bad_request("no such mode"))
     }
 
     /// A request in the session that it names, if there is one.
@@ -204,16 +224,43 @@ impl Door {
 /// What holds for the requests of one token that belong to no session: else a skill would fence in
 /// nothing but the request that loads it. It ends as sessions do.
 #[derive(Default)]
-struct Lasting(Mutex<Option<(Instant, Arc<Standing>)>>);
+struct Lasting(Mutex<Option<(Instant, Kept)>>);
+
+/// What holds in each mode, and the list of the skill that is followed, which is the same in all of
+/// them: nobody leaves it by another mode.
+#[derive(Default)]
+struct Kept {
+    list: Arc<Allowance>,
+    by_mode: HashMap<&'static str, Arc<Standing>>,
+}
 
 impl Lasting {
-    fn get(&self, new: impl FnOnce() -> Standing) -> Arc<Standing> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.take().filter(|(last, _)| last.elapsed() < IDLE);
-        let standing = known.map_or_else(|| Arc::new(new()), |(_, standing)| standing);
-        *kept = Some((Instant::now(), Arc::clone(&standing)));
+    fn get(
+        &self,
+        mode: &'static str,
+        new: impl FnOnce(Arc<Allowance>) -> Standing,
+    ) -> Arc<Standing> {
+        let mut lasting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lasting.take().filter(|(last, _)| last.elapsed() < IDLE);
+        let (_, mut kept) = known.unwrap_or_else(|| (Instant::now(), Kept::default()));
+        let list = Arc::clone(&kept.list);
+        let standing = Arc::clone(kept.by_mode.entry(mode).or_insert_with(|| Arc::new(new(list))));
+        *lasting = Some((Instant::now(), kept));
         standing
     }
+}
+
+/// The mode that an address asks for: `/mcp?mode=dev`.
+fn wanted_mode(request: &Request) -> ApiResult<&'static str> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut named =
+        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "mode");
+    let (written, again) = (named.next(), named.next());
+    if again.is_some() {
+        return Err(ApiError::bad_request("`mode` must be there once"));
+    }
+    let found = mode(written.as_ref().map(|(_, mode)| mode.as_ref()));
+    found.map_err(|why| ApiError::bad_request(format!("`mode`: {why}")))
 }
 
 /// Looks at what a request says, and whether it begins a session. Only `initialize` does, whatever

@@ -12,6 +12,7 @@ use rmcp::{
 use savoir_engine::agent::library::Opened;
 use savoir_skill::{
     Skill,
+    name::told,
     render::{ARGUMENTS, as_called, input_names, render, takes_arguments},
 };
 
@@ -82,7 +83,7 @@ impl Stacks {
 fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
     arguments.retain(|_, value| !value.is_null());
     match arguments.iter().find(|(_, value)| !value.is_string()) {
-        Some((name, _)) => Err(invalid(format!("the argument `{name}` must be a text"))),
+        Some((name, _)) => Err(invalid(format!("the argument `{}` must be a text", told(name)))),
         None => Ok(arguments),
     }
 }

@@ -12,7 +12,7 @@ use rmcp::{
     },
 };
 use savoir_engine::agent::library::{Library, LibraryError, MOST_FILE_BYTES};
-use savoir_skill::{Source, read};
+use savoir_skill::{Source, name::told, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -87,12 +87,13 @@ impl Stacks {
         let missing =
             |why: &dyn std::fmt::Display| ErrorData::resource_not_found(why.to_string(), None);
         let Some((skill, path)) = parse(uri).filter(|(_, path)| !path.is_empty()) else {
-            return Err(missing(&format!("`{uri}` is no address of a file of a skill")));
+            return Err(missing(&format!("`{}` is no address of a file of a skill", told(uri))));
         };
         let files = self.files.list(&skill).await.map_err(|error| missing(&error))?;
         if !fits(&files) {
             return Err(missing(&too_large(&skill)));
         }
+        let path = self.behind_own_name(&skill, path, &files).await;
         let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(&skill, &path, most).await.map_err(|error| missing(&error))?;
         let contents = match String::from_utf8(bytes) {
@@ -108,12 +109,19 @@ impl Stacks {
     /// The direct children of a folder.
     pub(super) async fn children(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
         let uri = text(params, "uri")?;
-        let (skill, folder) =
-            parse(uri).ok_or_else(|| invalid(format!("`{uri}` is no folder of a skill")))?;
+        let no_folder = || invalid(format!("`{}` is no folder of a skill", told(uri)));
+        let (skill, folder) = parse(uri).ok_or_else(no_folder)?;
         let files = self.files.list(&skill).await.map_err(invalid)?;
         if !fits(&files) {
             return Err(invalid(too_large(&skill)));
         }
+        let asked = folder.clone();
+        let folder = self.behind_own_name(&skill, folder, &files).await;
+        // Addresses go on as they began.
+        let before = match asked.split('/').next() {
+            Some(own) if asked != folder => format!("{own}/"),
+            _ => String::new(),
+        };
         let mut children: Vec<Resource> = Vec::new();
         for (path, size) in &files {
             let inside = if folder.is_empty() {
@@ -123,9 +131,9 @@ impl Stacks {
             };
             let Some(inside) = inside else { continue };
             let child = match inside.split_once('/') {
-                None => resource(&skill, path, *size),
+                None => resource(&skill, &format!("{before}{path}"), *size),
                 Some((first, _)) => {
-                    let path = format!("{folder}/{first}");
+                    let path = format!("{asked}/{first}");
                     Resource::new(address(&skill, &path), first).with_mime_type("inode/directory")
                 }
             };
@@ -134,7 +142,7 @@ impl Stacks {
             }
         }
         if children.is_empty() {
-            return Err(invalid(format!("`{uri}` is no folder of a skill")));
+            return Err(no_folder());
         }
         Ok(json!({
             "resultType": "complete", "resources": children,
@@ -171,9 +179,15 @@ impl Stacks {
     /// One whole skill.
     pub(super) async fn skill(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
         let uri = text(params, "uri")?;
-        let of_skill = parse(uri).filter(|(_, path)| path == SKILL_FILE);
-        let (name, _) = of_skill.ok_or_else(|| invalid(format!("`{uri}` is no SKILL.md")))?;
+        let is_first = |path: &str| path.rsplit('/').next() == Some(SKILL_FILE);
+        let of_skill = parse(uri).filter(|(_, path)| is_first(path));
+        let no_skill = || invalid(format!("`{}` is no SKILL.md", told(uri)));
+        let (name, _) = of_skill.ok_or_else(no_skill)?;
         let skill = self.whole(&name).await.map_err(invalid)?;
+        if let Some(own) = skill["uri"].as_str().filter(|own| *own != uri) {
+            let told = told(uri);
+            return Err(invalid(format!("there is no skill at `{told}`; ask for `{own}`")));
+        }
         Ok(json!({
             "resultType": "complete", "skill": skill, "ttlMs": FRESH, "cacheScope": "private",
         }))
@@ -185,26 +199,56 @@ impl Stacks {
         if !fits(&files) {
             return Err(too_large(name));
         }
-        let (mut resources, mut frontmatter) = (Vec::with_capacity(files.len()), None);
-        for (path, _) in &files {
-            let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
-            let bytes = self.files.bytes(name, path, most).await;
-            let bytes = bytes.map_err(|error| error.to_string())?;
-            resources.push(json!({
-                "uri": address(name, path), "digest": digest(&bytes), "size": bytes.len(),
-            }));
-            if path == SKILL_FILE {
-                frontmatter = fields(bytes);
-            }
-        }
+        let frontmatter = self.frontmatter(name).await?;
         let frontmatter = frontmatter.ok_or_else(|| format!("`{name}` has no frontmatter"))?;
         // The last part of the address must be the name that the skill gives itself.
-        if frontmatter.get("name").and_then(Value::as_str) != Some(name) {
-            return Err(format!("the skill `{name}` calls itself by another name"));
+        let before = match frontmatter.get("name").and_then(Value::as_str) {
+            Some(own) if own == name => String::new(),
+            Some(own) if is_part(own) && !has_below(&files, own) => format!("{own}/"),
+            _ => return Err(format!("the skill `{name}` calls itself by another name")),
+        };
+        let mut resources = Vec::with_capacity(files.len());
+        for (path, _) in &files {
+            let bytes = self.bytes(name, path).await?;
+            let uri = address(name, &format!("{before}{path}"));
+            resources.push(json!({"uri": uri, "digest": digest(&bytes), "size": bytes.len()}));
         }
-        let uri = address(name, SKILL_FILE);
+        let uri = address(name, &format!("{before}{SKILL_FILE}"));
         Ok(json!({"uri": uri, "frontmatter": frontmatter, "resources": resources}))
     }
+
+    async fn bytes(&self, name: &str, path: &str) -> Result<Vec<u8>, String> {
+        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let bytes = self.files.bytes(name, path, most).await;
+        bytes.map_err(|error| error.to_string())
+    }
+
+    async fn frontmatter(&self, name: &str) -> Result<Option<JsonObject>, String> {
+        Ok(fields(self.bytes(name, SKILL_FILE).await?))
+    }
+
+    /// A path inside a skill without the name that the skill gives itself: where it lies under another
+    /// one, the extension has `skill://FOLDER/NAME/SKILL.md`.
+    async fn behind_own_name(&self, skill: &str, path: String, files: &[(String, u64)]) -> String {
+        let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+        if first == skill || !is_part(first) || has_below(files, first) {
+            return path;
+        }
+        let own = self.frontmatter(skill).await.ok().flatten();
+        let own = own.as_ref().and_then(|fields| fields.get("name")?.as_str());
+        if own == Some(first) { rest.to_owned() } else { path }
+    }
+}
+
+/// Whether a name can be one part of an address, and stays the same there.
+fn is_part(name: &str) -> bool {
+    let parsed = parse(&address("skill", name));
+    !name.is_empty() && !name.contains('/') && parsed.is_some_and(|(_, path)| path == name)
+}
+
+/// Whether a skill has a file or a folder of a name.
+fn has_below(files: &[(String, u64)], name: &str) -> bool {
+    files.iter().any(|(path, _)| path.split('/').next() == Some(name))
 }
 
 /// The whole frontmatter.

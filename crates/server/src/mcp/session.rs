@@ -11,12 +11,13 @@ use rmcp::{
         CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
         ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
         ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{Peer, RequestContext, SubscriptionContext, SubscriptionSink},
 };
-use savoir_engine::agent::library::Library;
+use savoir_engine::agent::{allowance::Allowance, library::Library};
+use savoir_skill::name::told;
 
 use super::{
     Desk,
@@ -60,7 +61,12 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) fn new(desk: Desk) -> Self {
-        let counter = Arc::new(Counter::new(desk));
+        Self::held_to(desk, Arc::default())
+    }
+
+    /// With a list that others are held to as well.
+    pub(super) fn held_to(desk: Desk, allowance: Arc<Allowance>) -> Self {
+        let counter = Arc::new(Counter::new(desk, allowance));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
 
@@ -238,9 +244,14 @@ impl ServerHandler for Session {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (told, opened) = self.stacks.prompt(request).await?;
+        let (mut told, opened) = self.stacks.prompt(request).await?;
+        let counter = &self.standing(&context).counter;
         // A person chose it, so it is followed like one that a model loads.
-        if self.standing(&context).counter.follow(&opened.skill) {
+        let other_tools = counter.follow(&opened.skill);
+        // In our words, so it stands apart from those of the skill.
+        let note = counter.note(&opened);
+        told.messages.extend(note.map(|note| PromptMessage::new_text(Role::User, note)));
+        if other_tools {
             self.tell_of_tools(&context).await;
         }
         Ok(told.into())
@@ -341,7 +352,7 @@ impl ServerHandler for Session {
                 Err(invalid(format!("the parameters of `{method}` have another shape")))
             }
             _ => {
-                let message = format!("there is no method `{method}`");
+                let message = format!("there is no method `{}`", told(&method));
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }
         };

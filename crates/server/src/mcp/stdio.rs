@@ -4,10 +4,9 @@
 //! end of the input is the end.
 
 use std::{
-    collections::HashMap,
     future::pending,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -41,6 +40,11 @@ use super::{
 const MOST_LINE: usize = 4 * 1024 * 1024;
 /// Lines that wait to be written.
 const MOST_LINES: usize = 256;
+/// Requests that may be open before the next line has to wait, and tools that may run at once.
+const MOST_OPEN: usize = 256;
+/// How long a line waits for whoever does not read its answers. Some requests, such as subscriptions, are
+/// open for as long as the client likes, so it does not wait for ever.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// How long what was asked before the end of the input may take, and tools that run then.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 const LAST_RUNS: Duration = Duration::from_secs(1);
@@ -108,6 +112,8 @@ struct Lines<R> {
     /// Whether what was asked before the end of the input had its time.
     ended: bool,
     writer: Option<mpsc::Sender<Written>>,
+    /// The answer to a request that is not taken, until there is room for it.
+    refusal: Option<Vec<u8>>,
     task: Option<JoinHandle<()>>,
     open: Arc<Open>,
 }
@@ -121,7 +127,8 @@ struct Written {
 /// Requests that are not answered yet.
 #[derive(Debug, Default)]
 struct Open {
-    requests: Mutex<HashMap<RequestId, Work>>,
+    /// A client may use a number twice.
+    requests: Mutex<Vec<(RequestId, Work)>>,
     fewer: Notify,
 }
 
@@ -143,26 +150,41 @@ enum Line {
 }
 
 impl Open {
+    fn requests(&self) -> MutexGuard<'_, Vec<(RequestId, Work)>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn add(&self, id: RequestId, work: Work) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, work);
+        self.requests().push((id, work));
     }
 
     fn remove(&self, id: &RequestId) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let mut requests = self.requests();
+        if let Some(place) = requests.iter().position(|(known, _)| known == id) {
+            requests.remove(place);
+        }
+        drop(requests);
         self.fewer.notify_waiters();
     }
 
-    /// Waits until those that count are answered.
-    async fn none(&self, counts: impl Fn(Work) -> bool) {
+    fn count(&self, counts: impl Fn(Work) -> bool) -> usize {
+        self.requests().iter().filter(|(_, work)| counts(*work)).count()
+    }
+
+    /// Waits until fewer of those that count are open.
+    async fn fewer_than(&self, most: usize, counts: impl Fn(Work) -> bool) {
         loop {
             let fewer = self.fewer.notified();
-            let open =
-                |requests: &HashMap<RequestId, Work>| requests.values().copied().any(&counts);
-            if !open(&self.requests.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if self.count(&counts) < most {
                 return;
             }
             fewer.await;
         }
+    }
+
+    /// Waits until those that count are answered.
+    async fn none(&self, counts: impl Fn(Work) -> bool) {
+        self.fewer_than(1, counts).await;
     }
 
     /// Who pipes some questions in wants all the answers; but a tool is not run for nobody.
@@ -174,10 +196,7 @@ impl Open {
 
     /// One of those that are left.
     fn take(&self) -> Option<RequestId> {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = requests.keys().next().cloned()?;
-        requests.remove(&id);
-        Some(id)
+        self.requests().pop().map(|(id, _)| id)
     }
 }
 
@@ -191,6 +210,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             begun: false,
             ended: false,
             writer: Some(writer),
+            refusal: None,
             task: Some(tokio::spawn(write_lines(lines, write))),
             open: Arc::default(),
         }
@@ -250,6 +270,10 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             JsonRpcMessage::Request(asked) => {
                 let runs = matches!(&asked.request,
                     ClientRequest::CallToolRequest(call) if runs_a_tool(&call.params.name));
+                if runs && self.open.count(|work| work == Work::Run) >= MOST_OPEN {
+                    self.refuse(asked.id.clone());
+                    return false;
+                }
                 self.open.add(asked.id.clone(), if runs { Work::Run } else { Work::Answer });
                 self.begun |= begins(&asked.request);
                 true
@@ -263,6 +287,27 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
                 self.begun
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => self.begun,
+        }
+    }
+
+    /// Keeps the answer to a request that is not taken.
+    fn refuse(&mut self, id: RequestId) {
+        let message = format!("{MOST_OPEN} tools run already; wait until one of them has ended");
+        let error = ErrorData::invalid_request(message, None);
+        self.refusal = line(&ServerJsonRpcMessage::error(error, Some(id))).ok();
+    }
+
+    /// Waits until the client has read enough of what it asked for. Tools that run may wait for the
+    /// client's own answers, so they are not waited for.
+    async fn make_room(&mut self) {
+        let fewer = self.open.fewer_than(MOST_OPEN, |work| work == Work::Answer);
+        let _ = timeout(LONGEST_WAIT, fewer).await;
+        if let Some(writer) = self.writer.as_ref().filter(|_| self.refusal.is_some())
+            && let Ok(place) = writer.reserve().await
+            && let Some(line) = self.refusal.take()
+        {
+            let (done, _) = oneshot::channel();
+            place.send(Written { line, done });
         }
     }
 
@@ -344,6 +389,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            self.make_room().await;
             match self.next().await {
                 Line::Message(message) if self.admitted(&message) => return Some(*message),
                 Line::Message(_) | Line::Nothing => {}

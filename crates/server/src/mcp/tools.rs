@@ -8,7 +8,7 @@ use rmcp::model::{
 use savoir_engine::{
     agent::{
         allowance::{Allowance, Fence, Moment},
-        library::{Library, LibraryError},
+        library::{Library, LibraryError, Opened},
         machinery::Machinery,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
@@ -16,7 +16,7 @@ use savoir_engine::{
     approval,
     manifest::{Entry, Manifest},
 };
-use savoir_skill::Skill;
+use savoir_skill::{Skill, name::told};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -51,6 +51,14 @@ pub(super) struct Counter {
     edition: Turn<Option<u64>>,
 }
 
+/// Why it is looked which tools there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    List,
+    /// What is called is opened anyway.
+    Call,
+}
+
 /// What a call came to.
 #[derive(Debug)]
 pub(super) struct Answered {
@@ -82,9 +90,8 @@ impl Answered {
 }
 
 impl Counter {
-    pub(super) fn new(desk: Desk) -> Self {
+    pub(super) fn new(desk: Desk, allowance: Arc<Allowance>) -> Self {
         let Desk { library, tools, lacking, pinned, .. } = desk;
-        let allowance = Arc::new(Allowance::default());
         let tools = tools.map(|tools| Arc::new(tools.apart()));
         let machinery = Machinery::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
         // Whether an agent of others can start another one, only that agent knows.
@@ -108,12 +115,20 @@ impl Counter {
         self.tools.is_some()
     }
 
+    /// What else there is to know before a skill is followed, as `use_skill` tells it.
+    pub(super) fn note(&self, opened: &Opened) -> Option<String> {
+        self.machinery.note(opened)
+    }
+
     /// Offers the tools of the skills that somebody pinned, and those of the skills in use as they are
-    /// now: once, and again when there are other skills.
-    async fn renew(&self, tools: &SkillTools) {
+    /// now: once, and again when there are other skills. Where nobody looks out for that, whoever lists
+    /// them does.
+    async fn renew(&self, tools: &SkillTools, occasion: Occasion) {
         let mut last = self.edition.lock().await;
-        let now = Some(self.library.edition().unwrap_or_default());
-        if *last == now {
+        let edition = self.library.edition();
+        let now = Some(edition.unwrap_or_default());
+        let must_look = edition.is_none() && occasion == Occasion::List;
+        if *last == now && !must_look {
             return;
         }
         *last = now;
@@ -140,7 +155,7 @@ impl Counter {
         let mut tools: Vec<Tool> = self.machinery.tools().iter().map(of_machinery).collect();
         let Some(own) = &self.tools else { return tools };
         tools.push(of_machinery(&run_tool()));
-        self.renew(own).await;
+        self.renew(own, Occasion::List).await;
         let (moment, specs) = (self.now(), own.tools());
         let mut size = AROUND + tools.iter().map(bytes).sum::<usize>();
         for skill in own.in_use().iter().rev() {
@@ -198,14 +213,17 @@ impl Counter {
         let unknown = || {
             Answered::ours(ToolAnswer::failed(
                 "unknown-tool",
-                format!("there is no tool `{name}` now; use_skill brings the tools of a skill"),
+                format!(
+                    "there is no tool `{}` now; use_skill brings the tools of a skill",
+                    told(name)
+                ),
             ))
         };
         let Some(tools) = &self.tools else {
             let refused = self.not_run_here().filter(|_| name.contains("__"));
             return refused.unwrap_or_else(unknown);
         };
-        self.renew(tools).await;
+        self.renew(tools, Occasion::Call).await;
         let specs = tools.tools();
         let Some(spec) = specs.iter().find(|spec| spec.definition.name == name) else {
             return unknown();
@@ -289,7 +307,10 @@ fn missing(skill: &str, tool: &str, specs: &[ToolSpec]) -> String {
     });
     match names.collect::<Vec<_>>().as_slice() {
         [] => format!("the skill `{skill}` has no tools that can be called here"),
-        names => format!("the skill `{skill}` has no tool `{tool}`; it has: {}", names.join(", ")),
+        names => {
+            let (tool, names) = (told(tool), names.join(", "));
+            format!("the skill `{skill}` has no tool `{tool}`; it has: {names}")
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -82,15 +83,29 @@ fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
 /// all of them, if there are no folders any more. What a person wrote, imported or changed stays as it
 /// is. Nothing happens if another process is at it.
 pub async fn project(keeper: &Keeper, folders: &[PathBuf]) -> Result<Projected, StoreError> {
+    let done = project_until(keeper, folders, std::future::pending()).await?;
+    Ok(done.unwrap_or_default())
+}
+
+/// Does what [`project`] does, until it is told to stop: then the next round is anybody's. Nothing, if
+/// another process is at it, or if it was stopped.
+pub(crate) async fn project_until(
+    keeper: &Keeper,
+    folders: &[PathBuf],
+    stopped: impl Future<Output = ()>,
+) -> Result<Option<Projected>, StoreError> {
     let mut projected = Projected::default();
     let leases = keeper.database().leases();
     let holder = uuid::Uuid::new_v4().to_string();
     let Some(lease) = leases.acquire("integrations", &holder, LEASE).await? else {
-        return Ok(projected);
+        return Ok(None);
     };
-    let done = project_all(keeper, folders, &mut projected).await;
+    let done = tokio::select! {
+        done = project_all(keeper, folders, &mut projected) => done.map(|()| true),
+        () = stopped => Ok(false),
+    };
     leases.release(&lease).await?;
-    done.map(|()| projected)
+    Ok(done?.then_some(projected))
 }
 
 async fn project_all(
@@ -297,12 +312,24 @@ async fn current(keeper: &Keeper, name: &str) -> Result<Option<String>, StoreErr
     Ok(Some(digest(&file.text, &keeper.resources(name).await?)))
 }
 
-fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
-    let size = fs::metadata(path).map_err(|error| format!("manifest.yaml: {error}"))?.len();
-    if size > MOST_MANIFEST_BYTES {
-        return Err(format!("manifest.yaml has more than {MOST_MANIFEST_BYTES} bytes"));
+/// The text of a manifest. It is looked at before it is opened, because opening a pipe waits for a
+/// writer.
+fn manifest_text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
     }
-    let text = fs::read_to_string(path).map_err(|error| format!("manifest.yaml: {error}"))?;
+    let file = fs::File::open(path)?;
+    let mut text = String::new();
+    file.take(MOST_MANIFEST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_MANIFEST_BYTES {
+        let message = format!("it has more than {MOST_MANIFEST_BYTES} bytes");
+        return Err(io::Error::other(message));
+    }
+    Ok(text)
+}
+
+fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
+    let text = manifest_text(path).map_err(|error| format!("manifest.yaml: {error}"))?;
     let tree = yaml::Tree::parse(&text).map_err(|error| format!("manifest.yaml: {error}"))?;
     match tree.root.map(|root| root.to_value(YamlVersion::V1_2)) {
         Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),

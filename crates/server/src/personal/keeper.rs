@@ -66,7 +66,12 @@ impl Before {
     /// not arrive whole has no digest yet.
     pub fn is_untouched(&self, coming: &Facts) -> bool {
         let was = &self.facts.digest;
-        was.is_none() || *was == self.now || coming.digest == self.now
+        was.is_none() || *was == self.now || self.is_already(coming)
+    }
+
+    /// Whether it is, file by file, what comes now.
+    pub fn is_already(&self, coming: &Facts) -> bool {
+        self.now.is_some() && coming.digest == self.now
     }
 }
 

@@ -1,12 +1,14 @@
 //! How an agent reads a skill that a server keeps.
 
+use savoir_engine::agent::library::guard;
 use savoir_skill::{
     Dialect, Reading, Skill, Source, check, dialect::agent_flow::without_owner,
     limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,
 };
 
-/// Reads a skill of a name by the rules of its dialect, or says why it cannot be used. What Personal
-/// Agent reads and that dialect does not, such as the tools that it allows, holds nevertheless.
+/// Reads a skill of a name by the rules of its dialect, or says why it cannot be used. What it says of
+/// the tools that it allows or rules out, and of who may call it, holds in every dialect; if that cannot
+/// be read, the skill cannot be used.
 pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     let text = without_owner(text);
     let source =
@@ -17,7 +19,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     if !reading.is_usable() {
         return Err(why(&reading));
     }
-    let mut skill = reading.skill;
+    let mut skill = reading.skill.clone();
     name.clone_into(&mut skill.name);
     if skill.description.is_empty() {
         name.clone_into(&mut skill.description);
@@ -27,12 +29,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     }
     let also = portable.skill;
     skill.when_to_use = skill.when_to_use.or(also.when_to_use);
-    skill.policy.allowed_tools = skill.policy.allowed_tools.or(also.policy.allowed_tools);
-    skill.policy.context_fork |= also.policy.context_fork;
-    // Who may call a skill holds, too, whatever else is in it.
-    let told = read_as(source()?, Dialect::CLAUDE_CODE, None).skill.policy;
-    skill.policy.model_invocable = skill.policy.model_invocable.or(told.model_invocable);
-    skill.policy.user_invocable = skill.policy.user_invocable.or(told.user_invocable);
+    guard(&mut skill, &reading)?;
     Ok(skill)
 }
 
@@ -43,7 +40,10 @@ fn why(reading: &Reading) -> String {
 
 #[cfg(test)]
 mod tests {
-    use savoir_skill::allowed_tools::ToolGrant;
+    use savoir_skill::{
+        allow_list::{AllowList, Offered},
+        allowed_tools::ToolGrant,
+    };
 
     use super::*;
 
@@ -68,6 +68,43 @@ mod tests {
             assert_eq!(tools(&skill), ["read_file", "run_command"], "{fields}");
             assert_eq!(skill.when_to_use.as_deref(), Some("often"), "{fields}");
             assert!(skill.policy.context_fork, "{fields}");
+        }
+    }
+
+    #[test]
+    fn the_tools_that_a_skill_rules_out_hold_in_every_dialect() {
+        for fields in [
+            "user-invocable: true",
+            "when_to_use: often",
+            "inputs: [{name: who, type: text}]",
+            "knowledge_base: kb",
+            "user_id: '7'",
+            "version: 1.0.0",
+            "version: 1.0.0\nread_only: true",
+        ] {
+            let read_with = |more: &str| {
+                read("a", &format!("---\nname: a\ndescription: d\n{fields}\n{more}\n---\nDo it.\n"))
+            };
+            let skill = read_with("disallowed-tools: Bash Write(out/**)").unwrap();
+            let list = AllowList::of(&skill.policy).expect(fields);
+            assert!(!list.names(Offered::Host("run_command")), "{fields}");
+            assert!(list.names(Offered::Host("read_file")), "{fields}");
+            assert_eq!(skill.policy.disallowed_tools.len(), 2, "{fields}");
+            for unread in [
+                "disallowed-tools: {a: b}",
+                "Disallowed_Tools: Bash",
+                "Allowed-Tools: Read",
+                "disable-model-invocation: yes",
+                "disable-model-invocation: \"true\"",
+                "disable-model-invocation: perhaps",
+                "Disable-Model-Invocation: true",
+                "user-invocable: [no]",
+            ] {
+                if unread.starts_with("user-") && fields.starts_with("user-") {
+                    continue;
+                }
+                assert!(read_with(unread).is_err(), "{fields}\n{unread}");
+            }
         }
     }
 

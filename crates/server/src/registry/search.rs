@@ -90,6 +90,9 @@ pub(crate) struct Query {
     pub(crate) tags: Vec<String>,
     pub(crate) author: Option<String>,
     pub(crate) tier: Option<Tier>,
+    /// Namespaces of which a skill must be in one; `_/name` is a skill that has none. All if there are
+    /// none.
+    pub(crate) namespaces: Vec<String>,
 }
 
 /// How a skill fits a question, from best to worst. Better fits come first, whatever their score.

@@ -131,7 +131,7 @@ async fn delete(
     if user.id == asked.caller.user.id {
         return Err(ApiError::bad_request("Cannot delete yourself"));
     }
-    if !app.database.accounts().delete(user.id).await? {
+    if !app.database.accounts().delete(&asked.caller.actor(), user.id).await? {
         return Err(missing());
     }
     Ok(UserChanged::with(&user, "deleted", &asked.caller))

@@ -246,7 +246,7 @@ async fn password(
         return Err(ApiError::bad_request("Current password is incorrect"));
     }
     attempt.succeeded(&app).await?;
-    if !accounts.set_password(caller.user.id, &new.hash().await?).await? {
+    if !accounts.set_password(&caller.actor(), caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }
     let token = app.keys.issue(&app.database, caller.user.id, Time::now()).await?;

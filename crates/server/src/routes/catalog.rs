@@ -299,8 +299,8 @@ fn renewed(before: Option<&Before>, fresh: Facts, overwrite: bool) -> Result<Fac
     if !overwrite && !before.is_untouched(&fresh) {
         return Err(Stays::Changed);
     }
-    // Somebody looked at what is the same as before, and at nothing else.
-    let enabled = was.enabled && was.digest == fresh.digest;
+    // Somebody looked at what is there now, and at nothing else.
+    let enabled = was.enabled && before.is_already(&fresh);
     Ok(Facts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 

@@ -6,6 +6,7 @@ use axum::{Json as Answer, extract::State, response::Response};
 use savoir_engine::{
     chat::{Room, Turn},
     event::Event,
+    manifest::mode,
 };
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ struct ChatMessage {
     kb_id: Option<String>,
     /// `provider:model` or a model's name.
     model: Option<String>,
+    /// Which tools of skills are offered where a model uses skills: those of the mode `Global`, `Dev`,
+    /// `Meeting` or `Writer`. `Global` if nothing else is said.
+    mode: Option<String>,
 }
 
 impl Shape for ChatMessage {
@@ -60,6 +64,7 @@ impl Shape for ChatMessage {
             workflow_id: members.optional_text("workflow_id", Text::ANY),
             kb_id: members.optional_text("kb_id", Text::ANY),
             model: members.optional_text("model", Text::ANY),
+            mode: members.optional_text("mode", Text::ANY),
         }
     }
 }
@@ -80,6 +85,8 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     if said.message.trim().is_empty() {
         return Err(ApiError::bad_request("Message cannot be empty"));
     }
+    let mode = mode(said.mode.as_deref());
+    let mode = mode.map_err(|why| ApiError::bad_request(format!("`mode`: {why}")))?;
     if said.workflow_id.is_some() {
         caller.must_have(Scope::WorkflowsRun)?;
     } else if parse_at_skill(&said.message).0.is_some() {
@@ -108,7 +115,7 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     let Some(workflow_id) = said.workflow_id else {
         // Whoever may not run a skill does not get one by talking to a model.
         if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
-            let tools = workshop::tools(&app, &caller);
+            let tools = workshop::tools(&app, &caller).map(|tools| tools.in_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
             return Ok(stream::answer(&app, Running::Chat, async move |out| {
                 room.answer_with_tools(&turn, library, tools, &out).await;

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use axum::{Json as Answer, extract::State, http::StatusCode};
-use savoir_store::{
-    ApiToken, NewToken, Time,
-    registry::{Act, Actor, Grant},
-};
+use savoir_store::{ApiToken, NewToken, Time, registry::Grant};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -245,46 +242,22 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
     }
     let secret = format!("{API_TOKEN_PREFIX}{}", random_secret()?);
     let end = |days| Time::now().plus(Duration::from_hours(24 * days));
-    let kept = accounts
-        .add_token(NewToken {
-            user_id: caller.user.id,
-            name: &wanted.name,
-            scopes: &wanted.scopes,
-            digest: &digest(&secret),
-            expires_at: wanted.expires_in_days.map(end),
-            since: caller.claims.as_ref().map_or_else(Time::now, Claims::issued_at),
-        })
-        .await?;
+    let new = NewToken {
+        user_id: caller.user.id,
+        name: &wanted.name,
+        scopes: &wanted.scopes,
+        digest: &digest(&secret),
+        expires_at: wanted.expires_in_days.map(end),
+        since: caller.claims.as_ref().map_or_else(Time::now, Claims::issued_at),
+    };
+    let kept = accounts.add_token(&caller.actor(), new).await?;
     let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
-    if let Err(error) = log(app, caller, Act::TokenMade, &kept).await {
-        // What the log does not know of must not be.
-        accounts.remove_token(caller.user.id, &kept.id).await?;
-        return Err(error);
-    }
     Ok(NewlyMade { kept, secret })
 }
 
 /// Ends a token of a person; false if there is none.
 pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool> {
-    let accounts = app.database.accounts();
-    let known = accounts.tokens(caller.user.id).await?.into_iter().find(|token| token.id == id);
-    let Some(known) = known else { return Ok(false) };
-    let ended = accounts.remove_token(caller.user.id, id).await?;
-    if ended {
-        log(app, caller, Act::TokenEnded, &known).await?;
-    }
-    Ok(ended)
-}
-
-/// Notes in the log of the registry what becomes of a token that may do something there.
-async fn log(app: &App, caller: &Caller, act: Act, token: &ApiToken) -> ApiResult<()> {
-    let counts = |scope: &String| scope == Scope::Admin.as_str() || scope.parse::<Grant>().is_ok();
-    if token.scopes.iter().any(counts) {
-        let registry = app.database.registry(&app.storage);
-        let noted = registry.note_token(&Actor::person(&caller.user), act, token).await;
-        noted.map_err(|error| ApiError::internal("The log cannot be written", &error))?;
-    }
-    Ok(())
+    Ok(app.database.accounts().remove_token(&caller.actor(), caller.user.id, id).await?)
 }
 
 /// End a token for a program.

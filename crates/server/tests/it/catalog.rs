@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use crate::harness::{ADMIN, Client, TestServer, for_each_server};
+use crate::harness::{ADMIN, Client, Reply, TestServer, for_each_server};
 
 const SOURCES: &str = "/api/v1/admin/skill-catalog";
 const CATALOG: &str = "/api/v1/skills/catalog";
@@ -159,6 +159,12 @@ async fn skills_are_found_taken_and_renewed() {
     .await;
 }
 
+async fn enable(client: &Client, name: &str) {
+    let request = client.request(reqwest::Method::PATCH, &format!("/api/v1/skills/{name}"));
+    let reply = Reply::of(request.json(&json!({"enabled": true}))).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_made_of_a_skill_stays() {
     let repository = Repository::new();
@@ -193,6 +199,15 @@ async fn what_a_person_made_of_a_skill_stays() {
             let taken = ann.post(INSTALL, &yes).await;
             assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(false)));
             assert_eq!(prompt().await, format!("Read it better, {id}."));
+            // What was enabled was another text: nobody looked at this one.
+            assert_eq!(ann.put("/api/v1/skills/pdf", &edited).await.status, 200);
+            enable(&ann, "pdf").await;
+            let taken = ann.post(INSTALL, &yes).await;
+            assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(false)));
+            // The very text that was enabled stays so.
+            enable(&ann, "pdf").await;
+            let taken = ann.post(INSTALL, &yes).await;
+            assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(true)));
             // A file beside it counts, too.
             std::fs::write(server.skills_folder().join("pdf/notes.md"), "mine").unwrap();
             assert_eq!(ann.post(INSTALL, &wanted).await.status, 409);
@@ -463,6 +478,84 @@ mod integrations {
         write(root, "mail/manifest.yaml", "version: 1.0\n");
         fs::remove_dir_all(root.join("mail/skills")).unwrap();
         assert_eq!(project(&keeper, &folders).await.unwrap().removed, ["of-mail"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_no_file_is_not_waited_for() {
+        let server = TestServer::start().await;
+        let folder = TempDir::new().unwrap();
+        let root = folder.path();
+        let (keeper, folders) = two(&server, root).await;
+        let manifest = root.join("mail/manifest.yaml");
+        fs::remove_file(&manifest).unwrap();
+        assert!(Command::new("mkfifo").arg(&manifest).status().unwrap().success());
+        let round = tokio::spawn(async move { project(&keeper, &folders).await.unwrap() });
+        let ended = tokio::time::timeout(Duration::from_secs(10), round).await;
+        if ended.is_err() {
+            // Whoever reads the pipe now comes to its end.
+            drop(fs::File::options().write(true).open(&manifest));
+        }
+        let Projected { removed, broken, .. } = ended.expect("the round ends").unwrap();
+        assert_eq!((removed, broken.len()), (Vec::new(), 1), "{broken:?}");
+        assert!(broken[0].contains("no file"), "{broken:?}");
+    }
+
+    /// Whether somebody else may begin a round, which then belongs to them for a while.
+    async fn is_free(server: &TestServer, length: Duration) -> bool {
+        let leases = server.database.leases();
+        for _ in 0..200 {
+            if leases.acquire("integrations", "another", length).await.unwrap().is_some() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+        false
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_round_that_is_stopped_leaves_the_rest_to_the_next() {
+        const SKILLS: usize = 400;
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("integrations");
+        let folders = vec![root.clone()];
+        let first = TestServer::with(|config| config.integrations = folders.clone()).await;
+        assert!(is_free(&first, Duration::from_millis(1)).await);
+        write(&root, "mail/manifest.yaml", "version: 1.0\n");
+        for number in 0..SKILLS {
+            skill(&root, &format!("mail/skills/of-mail-{number}/SKILL.md"), "one");
+        }
+        let second = first.beside().await;
+        let kept = async || first.database.skill_facts().all().await.unwrap().len();
+        while kept().await == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        second.stop();
+        assert!(is_free(&first, Duration::from_millis(1)).await, "the round is nobody's any more");
+        assert!(kept().await < SKILLS, "it was stopped");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let keeper = Keeper::new(first.storage.skills(), first.database.clone());
+        project(&keeper, &folders).await.unwrap();
+        assert_eq!(kept().await, SKILLS);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_waits_for_its_turn() {
+        let folder = TempDir::new().unwrap();
+        let folders = vec![folder.path().to_owned()];
+        let server = TestServer::with(|config| config.integrations = folders).await;
+        assert!(is_free(&server, Duration::from_secs(4)).await);
+        write(folder.path(), "tracker/manifest.yaml", "domain: tracker\nversion: 1.0\n");
+        skill(folder.path(), "tracker/skills/sprint/SKILL.md", "one");
+        let late = server.beside().await;
+        let ann = late.register("ann@x.org").await;
+        assert_eq!(ann.get("/api/v1/skills/sprint").await.status, 404);
+        for _ in 0..200 {
+            if ann.get("/api/v1/skills/sprint").await.status == 200 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the skill of the integration did not come");
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -25,6 +25,7 @@ mod personal;
 mod publish;
 mod recall;
 mod registry;
+mod registry_hostile;
 mod registry_publish;
 mod run;
 mod scopes;

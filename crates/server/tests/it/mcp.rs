@@ -1,5 +1,7 @@
 //! `/mcp`: the same door for agents, over HTTP.
 
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -9,8 +11,12 @@ const SKILL: &str = "---\nname: greet\ndescription: Greets someone.\ninputs:\n  
 
 /// A message of a client that speaks the protocol.
 async fn post(client: &Client, session: Option<&str>, body: &Value) -> Reply {
+    post_to(client, "/mcp", session, body).await
+}
+
+async fn post_to(client: &Client, path: &str, session: Option<&str>, body: &Value) -> Reply {
     let request = client
-        .request(Method::POST, "/mcp")
+        .request(Method::POST, path)
         .header("accept", "application/json, text/event-stream")
         .json(body);
     let request = match session {
@@ -30,7 +36,16 @@ fn hello() -> Value {
 }
 
 pub(crate) async fn begin(client: &Client) -> String {
-    let reply = post(client, None, &hello()).await;
+    begin_at(client, "/mcp").await
+}
+
+/// The answer to the first message at an address.
+pub(crate) async fn greet(client: &Client, path: &str) -> Reply {
+    post_to(client, path, None, &hello()).await
+}
+
+pub(crate) async fn begin_at(client: &Client, path: &str) -> String {
+    let reply = greet(client, path).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
     let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -134,6 +149,39 @@ async fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_any_length_cost_little_and_are_not_sent_back() {
+    let server = TestServer::start().await;
+    let ada = with_skill(&server, "ada@example.org").await;
+    let session = begin(&ada).await;
+    let long = "x".repeat(900_000);
+    let clock = Instant::now();
+    let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
+    let who = json!({long.clone(): "Eve"});
+    for (method, params) in [
+        ("tools/call", call("use_skill", json!({"name": long}))),
+        ("tools/call", call("read_skill_file", json!({"name": long, "path": "a.md"}))),
+        ("tools/call", call("read_skill_file", json!({"name": "greet", "path": long}))),
+        ("tools/call", call("run_skill_tool", json!({"skill": long, "tool": "x"}))),
+        ("tools/call", call("search_skills", json!({"query": "xq ".repeat(300_000)}))),
+        ("tools/call", call(&long, json!({}))),
+        ("prompts/get", json!({"name": long})),
+        ("prompts/get", json!({"name": "greet", "arguments": who})),
+        ("resources/read", json!({"uri": long})),
+        ("resources/read", json!({"uri": format!("skill://{long}/SKILL.md")})),
+        ("resources/read", json!({"uri": format!("skill://greet/{long}")})),
+        ("resources/directory/read", json!({"uri": format!("skill://{long}")})),
+        ("resources/directory/read", json!({"uri": format!("skill://greet/{long}")})),
+        ("skills/get", json!({"uri": format!("skill://{long}/SKILL.md")})),
+        ("skills/get", json!({"uri": long})),
+        (&long, json!({})),
+    ] {
+        let answer = ask(&ada, &session, method, params).await.to_string();
+        assert!(answer.len() < 2_000, "{}: {} bytes", &method[..4], answer.len());
+    }
+    assert!(clock.elapsed() < Duration::from_secs(20), "{:?}", clock.elapsed());
+}
+
 #[tokio::test]
 async fn a_cursor_of_nowhere_is_an_error() {
     let server = TestServer::start().await;
@@ -202,7 +250,16 @@ async fn pages_of_others_and_floods_are_turned_away() {
 }
 
 /// A request of the revision without sessions.
-pub(crate) fn modern(client: &Client, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+pub(crate) fn modern(client: &Client, method: &str, params: Value) -> reqwest::RequestBuilder {
+    modern_at(client, "/mcp", method, params)
+}
+
+pub(crate) fn modern_at(
+    client: &Client,
+    path: &str,
+    method: &str,
+    mut params: Value,
+) -> reqwest::RequestBuilder {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -210,7 +267,7 @@ pub(crate) fn modern(client: &Client, method: &str, mut params: Value) -> reqwes
     });
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     client
-        .request(Method::POST, "/mcp")
+        .request(Method::POST, path)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method)

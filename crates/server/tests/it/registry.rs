@@ -109,6 +109,7 @@ impl Draft {
                 verdict: ScanVerdict::Allow,
                 report: json!({"findings": []}),
             }),
+            published_at: None,
         };
         let registry = server.database.registry(&server.storage);
         let published = registry.publish(&Actor::person(&user), new).await.unwrap();

@@ -1,8 +1,9 @@
 //! Publishing over HTTP: what comes in, what is kept out, and that it never changes.
 
 mod again;
+mod hostile;
 
-use std::{collections::BTreeSet, io::Write as _, net::TcpStream, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use reqwest::Method;
 use savoir_package::{
@@ -10,16 +11,13 @@ use savoir_package::{
     submission::{Asked, Submission},
     trust::{self, SigningKey},
 };
-use savoir_sandbox::Support;
-use savoir_server::RateLimits;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{Actor, NewKey};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::harness::{ADMIN, Client, Reply, TestServer};
 
-const SKILLS: &str = "/registry/api/v1/skills";
+pub(crate) const SKILLS: &str = "/registry/api/v1/skills";
 
 fn tree(files: &[(&str, &str)]) -> Tree {
     let mut tree = Tree::default();
@@ -42,7 +40,7 @@ fn skill(name: &str, version: &str, more: &str) -> Vec<u8> {
     archive::pack(name, &tree(&[("SKILL.md", &manifest(name, version, more))])).unwrap()
 }
 
-async fn publish(client: &Client, query: &str, bytes: Vec<u8>) -> Reply {
+pub(crate) async fn publish(client: &Client, query: &str, bytes: Vec<u8>) -> Reply {
     let request = client.request(Method::POST, &format!("{SKILLS}{query}"));
     Reply::of(request.header("content-type", "application/zip").body(bytes)).await
 }
@@ -391,101 +389,6 @@ async fn prose_gets_its_numbers_from_the_registry() {
     is(&reply, 400, "invalid_skill_manifest");
 }
 
-/// The inputs that were made to do harm: each is refused, with the reason that everybody else gives.
-#[tokio::test]
-async fn hostile_archives() {
-    let generator =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/badinputs/gen.py");
-    if !generator.is_file() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut made = std::process::Command::new("python3");
-    let made = made.arg(&generator).current_dir(folder.path()).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let server = TestServer::start().await;
-    let ada = server.register("ada@example.org").await;
-    let mut reasons = BTreeSet::new();
-    for entry in std::fs::read_dir(folder.path().join("in")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "zip") {
-            continue;
-        }
-        let bytes = std::fs::read(&path).unwrap();
-        if bytes.len() > 10 * 1024 * 1024 {
-            continue;
-        }
-        let reply = publish(&ada, "", bytes.clone()).await;
-        let status = reply.status.as_u16();
-        match Submission::read(&bytes, &Asked::default()) {
-            Err(rejection) => {
-                assert!((400..500).contains(&status), "{}: {status}", path.display());
-                assert_eq!(reply.json()["error"]["reason"], rejection.code(), "{}", path.display());
-                reasons.insert(rejection.code());
-            }
-            // Archives in archives are told, and nobody opens them.
-            Ok(found) => {
-                assert!(path.ends_with("08_nested_zip.zip"), "{} is accepted", path.display());
-                assert_eq!(found.warnings[0].rule, "nested-archive");
-            }
-        }
-    }
-    assert!(reasons.len() >= 10, "{reasons:?}");
-    let list = server.stranger().get(SKILLS).await.json();
-    let there: Vec<&Value> =
-        list["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(there, ["demo"], "nothing is left of those that were refused");
-}
-
-/// Sends a form on a connection, and reads the answer.
-async fn ask_on(stream: &mut tokio::net::TcpStream, client: &Client, body: &[u8]) -> String {
-    let head = format!(
-        "POST {SKILLS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\
-         content-type: multipart/form-data; boundary=edge\r\n\r\n",
-        client.token,
-        body.len()
-    );
-    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("the server listens");
-    let mut answer = String::new();
-    // It is short, and ends as JSON does.
-    while !answer.ends_with("}}") {
-        let mut some = [0; 4096];
-        let count = stream.read(&mut some).await.expect("an answer");
-        assert!(count > 0, "the connection ends after: {answer}");
-        answer.push_str(&String::from_utf8_lossy(&some[..count]));
-    }
-    answer
-}
-
-#[tokio::test]
-async fn no_part_of_a_form_is_there_twice() {
-    let server = TestServer::start().await;
-    let ada = server.register("ada@example.org").await;
-    let (one, two) = (skill("one", "1.0.0", ""), skill("two", "1.0.0", ""));
-    for (first, second) in [(&one, &two), (&one, &one)] {
-        let reply = send(&ada, &[("artifact", first), ("artifact", second)]).await;
-        is(&reply, 400, "invalid_request");
-        assert!(reply.text.contains("`artifact` is there twice"), "{}", reply.text);
-    }
-    let twice: [(&str, &[u8]); 3] =
-        [("artifact", &one), ("namespace", b"acme"), ("namespace", b"other")];
-    is(&send(&ada, &twice).await, 400, "invalid_request");
-    // Who sends much more hears it, too, and goes on asking on the same connection.
-    let rest = noise(2_000_000);
-    let much: [(&str, &[u8]); 3] =
-        [("changelog", b"a"), ("changelog", b"b"), ("artifact", rest.as_bytes())];
-    let address = ada.url.strip_prefix("http://").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    for _ in 0..3 {
-        let answer = ask_on(&mut stream, &ada, &form(&much)).await;
-        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("twice"), "{answer}");
-    }
-    assert_eq!(server.stranger().get(SKILLS).await.json()["items"], json!([]));
-    // What means nothing may be there as often as somebody likes.
-    let more: [(&str, &[u8]); 3] = [("x", b"1"), ("artifact", &one), ("x", b"2")];
-    assert_eq!(send(&ada, &more).await.status, 201);
-}
-
 /// Text that hardly gets smaller, of so many bytes.
 fn noise(bytes: usize) -> String {
     let (mut text, mut seed) = (String::with_capacity(bytes + 64), String::new());
@@ -539,93 +442,4 @@ async fn other_tools_get_a_large_skill_as_it_is_promised() {
     let told = format!("bytes 524280-1048600/{length}");
     assert_eq!(part.headers()["content-range"].to_str().unwrap(), told);
     assert_eq!(part.bytes().await.unwrap(), plain[524_280..=1_048_600]);
-}
-
-/// An upload of which nothing more comes than its beginning.
-fn sleeping(client: &Client) -> TcpStream {
-    let address = client.url.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!(
-        "POST {SKILLS} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
-         content-type: application/zip\r\ncontent-length: 1000000\r\n\r\nPK",
-        client.token
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    stream
-}
-
-/// Whether there is a place for one more upload of somebody; what is sent is none.
-async fn has_place(client: &Client) -> bool {
-    let nothing = json!({});
-    let sent = client.post(SKILLS, &nothing);
-    match tokio::time::timeout(Duration::from_millis(600), sent).await {
-        Ok(reply) => {
-            assert_eq!(reply.status, 415, "{}", reply.text);
-            true
-        }
-        // It waits for one.
-        Err(_) => false,
-    }
-}
-
-/// Waits until there is a place, or none any more.
-async fn places(client: &Client, wanted: bool) {
-    for _ in 0..1200 {
-        if has_place(client).await == wanted {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("after a minute there is {} place", if wanted { "no" } else { "still a" });
-}
-
-/// A skill with a tool that does not come back by itself.
-fn endless() -> Vec<u8> {
-    let text = "---\nname: endless\nversion: 1.0.0\ndescription: Looks something up. Use for \
-         tests.\nauthor: Sam\nlicense: MIT\npermissions:\n  - network:none\ntools:\n  - name: look\n    \
-         description: Look something up\n    parameters:\n      query: {type: string, required: \
-         true}\nsecurity_tier: experimental\n---\n\n# Endless\n";
-    let module = "from gaia.agents.base.tools import tool\n@tool\ndef look(query: str) -> str:\n    \
-         \"\"\"Look something up.\"\"\"\n    import time\n    time.sleep(1000)\n    return query\n";
-    archive::pack("endless", &tree(&[("SKILL.md", text), ("tools.py", module)])).unwrap()
-}
-
-#[tokio::test]
-async fn who_hangs_up_keeps_a_place_until_the_vetting_is_over() {
-    if !Support::examine().sandbox.is_held() {
-        eprintln!("=== SKIPPED: tools are not run here, so that vetting takes no time ===");
-        return;
-    }
-    let server = TestServer::with(|config| {
-        config.limits = RateLimits { runs: 0, routes: 0, all: 0 };
-        let limits = &mut config.registry.vetting.limits;
-        (limits.call, limits.skill) = (Duration::from_secs(5), Duration::from_secs(5));
-    })
-    .await;
-    let ada = server.register("ada@example.org").await;
-    // One place is left when all but one are taken.
-    let mut taken: Vec<TcpStream> = (0..8).map(|_| sleeping(&ada)).collect();
-    places(&ada, false).await;
-    taken.pop();
-    places(&ada, true).await;
-    let bytes = endless();
-    let mut held = false;
-    // Nobody can see from outside when the vetting begins.
-    for patience in [500, 1500, 3000] {
-        let sent =
-            tokio::time::timeout(Duration::from_millis(patience), publish(&ada, "", bytes.clone()));
-        if let Ok(reply) = sent.await {
-            panic!("it was not vetted for long: {}", reply.text);
-        }
-        // The server knows by then that nobody waits any more.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        held = !has_place(&ada).await;
-        places(&ada, true).await;
-        if held {
-            break;
-        }
-    }
-    assert!(held, "whoever hangs up can have more vetted at once than anybody else");
-    drop(taken);
-    is(&server.stranger().get(&format!("{SKILLS}/endless")).await, 404, "not_found");
 }

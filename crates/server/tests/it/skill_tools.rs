@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{Client, Reply, TestServer},
-    mcp::{ask, begin, modern},
+    mcp::{ask, begin, begin_at, greet, modern, modern_at},
 };
 
 /// A skill whose programs every machine has.
@@ -63,13 +63,17 @@ impl Stage {
 
     /// What `savoir approve` does.
     fn approve(&self, skill: &str) {
+        self.approve_in(skill, "Global");
+    }
+
+    fn approve_in(&self, skill: &str, mode: &str) {
         let subject = Disk.read(&self.server.skills_folder().join(skill)).unwrap();
         let call = Call {
             subject: &subject,
             tool: "hello",
             given: Given::Json(Map::new()),
             ground: &self.ground,
-            mode: "Global",
+            mode,
             extra: &Widening::default(),
         };
         let request = plan(&call).unwrap().request;
@@ -131,6 +135,8 @@ async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
         let refused = call(&ann, &of_ann, tool, arguments).await;
         assert_eq!(code(&refused), "unknown-skill", "{tool}: {refused}");
     }
+    let listed = ask(&ann, &of_ann, "tools/list", json!({})).await;
+    assert!(!names(&listed).iter().any(|name| name.starts_with("demo__")), "{listed}");
     let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
     assert_eq!(Reply::of(patched.json(&json!({"enabled": true}))).await.status, 200);
     // Another text is another skill.
@@ -224,10 +230,65 @@ async fn without_the_operators_word_no_tool_runs() {
     assert_eq!(code(&call(&ann, &session, "demo__hello", json!({})).await), "unknown-tool");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_chooses_the_mode_of_a_session() {
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true")).await;
+    stage.approve_in("demo", "Dev");
+    let hello = json!({"skill": "demo", "tool": "hello"});
+    for (path, may) in [
+        ("/mcp", false),
+        ("/mcp?mode=meeting", false),
+        ("/mcp?mode=dev", true),
+        ("/mcp?x=y&mode=Dev", true),
+    ] {
+        let session = begin_at(&ann, path).await;
+        call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
+        let listed = ask(&ann, &session, "tools/list", json!({})).await;
+        assert_eq!(names(&listed).contains(&"demo__hello"), may, "{path}: {listed}");
+        let run = call(&ann, &session, "run_skill_tool", hello.clone()).await;
+        if may {
+            assert_eq!(run["structuredContent"]["success"], true, "{path}: {run}");
+        } else {
+            assert_eq!(code(&run), "not-in-mode", "{path}: {run}");
+            assert!(run.to_string().contains("/mcp?mode="), "the way out: {run}");
+        }
+    }
+    for path in ["/mcp?mode=party", "/mcp?mode=", "/mcp?mode=dev&mode=global"] {
+        let refused = greet(&ann, path).await;
+        assert_eq!(refused.status, 400, "{path}: {}", refused.text);
+        assert!(refused.text.contains("mode"), "{}", refused.text);
+    }
+    let refused = greet(&ann, "/mcp?mode=party").await;
+    assert!(refused.text.contains("Global, Dev, Meeting, Writer"), "{}", refused.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_leaves_a_list_by_another_mode() {
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    stage.approve("demo");
+    let narrow = "---\nname: narrow\ndescription: Reads. Use when reading.\nallowed-tools: Read\n---\n\nRead.\n";
+    let body = json!({"name": "narrow", "content": narrow});
+    assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
+    let hello = json!({"skill": "demo", "tool": "hello"});
+    let run = call_alone_at(&ann, "/mcp?mode=dev", "run_skill_tool", hello.clone()).await;
+    assert_eq!(run["structuredContent"]["success"], true, "{run}");
+    call_alone(&ann, "use_skill", json!({"name": "narrow"})).await;
+    let refused = call_alone_at(&ann, "/mcp?mode=dev", "run_skill_tool", hello).await;
+    assert_eq!(code(&refused), "tool-not-allowed", "{refused}");
+}
+
 /// A call of a tool without a session.
 async fn call_alone(client: &Client, name: &str, arguments: Value) -> Value {
+    call_alone_at(client, "/mcp", name, arguments).await
+}
+
+async fn call_alone_at(client: &Client, path: &str, name: &str, arguments: Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
-    let request = modern(client, "tools/call", params).header("mcp-name", name);
+    let request = modern_at(client, path, "tools/call", params).header("mcp-name", name);
     let told = Reply::of(request).await;
     let data = told.text.lines().find_map(|line| line.strip_prefix("data: {"));
     let text = data.map_or_else(|| told.text.clone(), |data| format!("{{{data}"));

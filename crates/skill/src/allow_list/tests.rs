@@ -38,6 +38,55 @@ fn names_of_other_systems_stand_for_tools_of_the_host() {
 }
 
 #[test]
+fn tools_of_skills_are_allowed_by_their_exact_names() {
+    let offered = |skill, tool, called| Offered::Skill { skill, tool, called };
+    let alpha = offered("alpha", "go", "alpha__go");
+    for written in ["alpha/go", "alpha__go"] {
+        let list = list(written);
+        assert!(list.names(alpha), "{written}");
+        assert!(list.names(offered("alpha", "go", "go")), "{written} is its own");
+        // A folder that differs in its case, and one that looks like a skill and its tool.
+        assert!(!list.names(offered("Alpha", "go", "Alpha__go")), "{written}");
+        assert!(!list.names(offered("alpha", "GO", "alpha__GO")), "{written}");
+    }
+    let list = list("alpha__go__x");
+    assert!(!list.names(offered("alpha__go", "x", "alpha__go__x")));
+    assert!(!list.names(offered("alpha", "go__x", "alpha__go__x")));
+}
+
+#[test]
+fn tools_of_skills_are_ruled_out_by_each_of_their_names() {
+    let long = "x".repeat(70);
+    let offered = |called| Offered::Skill { skill: &long, tool: "stop", called };
+    for written in [format!("{long}__stop"), format!("{long}/stop"), format!("{long}__STOP")] {
+        let policy = Policy { disallowed_tools: split(&written), ..Policy::default() };
+        let list = AllowList::of(&policy).unwrap();
+        for called in ["stop", "cut_4de1f550"] {
+            assert!(!list.names(offered(called)), "{written} {called}");
+            assert!(list.check(offered(called), &Map::new()).is_err(), "{written} {called}");
+        }
+    }
+}
+
+#[test]
+fn parentheses_that_belong_to_no_tool_only_narrow() {
+    let command = arguments(json!({"command": "rm -rf /"}));
+    for text in ["Bash (git log:*)", "Bash\n(git log:*)", "(Bash", "Bash)", "(Bash)"] {
+        let list = list(text);
+        assert!(list.check(Offered::Host("run_command"), &command).is_err(), "{text}");
+        let policy = Policy { disallowed_tools: split(text), ..Policy::default() };
+        let denied = AllowList::of(&policy).unwrap();
+        assert!(!denied.names(Offered::Host("run_command")), "{text}");
+        assert!(denied.names(Offered::Host("read_file")), "{text}");
+    }
+    let policy = Policy { disallowed_tools: split("(Bash Write, Read"), ..Policy::default() };
+    let denied = AllowList::of(&policy).unwrap();
+    for tool in ["run_command", "write_file", "read_file"] {
+        assert!(!denied.names(Offered::Host(tool)), "{tool}");
+    }
+}
+
+#[test]
 fn a_skill_cannot_offer_a_tool_of_the_host() {
     let list = list("Bash Read search git/log");
     let offered = |skill, tool, called| Offered::Skill { skill, tool, called };
@@ -55,7 +104,11 @@ fn a_skill_cannot_offer_a_tool_of_the_host() {
         assert!(!list.names(offered(skill, tool, called)), "{called}");
     }
     assert!(list.names(offered("web", "search", "search")));
-    assert!(list.names(offered("Git", "LOG", "git_log")));
+    assert!(list.names(offered("git", "log", "git_log")));
+    assert!(
+        !list.names(offered("Git", "LOG", "git_log")),
+        "a folder of another case is another one"
+    );
 }
 
 #[test]
@@ -399,4 +452,28 @@ fn a_condition_that_is_not_understood_rules_out_the_tool() {
         let list = AllowList::of(&policy("", denied)).unwrap();
         assert!(!list.names(Offered::Host(tool)), "{denied}");
     }
+}
+
+#[test]
+fn what_nothing_closes_grants_nothing_and_rules_out_all_that_it_names() {
+    for text in ["Bash(rm", "Bash(rm x:*", "Bash(ls, Read", "Bash(ls (x)", "Bash(rm)x", "Bash(rm))"]
+    {
+        let list = list(text);
+        for command in ["rm", "rm x", "ls", "ls, Read"] {
+            assert!(!runs(&list, command), "{text}: {command}");
+        }
+        assert!(!list.names(Offered::Host("read_file")), "{text}");
+    }
+    let given = arguments(json!({"command": "rm"}));
+    let refused = list("Bash(rm").check(Offered::Host("run_command"), &given).unwrap_err();
+    assert_eq!(refused.code(), "arguments-not-allowed");
+    assert!(refused.to_string().contains("not closed: write Bash(rm)"), "{refused}");
+    let denied = AllowList::of(&policy("", "Bash(git push:*, Write Read(x)")).unwrap();
+    for tool in ["run_command", "write_file", "read_file"] {
+        assert!(!denied.names(Offered::Host(tool)), "{tool}");
+    }
+    assert!(denied.names(Offered::Host("edit_file")) && !runs(&denied, "ls"));
+    // Text behind a parenthesis: the tool, rather than a path that nobody has.
+    let denied = AllowList::of(&policy("", "Read(secrets)x")).unwrap();
+    assert!(!denied.names(Offered::Host("read_file")));
 }

@@ -147,6 +147,7 @@ pub(super) static ALL: &[&Rule] = &[
     &yaml_layout::UNCLOSED_BRACKET,
     &body_shape::UNCLOSED_CODE_FENCE,
     &fences::UNCLOSED_FRONTMATTER,
+    &allowed_tools::UNCLOSED_PARENTHESIS,
     &yaml_quotes::UNCLOSED_QUOTE,
     &command_templates::UNDECLARED_PARAMETER,
     &placeholders::UNDECLARED_PLACEHOLDER,

@@ -4,6 +4,7 @@ use super::{
     Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Strictness, scaffold::title,
 };
 use crate::{
+    allowed_tools,
     convert::Fields,
     diagnostic::{Diagnostic, Severity},
     document::{Document, State},
@@ -164,5 +165,5 @@ pub(super) fn write_base(skill: &Skill, fields: &mut Fields) {
 /// The allowed tools as one string with blanks.
 pub(super) fn tools_text(skill: &Skill) -> String {
     let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
-    grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    allowed_tools::join(grants)
 }

@@ -6,6 +6,7 @@ use super::{
     scaffold::title,
 };
 use crate::{
+    allowed_tools,
     convert::Fields,
     diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
@@ -187,8 +188,8 @@ impl Language for ClaudeCode {
         let policy = &skill.policy;
         fields.put("when_to_use", "when_to_use", skill.when_to_use.clone());
         fields.put("policy.allowed_tools", "allowed-tools", tools_text(skill));
-        let denied = policy.disallowed_tools.iter().map(ToString::to_string).collect::<Vec<_>>();
-        fields.put("policy.disallowed_tools", "disallowed-tools", denied.join(" "));
+        let denied = allowed_tools::join(&policy.disallowed_tools);
+        fields.put("policy.disallowed_tools", "disallowed-tools", denied);
         let disabled = policy.model_invocable.map(|on| !on);
         fields.put("policy.model_invocable", "disable-model-invocation", disabled);
         fields.put("policy.user_invocable", "user-invocable", policy.user_invocable);

@@ -8,6 +8,9 @@ use std::{fmt, str::FromStr};
 use super::{Holding, RegistryError};
 use crate::{ApiToken, User};
 
+/// The scope of those who may do everything.
+const ADMIN: &str = "admin";
+
 /// What a token can let a program do in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Right {
@@ -91,6 +94,13 @@ impl FromStr for Grant {
     }
 }
 
+impl ApiToken {
+    /// Whether it may do something in the registry.
+    pub(super) fn counts_here(&self) -> bool {
+        self.scopes.iter().any(|scope| scope == ADMIN || scope.parse::<Grant>().is_ok())
+    }
+}
+
 /// Who does something. What they may do is decided again by every function that changes something.
 #[derive(Clone, Debug)]
 pub struct Actor {
@@ -119,7 +129,7 @@ impl Actor {
         Self {
             account: Some(user.id),
             token: Some(token.id.clone()),
-            admin: user.is_admin() && token.scopes.iter().any(|scope| scope == "admin"),
+            admin: user.is_admin() && token.scopes.iter().any(|scope| scope == ADMIN),
             grants: Some(grants),
         }
     }

@@ -9,12 +9,15 @@ use super::{
     appeal::why_cleared,
     facts::read_version,
     index::renew,
-    keys::earn,
     log::{Act, Deed, note},
     order::{self, sort_key},
     people::must_publish,
+    signatures::earn,
 };
-use crate::{Time, sql::sql};
+use crate::{
+    Time,
+    sql::{Sql, sql},
+};
 
 const LONGEST_MESSAGE: usize = 4096;
 /// Where a report tells what an administrator decided about a version, and about its bytes.
@@ -121,6 +124,25 @@ impl Registry<'_> {
         Ok(work)
     }
 
+    /// Changes a version that is there, by a statement whose last two values are its package and its
+    /// place in it; false if nothing changed.
+    async fn change_live(
+        &self,
+        actor: &Actor,
+        (package, version): (&PackageName, &Version),
+        statement: Sql,
+        deed: Deed,
+    ) -> Result<bool, RegistryError> {
+        let mut work = self.as_publisher(actor, package).await?;
+        work.must_be_live(package, version).await?;
+        let statement = statement.text(&package.id()).bytes(&sort_key(version));
+        if statement.run(work.connection()).await? == 0 {
+            return Ok(false);
+        }
+        work.done(actor, package, deed.version(package, version)).await?;
+        Ok(true)
+    }
+
     /// Leaves a version only to those who have it already; false if it was so.
     pub async fn yank(
         &self,
@@ -130,22 +152,11 @@ impl Registry<'_> {
         why: Option<&str>,
     ) -> Result<bool, RegistryError> {
         check(why)?;
-        let mut work = self.as_publisher(actor, package).await?;
-        work.must_be_live(package, version).await?;
-        let changed = sql("UPDATE versions SET yanked_at = $3, yanked_why = $4
-             WHERE package = $1 AND sort_key = $2 AND yanked_at IS NULL")
-        .text(&package.id())
-        .bytes(&sort_key(version))
-        .time(Time::now())
-        .maybe_text(why)
-        .run(work.connection())
-        .await?;
-        if changed == 0 {
-            return Ok(false);
-        }
-        let deed = Deed::new(Act::Yanked).version(package, version).details(json!({"why": why}));
-        work.done(actor, package, deed).await?;
-        Ok(true)
+        let statement = sql("UPDATE versions SET yanked_at = $1, yanked_why = $2
+             WHERE package = $3 AND sort_key = $4 AND yanked_at IS NULL");
+        let statement = statement.time(Time::now()).maybe_text(why);
+        let deed = Deed::new(Act::Yanked).details(json!({"why": why}));
+        self.change_live(actor, (package, version), statement, deed).await
     }
 
     /// Gives a version to everybody again; false if it was so.
@@ -155,20 +166,9 @@ impl Registry<'_> {
         package: &PackageName,
         version: &Version,
     ) -> Result<bool, RegistryError> {
-        let mut work = self.as_publisher(actor, package).await?;
-        work.must_be_live(package, version).await?;
-        let changed = sql("UPDATE versions SET yanked_at = NULL, yanked_why = NULL
-             WHERE package = $1 AND sort_key = $2 AND yanked_at IS NOT NULL")
-        .text(&package.id())
-        .bytes(&sort_key(version))
-        .run(work.connection())
-        .await?;
-        if changed == 0 {
-            return Ok(false);
-        }
-        let deed = Deed::new(Act::Unyanked).version(package, version);
-        work.done(actor, package, deed).await?;
-        Ok(true)
+        let statement = sql("UPDATE versions SET yanked_at = NULL, yanked_why = NULL
+             WHERE package = $1 AND sort_key = $2 AND yanked_at IS NOT NULL");
+        self.change_live(actor, (package, version), statement, Deed::new(Act::Unyanked)).await
     }
 
     /// Says what users of a version should know, or of all versions; `None` takes it back.
@@ -180,25 +180,20 @@ impl Registry<'_> {
         message: Option<&str>,
     ) -> Result<(), RegistryError> {
         check(message)?;
+        let deed = Deed::new(Act::Deprecated).details(json!({"message": message}));
+        if let Some(version) = version {
+            let statement = sql("UPDATE versions SET deprecated = $1
+                 WHERE package = $2 AND sort_key = $3")
+            .maybe_text(message);
+            return self.change_live(actor, (package, version), statement, deed).await.map(drop);
+        }
         let mut work = self.as_publisher(actor, package).await?;
-        let deed = if let Some(version) = version {
-            work.must_be_live(package, version).await?;
-            sql("UPDATE versions SET deprecated = $3 WHERE package = $1 AND sort_key = $2")
-                .text(&package.id())
-                .bytes(&sort_key(version))
-                .maybe_text(message)
-                .run(work.connection())
-                .await?;
-            Deed::new(Act::Deprecated).version(package, version)
-        } else {
-            sql("UPDATE packages SET deprecated = $2 WHERE id = $1")
-                .text(&package.id())
-                .maybe_text(message)
-                .run(work.connection())
-                .await?;
-            Deed::new(Act::Deprecated).package(package)
-        };
-        work.done(actor, package, deed.details(json!({"message": message}))).await
+        sql("UPDATE packages SET deprecated = $2 WHERE id = $1")
+            .text(&package.id())
+            .maybe_text(message)
+            .run(work.connection())
+            .await?;
+        work.done(actor, package, deed.package(package)).await
     }
 
     /// Takes a version away, with what is known of it. Its number stays taken for ever; its bytes are

@@ -95,8 +95,8 @@ impl Export {
     }
 
     async fn accounts(&mut self) -> Result<Vec<Record>, StoreError> {
-        let rows = sql("SELECT id, email, role, active FROM users
-             WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2")
+        let rows = sql("SELECT id, email, role, active, deleted_at FROM users
+             WHERE id > $1 ORDER BY id LIMIT $2")
         .number(self.number)
         .count(PAGE)
         .all(&mut *self.transaction)
@@ -105,11 +105,13 @@ impl Export {
             self.number = last.number(0)?;
         }
         let account = |row: &Row| {
+            let (active, deleted) = (row.number(3)? != 0, row.maybe_number(4)?.is_some());
             Ok(Record::Account {
                 id: row.number(0)?,
                 email: row.text(1)?,
-                admin: row.text(2)? == Role::Admin.as_str() && row.number(3)? != 0,
-                disabled: row.number(3)? == 0,
+                admin: row.text(2)? == Role::Admin.as_str() && active && !deleted,
+                disabled: !active && !deleted,
+                deleted,
             })
         };
         rows.iter().map(account).collect()
@@ -180,7 +182,7 @@ impl Export {
     async fn keys(&mut self) -> Result<Vec<Record>, StoreError> {
         // What one holding has is few, so that a page ends with one.
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_by, added_at,
-                revoked_at, revoked_why, proved_at
+                revoked_at, revoked_why, proved_at, displaced_at
              FROM registry_keys WHERE holding IN
                 (SELECT DISTINCT holding FROM registry_keys WHERE holding > $1
                  ORDER BY holding LIMIT $2)
@@ -266,6 +268,7 @@ fn key(row: &Row) -> Result<KeyRecord, StoreError> {
         revoked_at: row.maybe_number(7)?,
         revoked_why: row.maybe_text(8)?,
         proved_at: row.maybe_number(9)?,
+        displaced_at: row.maybe_number(10)?,
     })
 }
 

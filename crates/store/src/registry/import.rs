@@ -1,7 +1,9 @@
 //! How a backup, or a whole tree of an operator, comes into the registry: fast, and all or nothing.
 
 mod clearances;
+mod noted;
 mod packages;
+mod taken_down;
 mod withdrawn;
 
 use std::{
@@ -15,7 +17,7 @@ use serde_json::json;
 use super::{
     Actor, Holding, PackageName, Record, Registry, RegistryError, Work,
     blobs::BLOBS_LEASE,
-    log::{Act, Deed, note},
+    log::{Act, Deed},
 };
 use crate::{
     Kind, Lease, Role, Time,
@@ -49,6 +51,12 @@ pub struct Import<'a> {
     old: HashSet<String>,
     /// Withdrawn versions of which the records do not tell what they were: package and version.
     unknown: HashSet<(String, String)>,
+    /// The packages that were added.
+    added: Vec<String>,
+    /// What the log says of namespaces and members.
+    deeds: Vec<Deed>,
+    /// Whether the records have a log that counts here.
+    has_log: bool,
     waiting: Vec<Record>,
     done: Imported,
 }
@@ -127,6 +135,9 @@ impl<'a> Registry<'a> {
             before: Before::default(),
             old: HashSet::new(),
             unknown: HashSet::new(),
+            added: Vec::new(),
+            deeds: Vec::new(),
+            has_log: false,
             waiting: Vec::new(),
             done: Imported::default(),
         })
@@ -186,9 +197,11 @@ impl Import<'_> {
         self.renew().await
     }
 
-    /// Takes what was pushed so far, and refuses it if accounts that were here would get something of it.
+    /// Takes what was pushed so far, and refuses it if it brings back what was taken down here, or if
+    /// accounts that were here would get something of it.
     pub async fn settle(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
+        self.must_be_allowed().await?;
         if self.before.trusted || self.before.heirs.is_empty() {
             return Ok(());
         }
@@ -216,11 +229,9 @@ impl Import<'_> {
     async fn complete(&mut self) -> Result<(), RegistryError> {
         self.settle().await?;
         self.renew().await?;
-        let details = json!({"packages": self.done.packages, "versions": self.done.versions});
-        let deed = Deed::new(Act::Imported).details(details);
-        let deeds = vec![deed];
-        self.done.seq = note(self.work.connection(), &self.actor, Time::now(), deeds).await?;
-        Ok(())
+        self.done.seq = self.note_all().await?;
+        // Looked at again: whoever took something down meanwhile had a number before this one.
+        self.must_be_allowed().await
     }
 
     /// Gives up. Whoever just drops it leaves the lock, under which no blob is swept, to end by
@@ -258,7 +269,12 @@ impl Import<'_> {
 
     async fn accounts(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         for record in records {
-            let Record::Account { id, email, admin, disabled } = record else { continue };
+            let Record::Account { id, email, admin, disabled, deleted } = record else { continue };
+            if deleted {
+                let gone = self.bury(&email).await?;
+                self.accounts.get_or_insert_default().extend(gone.map(|gone| (id, gone)));
+                continue;
+            }
             let role = if admin { Role::Admin } else { Role::User };
             let row = sql("SELECT id, role FROM users WHERE email = $1 AND deleted_at IS NULL")
                 .text(&email)
@@ -280,6 +296,22 @@ impl Import<'_> {
             self.accounts.get_or_insert_default().extend(found.map(|found| (id, found)));
         }
         Ok(())
+    }
+
+    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets that.
+    async fn bury(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
+        if !self.fresh || self.password_hash.is_none() {
+            return Ok(None);
+        }
+        let row = sql("INSERT INTO users (email, password_hash, role, active, created_at,
+                tokens_since, deleted_at)
+             VALUES ($1, '', $2, 0, $3, 0, $3) RETURNING id")
+        .text(email)
+        .text(Role::User.as_str())
+        .time(Time::now())
+        .one(self.work.connection())
+        .await?;
+        Ok(Some(row.number(0)?))
     }
 
     /// Whoever has an account here keeps it as it is: an address alone makes no administrator of
@@ -339,11 +371,12 @@ impl Import<'_> {
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
             let Record::Namespace { name, created_by, created_at } = record else { continue };
-            Holding::of_namespace(&super::Namespace::parse(&name)?)?;
+            let holding = Holding::of_namespace(&super::Namespace::parse(&name)?)?;
             if old.contains(&name) {
                 self.done.left_out += 1;
                 continue;
             }
+            self.deeds.push(Deed::new(Act::NamespaceCreated).holding(&holding));
             rows.push(vec![
                 Value::Text(name),
                 Value::MaybeNumber(self.account(created_by)),
@@ -395,7 +428,7 @@ impl Import<'_> {
         insert_rows(connection, head, prefixes, again).await?;
         let head =
             "INSERT INTO registry_keys (holding, key_id, public_key, label, account, added_by,
-            added_at, revoked_at, revoked_why, proved_at)";
+            added_at, revoked_at, revoked_why, proved_at, displaced_at)";
         insert_rows(connection, head, keys, again).await?;
         Ok(())
     }
@@ -405,6 +438,12 @@ impl Import<'_> {
         self.before.inherits(Some(user));
         super::TeamRole::read(&member.role)?;
         check_holding(&member.holding)?;
+        // Of a package that is owned by itself, the entries of its versions tell whose it is.
+        if !member.holding.contains('/') {
+            let details = json!({"user_id": user, "role": member.role});
+            let holding = Holding::read(member.holding.clone());
+            self.deeds.push(Deed::new(Act::MemberSet).holding(&holding).details(details));
+        }
         Ok(Some(vec![
             Value::Text(member.holding),
             Value::Number(user),
@@ -437,6 +476,7 @@ impl Import<'_> {
             Value::MaybeNumber(key.revoked_at),
             Value::MaybeText(key.revoked_why),
             Value::MaybeNumber(key.proved_at),
+            Value::MaybeNumber(key.displaced_at),
         ]
     }
 
@@ -450,6 +490,7 @@ impl Import<'_> {
             self.done.left_out += records.len() as u64;
             return Ok(());
         }
+        self.has_log = true;
         let mut last = 0;
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
@@ -465,7 +506,7 @@ impl Import<'_> {
                 Value::MaybeText(log.holding),
                 Value::MaybeText(log.package),
                 Value::MaybeText(log.version),
-                Value::Text(log.details),
+                Value::Text(self.details(&log.details)),
             ]);
         }
         let head = "INSERT INTO registry_log
@@ -476,6 +517,20 @@ impl Import<'_> {
             .run(self.work.connection())
             .await?;
         Ok(())
+    }
+}
+
+impl Import<'_> {
+    /// Details with the numbers that people have here.
+    fn details(&self, details: &str) -> String {
+        let read = serde_json::from_str::<serde_json::Value>(details);
+        let Ok(serde_json::Value::Object(mut details)) = read else { return details.to_owned() };
+        for key in ["account", "from", "to", "user_id"] {
+            if let Some(number) = details.get_mut(key).filter(|value| value.is_i64()) {
+                *number = self.account(number.as_i64()).into();
+            }
+        }
+        serde_json::Value::Object(details).to_string()
     }
 }
 

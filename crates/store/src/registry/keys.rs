@@ -1,18 +1,13 @@
-//! Keys that vouch for versions, and what they signed.
+//! Keys that vouch for versions: whose they are.
 
-use savoir_skill::permission::Tier;
-use semver::Version;
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, Lock, NewSignature, PackageName, Registry, RegistryError, Right, Signature,
-    SignatureState, Signer, TeamRole, Work,
-    facts::{ScanVerdict, attested, read_name, read_tier, read_version, tier_number},
-    index::renew,
+    Actor, Holding, Lock, Registry, RegistryError, Right, SignatureState, TeamRole, Work,
+    facts::read_name,
     log::{Act, Deed, note},
-    order::sort_key,
-    people::{must_be, must_publish},
+    people::must_be,
 };
 use crate::{
     StoreError, Time,
@@ -20,10 +15,6 @@ use crate::{
 };
 
 const LONGEST: usize = 16 * 1024;
-/// Why a key signs no more for those who only had its public half.
-const NOT_THEIRS: &str = "somebody else showed that it is theirs";
-/// The record of a signature names every file of a skill.
-const LARGEST_RECORD: usize = 512 * 1024;
 
 /// A key that is to be registered. Whoever hands it over has checked that it is one.
 #[derive(Clone, Debug)]
@@ -78,14 +69,6 @@ fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     })
 }
 
-/// The files that a key signs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Files<'a> {
-    pub(super) integrity: &'a str,
-    /// The digest of one of them, by which they are found.
-    pub(super) skill_md: &'a str,
-}
-
 /// What a key is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyState {
@@ -105,100 +88,26 @@ impl KeyState {
     }
 }
 
-/// Keeps a signature, in place of the same one.
-pub(super) async fn put_signature(
-    connection: &mut AnyConnection,
-    actor: &Actor,
-    (package, version): (&PackageName, &Version),
-    new: &NewSignature,
-    state: SignatureState,
-    now: Time,
-) -> Result<(), RegistryError> {
-    if new.record.len() > LARGEST_RECORD || new.key_id.len() > 256 {
-        let message = format!("it is longer than {LARGEST_RECORD} bytes");
-        return Err(RegistryError::Invalid { what: "the signature", message });
-    }
-    sql("INSERT INTO signatures
-            (package, sort_key, holding, key_id, state, record, added_by, added_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-         ON CONFLICT (package, sort_key, holding, key_id) DO UPDATE
-         SET state = excluded.state, record = excluded.record")
-    .text(&package.id())
-    .bytes(&sort_key(version))
-    .text(new.signer.holding(package).as_str())
-    .text(&new.key_id)
-    .text(state.as_str())
-    .text(&new.record)
-    .maybe_number(actor.account)
-    .time(now)
-    .run(connection)
-    .await?;
-    Ok(())
+/// How a key ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End<'a> {
+    /// For good: somebody says why.
+    Revoked(&'a str),
+    /// For those who only had its public half, until they show that they have the other one.
+    Displaced,
 }
 
-/// Computes anew what tier a version earned: before, and now.
-pub(super) async fn earn(
-    connection: &mut AnyConnection,
-    id: &str,
-    sort_key: &[u8],
-) -> Result<(Tier, Tier), StoreError> {
-    let row = sql("SELECT verdict, attested FROM versions WHERE package = $1 AND sort_key = $2")
-        .text(id)
-        .bytes(sort_key)
-        .one(&mut *connection)
-        .await?;
-    let verdict = row.maybe_text(0)?.map(|text| ScanVerdict::read(&text)).transpose()?;
-    let before = read_tier(row.number(1)?)?;
-    let rows = sql("SELECT DISTINCT holding FROM signatures
-         WHERE package = $1 AND sort_key = $2 AND state = 'active'")
-    .text(id)
-    .bytes(sort_key)
-    .all(&mut *connection)
-    .await?;
-    let mut has = [false, false];
-    for row in rows {
-        has[usize::from(Holding::read(row.text(0)?).is_for_auditors())] = true;
+impl<'a> End<'a> {
+    fn why(self) -> &'a str {
+        match self {
+            Self::Revoked(why) => why,
+            Self::Displaced => "somebody else showed that it is theirs",
+        }
     }
-    let now = attested(verdict, has[0], has[1]);
-    sql("UPDATE versions SET attested = $3 WHERE package = $1 AND sort_key = $2")
-        .text(id)
-        .bytes(sort_key)
-        .number(tier_number(now))
-        .run(connection)
-        .await?;
-    Ok((before, now))
 }
 
 impl Work {
-    /// What the keys of signatures are at the moment, and stay until this is over.
-    pub(super) async fn key_states(
-        &mut self,
-        actor: &Actor,
-        package: &PackageName,
-        signatures: &[NewSignature],
-        files: Files<'_>,
-    ) -> Result<Vec<KeyState>, RegistryError> {
-        let mut states = vec![KeyState::Unknown; signatures.len()];
-        let mut order: Vec<usize> = (0..signatures.len()).collect();
-        order.sort_by_key(|n| (signatures[*n].signer.holding(package), &signatures[*n].key_id));
-        for n in order {
-            let holding = signatures[n].signer.holding(package);
-            let state = self.key_state(&holding, &signatures[n].key_id, Lock::Share).await?;
-            let trusted = match signatures[n].signer {
-                Signer::Publisher => {
-                    let key = (&holding, &*signatures[n].key_id);
-                    signed_for(self.connection(), actor, key, files).await?.is_none()
-                }
-                Signer::Auditor => {
-                    may_audit(self.connection(), actor, &signatures[n].key_id).await?
-                }
-            };
-            states[n] = if trusted { state } else { KeyState::Unknown };
-        }
-        Ok(states)
-    }
-
-    async fn key_state(
+    pub(super) async fn key_state(
         &mut self,
         holding: &Holding,
         key_id: &str,
@@ -221,31 +130,43 @@ impl Work {
             return Ok(false);
         }
         let proved = sql("UPDATE registry_keys
-             SET proved_at = $3, revoked_at = NULL, revoked_why = NULL
+             SET proved_at = $3, revoked_at = NULL, revoked_why = NULL, displaced_at = NULL
              WHERE holding = $1 AND key_id = $2 AND proved_at IS NULL
-                AND (revoked_at IS NULL OR revoked_why = $4)")
+                AND (revoked_at IS NULL OR displaced_at IS NOT NULL)")
         .text(new.holding.as_str())
         .text(new.key_id)
         .time(now)
-        .text(NOT_THEIRS)
         .run(self.connection())
         .await?;
         Ok(proved == 1)
+    }
+
+    /// Whether it ended because somebody else showed that it is theirs.
+    async fn is_displaced(&mut self, holding: &Holding, key_id: &str) -> Result<bool, StoreError> {
+        let row = sql("SELECT 1 FROM registry_keys
+             WHERE holding = $1 AND key_id = $2 AND displaced_at IS NOT NULL")
+        .text(holding.as_str())
+        .text(key_id)
+        .optional(self.connection())
+        .await?;
+        Ok(row.is_some())
     }
 
     /// Revokes a key, and lowers what it signed.
     async fn revoke(
         &mut self,
         (holding, key_id): (&Holding, &str),
-        why: &str,
+        end: End<'_>,
         now: Time,
     ) -> Result<Vec<Deed>, RegistryError> {
-        sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4
+        let why = end.why();
+        sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4, displaced_at = $5
              WHERE holding = $1 AND key_id = $2")
         .text(holding.as_str())
         .text(key_id)
         .time(now)
         .text(why)
+        .maybe_time((end == End::Displaced).then_some(now))
         .run(self.connection())
         .await?;
         let packages = sql("SELECT DISTINCT package FROM signatures
@@ -260,42 +181,6 @@ impl Work {
             let package = read_name(&row.text(0)?)?;
             deeds.extend(self.unsign(&package, (holding, key_id), now).await?);
         }
-        Ok(deeds)
-    }
-
-    /// Takes away what a revoked key gave to the versions of a package.
-    async fn unsign(
-        &mut self,
-        package: &PackageName,
-        (holding, key_id): (&Holding, &str),
-        now: Time,
-    ) -> Result<Vec<Deed>, RegistryError> {
-        self.lock_package(package).await?;
-        let id = package.id();
-        sql("UPDATE signatures SET state = 'revoked'
-             WHERE package = $1 AND holding = $2 AND key_id = $3")
-        .text(&id)
-        .text(holding.as_str())
-        .text(key_id)
-        .run(self.connection())
-        .await?;
-        let rows = sql("SELECT v.sort_key, v.version FROM signatures s
-             JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
-             WHERE s.package = $1 AND s.holding = $2 AND s.key_id = $3")
-        .text(&id)
-        .text(holding.as_str())
-        .text(key_id)
-        .all(self.connection())
-        .await?;
-        let mut deeds = Vec::new();
-        for row in rows {
-            let (before, after) = earn(self.connection(), &id, &row.bytes(0)?).await?;
-            let details =
-                json!({"key_id": key_id, "before": before.as_str(), "attested": after.as_str()});
-            let version = read_version(&row.text(1)?)?;
-            deeds.push(Deed::new(Act::Unsigned).version(package, &version).details(details));
-        }
-        renew(self.connection(), package, now).await?;
         Ok(deeds)
     }
 }
@@ -336,7 +221,7 @@ impl Registry<'_> {
         });
         let mut deeds = vec![Deed::new(Act::KeyAdded).holding(new.holding).details(details)];
         for holding in displaced(work.connection(), actor, &new).await? {
-            deeds.extend(work.revoke((&holding, new.key_id), NOT_THEIRS, now).await?);
+            deeds.extend(work.revoke((&holding, new.key_id), End::Displaced, now).await?);
         }
         note(work.connection(), actor, now, deeds).await?;
         // Looked at last: whoever registers the same key elsewhere at once waits for the number above.
@@ -369,106 +254,20 @@ impl Registry<'_> {
         must_own_keys(work.connection(), actor, holding).await?;
         match work.key_state(holding, key_id, Lock::Alone).await? {
             KeyState::Active => {}
+            // Who showed it again would have it again.
+            KeyState::Revoked if work.is_displaced(holding, key_id).await? => {}
             KeyState::Revoked => return Ok(0),
             KeyState::Unknown => {
                 let what = format!("key {key_id} of `{holding}`");
                 return Err(RegistryError::NotFound { what });
             }
         }
-        let deeds = work.revoke((holding, key_id), why, now).await?;
+        let deeds = work.revoke((holding, key_id), End::Revoked(why), now).await?;
         let lowered = deeds.len() as u64 - 1;
         note(work.connection(), actor, now, deeds).await?;
         work.commit().await?;
         Ok(lowered)
     }
-
-    /// Adds a signature to a version that was published, and tells what tier it has now. Publishers
-    /// add their own; auditors add those of keys that are registered for their accounts.
-    pub async fn add_signature(
-        &self,
-        actor: &Actor,
-        package: &PackageName,
-        version: &Version,
-        new: &NewSignature,
-    ) -> Result<Tier, RegistryError> {
-        actor.must_have(Right::Publish, Some(&package.holding()))?;
-        let (mut work, now) = (self.begin().await?, Time::now());
-        let holding = new.signer.holding(package);
-        match work.key_state(&holding, &new.key_id, Lock::Share).await? {
-            KeyState::Active => {}
-            KeyState::Revoked => {
-                let key_id = new.key_id.clone();
-                return Err(RegistryError::KeyRevoked { holding, key_id });
-            }
-            KeyState::Unknown => {
-                let what = format!("key {} of `{holding}`", new.key_id);
-                return Err(RegistryError::NotFound { what });
-            }
-        }
-        work.lock_package(package).await?;
-        match new.signer {
-            Signer::Publisher => must_publish(work.connection(), actor, package).await?,
-            Signer::Auditor => {
-                if !may_audit(work.connection(), actor, &new.key_id).await? {
-                    return Err(RegistryError::NotAdmin);
-                }
-            }
-        }
-        work.must_be_live(package, version).await?;
-        if new.signer == Signer::Publisher {
-            let row = sql("SELECT integrity, skill_md FROM versions
-                 WHERE package = $1 AND sort_key = $2")
-            .text(&package.id())
-            .bytes(&sort_key(version))
-            .one(work.connection())
-            .await?;
-            let (integrity, skill_md) = (row.text(0)?, row.text(1)?);
-            let files = Files { integrity: &integrity, skill_md: &skill_md };
-            let key = (&holding, &*new.key_id);
-            let others = signed_for(work.connection(), actor, key, files).await?;
-            if let Some(holding) = others {
-                return Err(RegistryError::KeyTaken { holding, key_id: new.key_id.clone() });
-            }
-        }
-        let (at, state) = ((package, version), SignatureState::Active);
-        put_signature(work.connection(), actor, at, new, state, now).await?;
-        let (before, tier) = earn(work.connection(), &package.id(), &sort_key(version)).await?;
-        renew(work.connection(), package, now).await?;
-        let details = json!({
-            "key_id": new.key_id, "signer": new.signer.as_str(),
-            "before": before.as_str(), "attested": tier.as_str(),
-        });
-        let deed = Deed::new(Act::Signed).version(package, version).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
-        work.commit().await?;
-        Ok(tier)
-    }
-
-    /// The signatures of a version, oldest first.
-    pub async fn signatures(
-        &self,
-        package: &PackageName,
-        version: &Version,
-    ) -> Result<Vec<Signature>, StoreError> {
-        let rows = sql("SELECT holding, key_id, state, record, added_at FROM signatures
-             WHERE package = $1 AND sort_key = $2 ORDER BY added_at, holding, key_id")
-        .text(&package.id())
-        .bytes(&sort_key(version))
-        .all(self.reader())
-        .await?;
-        rows.iter().map(signature).collect()
-    }
-}
-
-fn signature(row: &Row) -> Result<Signature, StoreError> {
-    let auditor = Holding::read(row.text(0)?).is_for_auditors();
-    Ok(Signature {
-        signer: if auditor { Signer::Auditor } else { Signer::Publisher },
-        key_id: row.text(1)?,
-        state: SignatureState::read(&row.text(2)?)?,
-        record: row.text(3)?,
-        added_at: row.time(4)?,
-    })
 }
 
 async fn must_own_keys(
@@ -543,35 +342,8 @@ async fn must_be_free(
     Ok(())
 }
 
-/// For whom else a key has signed the same files before. A signature does not name a namespace, so that it
-/// counts for those who published it first, and for nobody who only took it from them.
-async fn signed_for(
-    connection: &mut AnyConnection,
-    actor: &Actor,
-    (holding, key_id): (&Holding, &str),
-    Files { integrity, skill_md }: Files<'_>,
-) -> Result<Option<Holding>, RegistryError> {
-    let rows = sql("SELECT DISTINCT s.holding FROM signatures s
-         JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
-         WHERE v.skill_md = $1 AND v.integrity = $2 AND s.key_id = $4 AND s.holding <> $3
-         ORDER BY s.holding")
-    .text(skill_md)
-    .text(integrity)
-    .text(holding.as_str())
-    .text(key_id)
-    .all(&mut *connection)
-    .await?;
-    for row in rows {
-        let other = Holding::read(row.text(0)?);
-        if !other.is_for_auditors() && !owns(connection, actor, &other).await? {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
-}
-
 /// Whether somebody is an owner of a holding by themselves, not because they are an administrator.
-async fn owns(
+pub(super) async fn owns(
     connection: &mut AnyConnection,
     actor: &Actor,
     holding: &Holding,
@@ -587,7 +359,7 @@ async fn owns(
 }
 
 /// Whether a key of the auditors is somebody's.
-async fn may_audit(
+pub(super) async fn may_audit(
     connection: &mut AnyConnection,
     actor: &Actor,
     key_id: &str,

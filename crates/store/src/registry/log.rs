@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, PackageName, Registry, RegistryError,
+    Actor, Holding, PackageName, Registry,
     facts::{read_name, read_version},
 };
 use crate::{
@@ -219,6 +219,49 @@ pub(super) async fn note(
     Ok(u64::try_from(last).unwrap_or(0))
 }
 
+/// Notes that somebody made a token, if it may do something here.
+pub(crate) async fn note_made(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    token: &ApiToken,
+) -> Result<(), StoreError> {
+    if !token.counts_here() {
+        return Ok(());
+    }
+    let deed = Deed::new(Act::TokenMade).details(details(token));
+    note(connection, actor, Time::now(), vec![deed]).await.map(drop)
+}
+
+/// Notes that tokens ended, as far as they could do something here until now.
+pub(crate) async fn note_ended(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    tokens: &[ApiToken],
+    why: Option<&str>,
+) -> Result<(), StoreError> {
+    let now = Time::now();
+    let deed = |token: &ApiToken| {
+        let mut details = details(token);
+        if let Some(why) = why {
+            details["why"] = why.into();
+        }
+        Deed::new(Act::TokenEnded).details(details)
+    };
+    let counts = |token: &&ApiToken| token.counts_here() && !token.is_over(now);
+    let deeds: Vec<Deed> = tokens.iter().filter(counts).map(deed).collect();
+    if deeds.is_empty() {
+        return Ok(());
+    }
+    note(connection, actor, now, deeds).await.map(drop)
+}
+
+fn details(token: &ApiToken) -> Json {
+    json!({
+        "id": token.id, "name": token.name, "user_id": token.user_id, "scopes": token.scopes,
+        "expires_at": token.expires_at.map(|end| end.to_string()),
+    })
+}
+
 /// Reads `seq, act, package, version`.
 fn change(row: &Row) -> Result<Change, StoreError> {
     Ok(Change {
@@ -230,23 +273,6 @@ fn change(row: &Row) -> Result<Change, StoreError> {
 }
 
 impl Registry<'_> {
-    /// Notes that somebody made a token with rights in the registry, or ended one.
-    pub async fn note_token(
-        &self,
-        actor: &Actor,
-        act: Act,
-        token: &ApiToken,
-    ) -> Result<(), RegistryError> {
-        let details = json!({
-            "id": token.id, "name": token.name, "scopes": token.scopes,
-            "expires_at": token.expires_at.map(|end| end.to_string()),
-        });
-        let mut work = self.begin().await?;
-        let deeds = vec![Deed::new(act).details(details)];
-        note(work.connection(), actor, Time::now(), deeds).await?;
-        Ok(work.commit().await?)
-    }
-
     /// The number of the last change; 0 before the first.
     pub async fn head(&self) -> Result<u64, StoreError> {
         sql("SELECT seq FROM registry_counter WHERE id = 1").one(self.reader()).await?.count(0)

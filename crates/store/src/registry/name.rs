@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use savoir_skill::name::{NameGrammar, reserved_prefix};
+use savoir_skill::name::{NameGrammar, is_needed_name, is_needed_namespace, reserved_prefix};
 use semver::Version;
 
 use super::RegistryError;
@@ -11,25 +11,6 @@ use super::RegistryError;
 const DEFAULT: &str = "_";
 /// Where prose lies whose author gave no namespace.
 const ANONYMOUS: &str = "anon";
-/// Names that addresses need for something else.
-const TAKEN: [&str; 9] = [
-    "api",
-    ARTEFACTS,
-    "download",
-    "index",
-    "registry",
-    "search",
-    "skills",
-    "versions",
-    "well-known",
-];
-
-/// Names that addresses need behind the name of a package without a namespace:
-/// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`.
-const TAILS: [&str; 5] = ["deprecate", "download", "keys", "members", "transfer"];
-
-/// A name that addresses need before a version: `artifacts/1.0.0/SKILL.md` would be an archive.
-const ARTEFACTS: &str = "artifacts";
 
 const NEEDED: &str = "the registry needs this name itself; choose another";
 
@@ -42,6 +23,9 @@ const NEEDED: &str = "the registry needs this name itself; choose another";
 pub struct Namespace(String);
 
 impl Namespace {
+    /// Those that are everybody's.
+    pub(super) const SHARED: [&'static str; 2] = [DEFAULT, ANONYMOUS];
+
     /// The one whose packages are named without it.
     pub fn default_one() -> Self {
         Self(DEFAULT.to_owned())
@@ -61,7 +45,7 @@ impl Namespace {
             name: text.to_owned(),
             message: problem.to_string(),
         })?;
-        if TAKEN.contains(&text) {
+        if is_needed_namespace(text) {
             return Err(RegistryError::Name { name: text.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self(text.to_owned()))
@@ -79,7 +63,7 @@ impl Namespace {
 
     /// Whether everybody may publish here, under names that are free.
     pub fn is_shared(&self) -> bool {
-        self.is_default() || self.0 == ANONYMOUS
+        Self::SHARED.contains(&self.0.as_str())
     }
 
     /// The prefix that makes it reserved: `amd` and `amd-labs` are, `amdahl` is not.
@@ -108,9 +92,8 @@ impl PackageName {
             name: name.to_owned(),
             message: problem.to_string(),
         })?;
-        let is_needed =
-            if namespace.is_default() { name == ARTEFACTS } else { TAILS.contains(&name) };
-        if is_needed {
+        let inside = (!namespace.is_default()).then_some(namespace.as_str());
+        if is_needed_name(inside, name) {
             return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self { namespace, name: name.to_owned() })

@@ -227,6 +227,7 @@ impl Registry<'_> {
         let Some(deed) = work.take_namespace(actor, namespace, now).await? else {
             return Err(RegistryError::Exists { what: format!("a namespace `{namespace}`") });
         };
+        work.must_be_apart(actor, namespace).await?;
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }

@@ -11,10 +11,11 @@ use super::{
     blobs::hold_claims,
     facts::{attested, read_version, tier_number},
     index::{Entry, renew},
-    keys::{Files, KeyState, put_signature},
+    keys::KeyState,
     log::{Act, Deed, note},
     order::{self, sort_key},
     people::{must_have_prefix, must_publish, put_member},
+    signatures::{Files, put_signature},
     taken_down::{self, Content},
 };
 use crate::{StoreError, Time, sql::sql};
@@ -42,6 +43,8 @@ pub struct NewVersion<'a> {
     pub signatures: &'a [NewSignature],
     /// What was found in it; none if it is scanned later.
     pub scan: Option<&'a ScanResult>,
+    /// When it was published elsewhere; only the operator can say so.
+    pub published_at: Option<Time>,
 }
 
 /// A version that was published.
@@ -258,6 +261,7 @@ impl Work {
         now: Time,
     ) -> Result<(), RegistryError> {
         let [sha256, skill_md] = blobs;
+        let published_at = new.published_at.filter(|_| actor.account.is_none()).unwrap_or(now);
         let entry = Entry {
             version: new.version.to_string(),
             integrity: new.integrity.to_owned(),
@@ -266,7 +270,7 @@ impl Work {
             dependencies: new.facts.needs.clone(),
             permissions: new.facts.permissions.clone(),
             tools: new.facts.tools.clone(),
-            published_at: now.to_string(),
+            published_at: published_at.to_string(),
         };
         let added = sql("INSERT INTO versions (package, sort_key, version, claimed, attested,
                 integrity, sha256, size, skill_md, entry, facts, verdict, scan, scanned_at,
@@ -288,7 +292,7 @@ impl Work {
         .maybe_text(new.scan.map(|scan| scan.report.to_string()).as_deref())
         .maybe_time(new.scan.map(|_| now))
         .maybe_number(actor.account)
-        .time(now)
+        .time(published_at)
         .run(self.connection())
         .await?;
         if added == 1 {

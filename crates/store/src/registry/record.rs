@@ -24,6 +24,9 @@ pub enum Record {
         /// Whether somebody shut them out.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         disabled: bool,
+        /// Whether it was deleted: only the log names it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deleted: bool,
     },
     /// A namespace.
     Namespace {
@@ -108,6 +111,9 @@ pub struct KeyRecord {
     /// When its owner showed that they have its secret half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<i64>,
+    /// When somebody else showed that, if it ended so: it is good again for whoever shows it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub displaced_at: Option<i64>,
 }
 
 /// A package with its versions.

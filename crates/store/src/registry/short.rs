@@ -6,7 +6,7 @@
 use semver::Version;
 
 use super::{
-    Actor, PackageName, Registry, RegistryError, Work,
+    Actor, Namespace, PackageName, Registry, RegistryError, Work,
     facts::{read_name, read_version},
 };
 use crate::{Kind, sql};
@@ -24,9 +24,13 @@ impl PackageName {
 
     /// The namespaces that could have a package of the same short name.
     fn rooms(&self) -> Vec<String> {
-        let short = self.short();
-        short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
+        rooms(&self.short())
     }
+}
+
+/// What stands before each hyphen of a name.
+fn rooms(short: &str) -> Vec<String> {
+    short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
 }
 
 impl Registry<'_> {
@@ -50,7 +54,7 @@ impl Registry<'_> {
 /// What all packages would be kept under that have a short name.
 fn sharing(short: &str) -> Vec<String> {
     let split = |at: usize| format!("{}/{}", &short[..at], &short[at + 1..]);
-    let alone = super::Namespace::default_one();
+    let alone = Namespace::default_one();
     std::iter::once(format!("{alone}/{short}"))
         .chain(short.match_indices('-').map(|(at, _)| split(at)))
         .collect()
@@ -65,7 +69,18 @@ impl Work {
         package: &PackageName,
     ) -> Result<(), RegistryError> {
         self.must_have_no_namesake(package, "SELECT id FROM packages WHERE id IN").await?;
-        self.must_be_in_no_room_of_others(actor, package).await
+        let own = package.namespace().as_str();
+        self.must_be_in_no_room_of_others(actor, own, &package.to_string(), package.rooms()).await
+    }
+
+    /// Refuses a new namespace whose skills would have the names of another one's.
+    pub(super) async fn must_be_apart(
+        &mut self,
+        actor: &Actor,
+        namespace: &Namespace,
+    ) -> Result<(), RegistryError> {
+        let name = namespace.as_str();
+        self.must_be_in_no_room_of_others(actor, name, name, rooms(name)).await
     }
 
     /// Refuses a package that had its name before if another one is known by its short name now.
@@ -108,13 +123,13 @@ impl Work {
     async fn must_be_in_no_room_of_others(
         &mut self,
         actor: &Actor,
-        package: &PackageName,
+        own: &str,
+        name: &str,
+        rooms: Vec<String>,
     ) -> Result<(), RegistryError> {
-        let rooms = package.rooms();
         if rooms.is_empty() || actor.is_admin() {
             return Ok(());
         }
-        let own = package.namespace().to_string();
         let text = format!(
             "SELECT name FROM namespaces
              WHERE name <> $1 AND name IN ({})
@@ -125,12 +140,12 @@ impl Work {
              ORDER BY LENGTH(name) LIMIT 1",
             places(3, rooms.len())
         );
-        let query = sql::built(text).text(&own).number(actor.account.unwrap_or_default());
+        let query = sql::built(text).text(own).number(actor.account.unwrap_or_default());
         let query = rooms.iter().fold(query, |query, room| query.text(room));
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
         let room = row.text(0)?;
         Err(RegistryError::Name {
-            name: package.to_string(),
+            name: name.to_owned(),
             message: format!(
                 "other tools know the skills of the namespace `{room}` by names that begin with \
                  `{room}-`, and it belongs to others; choose another name, or ask one of its owners \
@@ -141,7 +156,7 @@ impl Work {
 }
 
 /// `$3, $4, …`.
-fn places(first: usize, count: usize) -> String {
+pub(super) fn places(first: usize, count: usize) -> String {
     (first..first + count).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,10 +1,14 @@
 use std::time::Duration;
 
-use savoir_store::{Database, NewToken, Role, Time};
+use savoir_store::{Database, NewToken, Role, Time, registry::Actor};
 
 use crate::harness::for_each_database;
 
 const HOUR: Duration = Duration::from_hours(1);
+
+fn by() -> Actor {
+    Actor::operator()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_from_its_beginning_to_its_end() {
@@ -30,8 +34,8 @@ async fn an_account_from_its_beginning_to_its_end() {
         assert!(accounts.set_role(bob.id, Role::Admin).await.unwrap());
         assert!(accounts.by_id(bob.id).await.unwrap().unwrap().is_admin());
 
-        assert!(accounts.delete(bob.id).await.unwrap());
-        assert!(!accounts.delete(bob.id).await.unwrap());
+        assert!(accounts.delete(&by(), bob.id).await.unwrap());
+        assert!(!accounts.delete(&by(), bob.id).await.unwrap());
         assert_eq!(accounts.by_id(bob.id).await.unwrap(), None);
         assert_eq!(accounts.by_email("bob@example.org").await.unwrap(), None);
         let other = accounts.create("bob@example.org", "c", Role::User).await.unwrap().unwrap();
@@ -78,12 +82,12 @@ async fn signed_tokens_end() {
 
         assert!(accounts.set_active(user.id, false).await.unwrap());
         assert!(!accounts.of_token(user.id, "t2", issued).await.unwrap().unwrap().active);
-        assert!(accounts.set_password(user.id, "h2").await.unwrap());
+        assert!(accounts.set_password(&by(), user.id, "h2").await.unwrap());
         assert_eq!(accounts.of_token(user.id, "t2", issued).await.unwrap(), None);
         assert!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap().is_some());
-        assert!(accounts.delete(user.id).await.unwrap());
+        assert!(accounts.delete(&by(), user.id).await.unwrap());
         assert_eq!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap(), None);
-        assert!(!accounts.set_password(user.id, "h3").await.unwrap());
+        assert!(!accounts.set_password(&by(), user.id, "h3").await.unwrap());
     })
     .await;
 }
@@ -102,10 +106,10 @@ async fn tokens_of_programs() {
             expires_at,
             since: Time::now(),
         };
-        let token = accounts.add_token(new("d1", None)).await.unwrap().unwrap();
+        let token = accounts.add_token(&by(), new("d1", None)).await.unwrap().unwrap();
         let over = new("d2", Some(Time::now().minus(HOUR)));
-        let second = accounts.add_token(over).await.unwrap().unwrap();
-        assert!(accounts.add_token(new("d1", None)).await.is_err(), "a secret is used once");
+        let second = accounts.add_token(&by(), over).await.unwrap().unwrap();
+        assert!(accounts.add_token(&by(), new("d1", None)).await.is_err(), "a secret is used once");
         assert_eq!(accounts.by_token_digest("d2").await.unwrap(), None, "it is over");
         assert_eq!(accounts.by_token_digest("d3").await.unwrap(), None);
         let (found, owner) = accounts.by_token_digest("d1").await.unwrap().unwrap();
@@ -115,17 +119,21 @@ async fn tokens_of_programs() {
         assert!(list[1].last_used_at.is_some() && list[0].last_used_at.is_none());
         assert_eq!(list[1].scopes, scopes);
 
-        assert!(!accounts.remove_token(user.id + 1, &token.id).await.unwrap());
-        assert!(accounts.remove_token(user.id, &token.id).await.unwrap());
+        assert!(!accounts.remove_token(&by(), user.id + 1, &token.id).await.unwrap());
+        assert!(accounts.remove_token(&by(), user.id, &token.id).await.unwrap());
         assert_eq!(accounts.by_token_digest("d1").await.unwrap(), None);
-        accounts.add_token(new("d4", None)).await.unwrap();
+        accounts.add_token(&by(), new("d4", None)).await.unwrap();
         let before = new("d5", None);
-        accounts.set_password(user.id, "h2").await.unwrap();
-        assert_eq!(accounts.add_token(before).await.unwrap(), None, "it was asked for before");
-        assert!(accounts.add_token(new("d6", None)).await.unwrap().is_some());
-        accounts.delete(user.id).await.unwrap();
+        accounts.set_password(&by(), user.id, "h2").await.unwrap();
+        assert_eq!(
+            accounts.add_token(&by(), before).await.unwrap(),
+            None,
+            "it was asked for before"
+        );
+        assert!(accounts.add_token(&by(), new("d6", None)).await.unwrap().is_some());
+        accounts.delete(&by(), user.id).await.unwrap();
         assert_eq!(accounts.by_token_digest("d6").await.unwrap(), None);
-        assert_eq!(accounts.add_token(new("d7", None)).await.unwrap(), None);
+        assert_eq!(accounts.add_token(&by(), new("d7", None)).await.unwrap(), None);
     })
     .await;
 }
@@ -149,7 +157,7 @@ async fn changes_of_another_process_are_seen_at_once() {
                 expires_at: Some(Time::now().plus(HOUR)),
                 since: Time::now(),
             };
-            let token = there.add_token(new).await.unwrap().unwrap();
+            let token = there.add_token(&by(), new).await.unwrap().unwrap();
             let signed = format!("t{round}");
             for _ in 0..2 {
                 let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();
@@ -167,14 +175,14 @@ async fn changes_of_another_process_are_seen_at_once() {
             assert!(there.revoke(&signed, issued.plus(HOUR)).await.unwrap());
             assert_eq!(here.of_token(id, &signed, issued).await.unwrap(), None);
             assert!(here.by_token_digest(&digest).await.unwrap().is_some());
-            assert!(there.remove_token(id, &token.id).await.unwrap());
+            assert!(there.remove_token(&by(), id, &token.id).await.unwrap());
             assert_eq!(here.by_token_digest(&digest).await.unwrap(), None);
         }
         assert!(here.of_token(id, "last", issued).await.unwrap().is_some());
-        assert!(there.set_password(id, "h2").await.unwrap());
+        assert!(there.set_password(&by(), id, "h2").await.unwrap());
         assert_eq!(here.of_token(id, "last", issued).await.unwrap(), None);
         assert!(here.of_token(id, "last", Time::now()).await.unwrap().is_some());
-        assert!(there.delete(id).await.unwrap());
+        assert!(there.delete(&by(), id).await.unwrap());
         assert_eq!(here.of_token(id, "last", Time::now()).await.unwrap(), None);
         other.close().await;
     })
@@ -192,7 +200,7 @@ async fn another_name_of_the_database_is_the_same_database() {
     let issued = Time::now();
     let found = async || here.accounts().of_token(user.id, "t", issued).await.unwrap();
     assert!(found().await.is_some() && found().await.is_some());
-    assert!(there.accounts().set_password(user.id, "h2").await.unwrap());
+    assert!(there.accounts().set_password(&by(), user.id, "h2").await.unwrap());
     assert_eq!(found().await, None);
 }
 

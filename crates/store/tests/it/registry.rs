@@ -2,6 +2,7 @@
 
 mod backup;
 mod dead;
+mod keys;
 mod log;
 mod marks;
 mod names;
@@ -11,6 +12,7 @@ mod races;
 mod read;
 mod speed;
 mod taken;
+mod tokens;
 mod trust;
 
 use std::sync::Arc;
@@ -172,6 +174,7 @@ impl Draft {
             facts: &self.facts,
             signatures: &self.signatures,
             scan: self.scan.as_ref(),
+            published_at: None,
         };
         registry.publish(actor, new).await
     }

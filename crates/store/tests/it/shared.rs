@@ -169,6 +169,15 @@ async fn usage_is_summed() {
         assert_eq!(one.by_provider, BTreeMap::from([("p".into(), tokens(2))]));
         let later = usage.summary(Time::now().plus(MINUTE), None).await.unwrap();
         assert_eq!(later.total, Tokens::default());
+        // Whatever a provider tells, it can be summed.
+        for (provider, model) in [("r", "m"), ("r", "m"), ("s", "n")] {
+            let (input_tokens, output_tokens) = (u64::MAX, u64::MAX);
+            let spent = Spent { user_id: None, provider, model, input_tokens, output_tokens };
+            usage.record(spent).await.unwrap();
+        }
+        let all = usage.summary(start, None).await.unwrap();
+        assert_eq!(all.total.requests, 7);
+        assert!(all.total.input_tokens > 1_000_000_000, "{all:?}");
     })
     .await;
 }

@@ -87,8 +87,9 @@ fn is_formal(found: &Diagnostic) -> bool {
     }
 }
 
-/// What a skill says of who calls it and what it allows holds in whichever dialect it says so.
-fn guard(skill: &mut Skill, reading: &Reading) -> Result<(), String> {
+/// What a skill says of who calls it and what it allows holds in whichever dialect it says so. The error
+/// says why that cannot be told.
+pub fn guard(skill: &mut Skill, reading: &Reading) -> Result<(), String> {
     let document = &reading.document;
     let mut keys = document.entries().iter().map(|entry| entry.key.as_str());
     if let Some(key) = keys.find(|key| is_misspelt_guard(key)) {

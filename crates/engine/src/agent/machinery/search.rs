@@ -10,9 +10,13 @@ const LINE: usize = 2;
 /// What the beginning of a word counts.
 const BEGINNING: usize = 1;
 
+/// Bytes and words of a query that are looked at: more than anybody writes to find something.
+const MOST_QUERY_BYTES: usize = 2_000;
+const MOST_WORDS: usize = 64;
+
 /// The skills that fit best. One that fits in nothing is not found; without words the first are.
 pub fn search<'a>(skills: &'a [Candidate], query: &str, most: usize) -> Vec<&'a Candidate> {
-    let wanted = words(query);
+    let wanted = wanted(query);
     let mut found: Vec<(usize, &Candidate)> = skills
         .iter()
         .map(|skill| (score(skill, &wanted), skill))
@@ -27,7 +31,7 @@ pub(super) fn named<'a>(
     unusable: &'a [Unusable],
     query: &str,
 ) -> impl Iterator<Item = &'a Unusable> {
-    let wanted = words(query);
+    let wanted = wanted(query);
     let fits = move |name: &str| words(name).iter().any(|word| wanted.contains(word));
     unusable.iter().filter(move |skill| fits(&skill.name))
 }
@@ -44,6 +48,13 @@ fn score(skill: &Candidate, wanted: &[String]) -> usize {
         }
     });
     each.sum()
+}
+
+/// The words that somebody looks for.
+fn wanted(query: &str) -> Vec<String> {
+    let mut words = words(&query[..query.floor_char_boundary(MOST_QUERY_BYTES)]);
+    words.truncate(MOST_WORDS);
+    words
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -76,5 +87,17 @@ mod tests {
         assert_eq!(names("nothing at all").len(), 0);
         assert_eq!(names("").len(), 3);
         assert_eq!(search(&skills, "", 1).len(), 1);
+    }
+
+    #[test]
+    fn a_query_is_read_as_far_as_a_person_would_write_one() {
+        let line = "- pdf-tools: Fill forms of all kinds, and read them.".to_owned();
+        let skill = Candidate { name: "pdf-tools".to_owned(), line, ..Candidate::default() };
+        let skills = vec![skill; 100];
+        let clock = std::time::Instant::now();
+        let query = format!("pdf {}", "xq ".repeat(330_000));
+        assert_eq!(search(&skills, &query, 10).len(), 10);
+        assert!(search(&skills, &"é".repeat(500_000), 10).is_empty());
+        assert!(clock.elapsed().as_secs() < 2, "{:?}", clock.elapsed());
     }
 }

@@ -111,7 +111,7 @@ struct Heard {
 impl Heard {
     /// What the provider tells counts; one that tells nothing, or nothing but zeros, is estimated.
     fn cost(&self) -> u64 {
-        let told = self.usage.map_or(0, |usage| usage.input + usage.output);
+        let told = self.usage.map_or(0, |usage| usage.input.saturating_add(usage.output));
         if told > 0 { told } else { self.asked + self.received }
     }
 }

@@ -136,7 +136,9 @@ impl Meter {
     }
 
     pub(super) fn spend(&self, tokens: u64) {
-        self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |spent| {
+            Some(spent.saturating_add(tokens))
+        });
         if let Some(outer) = &self.outer {
             outer.spend(tokens);
         }
@@ -196,6 +198,14 @@ mod tests {
         whole.begin_step().unwrap();
         assert_eq!(whole.begin_step(), Err(Limit::Steps(3)));
         assert_eq!(whole.steps(), 3);
+    }
+
+    #[test]
+    fn more_than_can_be_counted_is_used_up() {
+        let whole = meter(3, 1000);
+        whole.spend(u64::MAX);
+        whole.spend(1);
+        assert_eq!(whole.begin_step(), Err(Limit::Tokens(1000)));
     }
 
     #[test]

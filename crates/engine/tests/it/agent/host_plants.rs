@@ -5,6 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
 };
 
+use futures::future::join_all;
 use savoir_engine::agent::{consent::Consent, host_tools::Autonomy, toolset::ToolAnswer};
 use serde_json::json;
 
@@ -286,4 +287,26 @@ async fn programs_start_others_by_the_shell() {
     let answer =
         run(&place, "perl -e 'exit(system(\"true && true\") >> 8)' && /bin/sh -c true").await;
     assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_side_by_side_make_no_repository() {
+    let Some(place) = place() else { return };
+    let plant = "sleep 0.4; mkdir -p .git/objects .git/refs/heads; \
+        echo 'ref: refs/heads/x' > .git/HEAD";
+    let (first, second, planted) =
+        tokio::join!(run(&place, "sleep 1"), run(&place, "sleep 0.9"), run(&place, plant));
+    assert!(planted.failure.is_some(), "{}", planted.text);
+    assert_eq!((first.failure, second.failure), (None, None), "{}{}", first.text, second.text);
+    assert!(!place.work(".git").exists(), "{}", planted.text);
+    // What holds the places goes with the last of them, in whatever order they end.
+    for _ in 0..3 {
+        let commands: Vec<String> = (0..8).map(|n| format!("sleep 0.{n}; echo hi")).collect();
+        let ran = join_all(commands.iter().map(|command| run(&place, command))).await;
+        for answer in ran {
+            assert_eq!(answer.failure, None, "{}", answer.text);
+        }
+        let left = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["docs"]);
+    }
 }

@@ -155,6 +155,18 @@ async fn a_model_that_never_stops_is_stopped() {
 }
 
 #[tokio::test]
+async fn a_provider_that_tells_of_endless_tokens_uses_the_budget_up() {
+    let mut stage = Stage::new();
+    stage.answers("read_file", "the text");
+    let endless = || Chunk::Usage(Usage { input: u64::MAX, output: u64::MAX });
+    stage.says([call("read_file", json!({"path": "a"})), endless(), endless()]);
+    stage.says([call("read_file", json!({"path": "a"})), endless()]);
+    let told = stage.turn().await;
+    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(_))), "{:?}", told.ended);
+    assert_eq!(told.asked.len(), 1);
+}
+
+#[tokio::test]
 async fn tokens_are_counted_as_the_provider_tells_or_by_estimate() {
     let spent = |input| Chunk::Usage(Usage { input, output: 10 });
     let list = || call("list_dir", json!({"path": "."}));

@@ -10,6 +10,7 @@ use super::{
     json, malformed,
 };
 use crate::{
+    limits::MAX_ADDRESS_BYTES,
     registry::{
         Name,
         http::{Answer, Ask},
@@ -41,6 +42,8 @@ pub struct Listing {
     pub sort: Option<Sort>,
     /// Whether those are listed, too, that were withdrawn as a whole.
     pub yanked: Yanked,
+    /// Only those of this namespace.
+    pub namespace: Option<String>,
 }
 
 /// What becomes of skills of which every version was withdrawn.
@@ -84,19 +87,35 @@ impl Client {
         query: &str,
         per_page: Option<u32>,
     ) -> Result<Found, RegistryError> {
+        self.search_within(query, per_page, &[]).await
+    }
+
+    /// As [`Self::search_for`], of these namespaces alone; `_/name` is a skill that has none. Registries
+    /// that do not know the filter find others, too.
+    pub async fn search_within(
+        &self,
+        query: &str,
+        per_page: Option<u32>,
+        namespaces: &[String],
+    ) -> Result<Found, RegistryError> {
         let mut url = self.url("api/v1/search")?;
         url.query_pairs_mut().append_pair("q", query);
         if let Some(count) = per_page {
             url.query_pairs_mut().append_pair("per_page", &count.to_string());
         }
-        self.must_get(url).await
+        let plain = url.clone();
+        let named = namespaces.iter().map(|namespace| ("namespace", namespace));
+        url.query_pairs_mut().extend_pairs(named);
+        // Nobody reads an address that is too long, and the filter is not all.
+        let fits = url.as_str().len() <= MAX_ADDRESS_BYTES;
+        self.must_get(if fits { url } else { plain }).await
     }
 
     /// Skills in an order that stays, a page at a time.
     pub async fn list(&self, listing: &Listing) -> Result<Page, RegistryError> {
         let mut url = self.url("api/v1/skills")?;
-        let Listing { cursor, per_page, tag, tier, author, updated_since, sort, yanked } =
-            listing.clone();
+        let Listing { cursor, per_page, tag, tier, author, .. } = listing.clone();
+        let Listing { updated_since, sort, yanked, namespace, .. } = listing.clone();
         let pairs = [
             ("cursor", cursor),
             ("per_page", per_page.map(|count| count.to_string())),
@@ -106,6 +125,7 @@ impl Client {
             ("updated_since", updated_since),
             ("sort", sort.map(|sort| sort.as_str().to_owned())),
             ("yanked", (yanked == Yanked::With).then(|| "include".to_owned())),
+            ("namespace", namespace),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         url.query_pairs_mut().extend_pairs(given);
@@ -219,11 +239,15 @@ impl Client {
         }
     }
 
-    /// What every registry has that has a program behind it.
+    /// What every registry has that has a program behind it. A program says why it does not give it.
     pub(super) async fn must_get<T: DeserializeOwned>(&self, url: Url) -> Result<T, RegistryError> {
-        match self.get(url).await? {
-            Some(found) => Ok(found),
-            None => Err(self.no_program().await),
+        let address = shown(&url);
+        match self.read(&address, Ask::get(url).known_to_be_there()).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) | Err(RegistryError::Refused { status: 404 | 410, code: None, .. }) => {
+                Err(self.no_program().await)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, io};
 
 use semver::Version;
 
-use super::{super::wire::IndexLine, Client, Folder, Name, RegistryError, Release};
+use super::{super::wire::IndexLine, Client, Folder, Name, RegistryError, Release, number};
 
 /// Where it is kept beside the copy.
 const SEEN: &str = ".savoir-seen";
@@ -36,6 +36,7 @@ impl Memory {
             let mut words = line.split(' ');
             let (version, sha256, integrity) = (words.next(), words.next(), words.next());
             let version = version.and_then(|version| version.parse().ok());
+            let version = version.as_ref().map(number);
             if let (Some(version), Some(sha256), Some(integrity)) = (version, sha256, integrity) {
                 memory.versions.insert(version, (sha256.to_owned(), integrity.to_owned()));
             }
@@ -46,19 +47,19 @@ impl Memory {
     /// Remembers a version that was copied.
     pub(super) fn keep(&mut self, line: &IndexLine) {
         let bytes = || (line.sha256.clone(), line.integrity.clone());
-        self.versions.entry(line.version.clone()).or_insert_with(bytes);
+        self.versions.entry(number(&line.version)).or_insert_with(bytes);
     }
 
     /// The digest of the archive of a version that was copied once. It becomes a path.
     pub(super) fn digest(&self, version: &Version) -> Option<String> {
-        let (sha256, _) = self.versions.get(version)?;
+        let (sha256, _) = self.versions.get(&number(version))?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (sha256.len() == 64 && sha256.bytes().all(is_hex)).then(|| sha256.clone())
     }
 
     /// What is wrong if a version is not what was copied before.
     pub(super) fn changed(&self, client: &Client, found: &IndexLine) -> Option<RegistryError> {
-        let (sha256, integrity) = self.versions.get(&found.version)?;
+        let (sha256, integrity) = self.versions.get(&number(&found.version))?;
         if (sha256, integrity) == (&found.sha256, &found.integrity) {
             return None;
         }

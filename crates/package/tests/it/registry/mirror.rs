@@ -185,18 +185,60 @@ async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
 }
 
 #[tokio::test]
-async fn a_name_and_a_namespace_may_clash() {
+async fn another_build_is_the_same_number() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    site.publish("built", &skill("built", "1.0.0+build.7", "Text."));
+    let what = What::Skills(vec![name("built")]);
+    mirror(&client, folder.path(), &what).await.unwrap();
+    fs::remove_file(site.path("index/v1/bu/built")).unwrap();
+    site.publish("built", &skill("built", "1.0.0+build.9", "Evil."));
+    for _ in 0..2 {
+        let copied = mirror(&client, folder.path(), &what).await.unwrap();
+        assert_eq!(copied.failed[0].error.code(), "version_changed");
+        let index = fs::read_to_string(folder.path().join("index/v1/bu/built")).unwrap();
+        assert!(index.contains("build.7") && !index.contains("build.9"), "{index}");
+    }
+    let gone = r#"{"name":"built","version":"1.0.0","withdrawn":true}"#;
+    site.write("index/v1/bu/built", gone.as_bytes());
+    let copied = mirror(&client, folder.path(), &what).await.unwrap();
+    assert_eq!((copied.failed.len(), copied.removed.len()), (0, 1));
+    fs::remove_file(site.path("index/v1/bu/built")).unwrap();
+    site.publish("built", &skill("built", "1.0.0+build.7", "Text."));
+    let copied = mirror(&client, folder.path(), &what).await.unwrap();
+    assert_eq!(copied.failed[0].error.code(), "version_returned");
+}
+
+#[tokio::test]
+async fn two_builds_of_a_number_become_one() {
+    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
+    let site = origin(&bench).await;
+    let client = client(&bench.data(), site.address());
+    for version in ["1.0.0", "1.0.0+b"] {
+        site.publish("built", &skill("built", version, version));
+    }
+    let what = What::Skills(vec![name("built")]);
+    for _ in 0..2 {
+        mirror(&client, folder.path(), &what).await.unwrap();
+        let index = fs::read_to_string(folder.path().join("index/v1/bu/built")).unwrap();
+        assert_eq!(index.lines().count(), 1, "{index}");
+    }
+}
+
+#[tokio::test]
+async fn a_skill_and_a_namespace_may_have_the_same_name() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;
     site.publish("acme/acorn", &skill("acorn", "1.0.0", "Text."));
-    let what = What::Skills(vec![name("acme/acorn")]);
-    let client = client(&bench.data(), site.address());
-    mirror(&client, folder.path(), &what).await.unwrap();
-    fs::remove_file(site.path("index/v1/ac/acme/acorn")).unwrap();
-    fs::remove_dir(site.path("index/v1/ac/acme")).unwrap();
     site.publish("acme", &skill("acme", "1.0.0", "Text."));
-    let copied = mirror(&client, folder.path(), &What::Skills(vec![name("acme")])).await.unwrap();
-    assert_eq!(copied.failed[0].error.code(), "path_clash");
+    let what = What::Skills(vec![name("acme/acorn"), name("acme")]);
+    let client = client(&bench.data(), site.address());
+    let copied = mirror(&client, folder.path(), &what).await.unwrap();
+    assert_eq!((copied.skills, copied.failed.len()), (2, 0));
+    for index in ["index/v1/ac_/acme/acorn", "index/v1/ac/acme"] {
+        assert!(folder.path().join(index).is_file(), "{index}");
+    }
 }
 
 #[tokio::test]

@@ -120,3 +120,31 @@ async fn an_archive_may_take_long_as_long_as_it_comes() {
     let client = Client::new(settings, &stuck, None).unwrap();
     assert_eq!(client.download(&line).await.unwrap_err().code(), "timed_out");
 }
+
+/// Something comes all the time, and so little that nobody lives to see the end.
+#[tokio::test]
+async fn nobody_waits_for_a_drip() {
+    // Some kilobytes, also when they are packed.
+    let noise = (0..1500_u32).map(|n| format!("{:08x} ", n.wrapping_mul(0x9e37_79b1)));
+    let (line, bytes) = packed("notes", &skill("notes", "1.0.0", &noise.collect::<String>()));
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len());
+    let drops: Vec<Vec<u8>> = bytes.iter().map(|byte| vec![*byte]).collect();
+    // The first half comes at once: what was fast may not be slow for that long.
+    let half = bytes.len() / 2;
+    let later = [vec![bytes[..half].to_vec()], drops[half..].to_vec()].concat();
+    for pieces in [drops, later] {
+        let place = TempDir::new().unwrap();
+        let address = server(Some(Config::of_files()), head.clone(), pieces, 100).await;
+        let mut settings = settings(place.path());
+        (settings.patience, settings.lookup_silence) = (FOR_EVER, FOR_EVER);
+        settings.download_silence = Duration::from_secs(1);
+        let client = Client::new(settings, &address, None).unwrap();
+        let asked = tokio::time::timeout(Duration::from_secs(20), client.download(&line)).await;
+        let error = asked.expect("nobody waits for it").unwrap_err();
+        assert_eq!(error.code(), "too_slow");
+        let text = error.to_string();
+        for words in [address.as_str(), "bytes", "seconds", "try again"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}

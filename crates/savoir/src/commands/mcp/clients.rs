@@ -236,7 +236,7 @@ impl Wrong {
 
 impl From<jsonc::Wrong> for Wrong {
     fn from(wrong: jsonc::Wrong) -> Self {
-        Self { line: Some(wrong.line), message: wrong.message.to_owned() }
+        Self { line: Some(wrong.line), message: wrong.message.into_owned() }
     }
 }
 

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use serde::Serialize as _;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const MOST_STEP: usize = 8;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
-    pub(super) message: &'static str,
+    pub(super) message: Cow<'static, str>,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct Style {
 
 /// The value of a member of a member.
 pub(super) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, Wrong> {
-    let root = parse(text)?;
+    let root = read(text, outer, key)?;
     let found = root.member(outer).and_then(|outer| outer.object.as_ref()?.member(key));
     Ok(found.map(|found| found.read(text)))
 }
@@ -67,13 +67,13 @@ pub(super) fn set(
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return set(&format!("{mark}{{\n}}\n"), outer, key, value, ours);
     }
-    let root = parse(text)?;
+    let root = read(text, outer, key)?;
     let Some(found) = root.member(outer) else {
         return Ok(root.add(text, outer, &serde_json::json!({ key: value })));
     };
     let Some(object) = &found.object else {
         let line = line_of(text, found.value.start);
-        return Err(Wrong { line, message: "this is not an object" });
+        return Err(Wrong { line, message: "this is not an object".into() });
     };
     let Some(old) = object.member(key) else { return Ok(object.add(text, key, value)) };
     let (Some(entry), Value::Object(wanted)) = (&old.object, value) else {
@@ -93,7 +93,7 @@ pub(super) fn set(
 
 /// Takes a member out of a member. Comments stay, also those behind it.
 pub(super) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong> {
-    let root = parse(text)?;
+    let root = read(text, outer, key)?;
     let object = root.member(outer).and_then(|outer| outer.object.as_ref());
     let place = object.and_then(|object| {
         object.members.iter().position(|member| member.key == key).map(|place| (object, place))
@@ -163,6 +163,20 @@ impl Member {
 impl Object {
     fn member(&self, key: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.key == key)
+    }
+
+    /// Refuses members that are there twice, of those that count.
+    fn has_once(&self, text: &str, counts: impl Fn(&str) -> bool) -> Result<(), Wrong> {
+        let mut seen = HashMap::new();
+        for Member { key, whole, .. } in self.members.iter().filter(|one| counts(&one.key)) {
+            let line = line_of(text, whole.start);
+            if let Some(first) = seen.insert(key, line) {
+                let message =
+                    format!("{} is there twice, first in line {first}", Value::from(&**key));
+                return Err(Wrong { line, message: message.into() });
+            }
+        }
+        Ok(())
     }
 
     /// Adds a member at the end, in such a way that [`remove`] gives the same text again.
@@ -284,6 +298,21 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
+/// Reads a file of which a member of a member is wanted. Of what is there twice, each program takes
+/// another one, so nobody could tell which of them counts.
+fn read(text: &str, outer: &str, key: &str) -> Result<Object, Wrong> {
+    let root = parse(text)?;
+    root.has_once(text, |name| name == outer)?;
+    let inner = root.member(outer).and_then(|outer| outer.object.as_ref());
+    if let Some(inner) = inner {
+        inner.has_once(text, |name| name == key)?;
+        if let Some(entry) = inner.member(key).and_then(|entry| entry.object.as_ref()) {
+            entry.has_once(text, |_| true)?;
+        }
+    }
+    Ok(root)
+}
+
 fn parse(text: &str) -> Result<Object, Wrong> {
     let mut reader = Reader { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
     reader.blanks()?;
@@ -309,7 +338,7 @@ impl Reader<'_> {
     }
 
     fn wrong<T>(&self, message: &'static str) -> Result<T, Wrong> {
-        Err(Wrong { line: line_of(self.text, self.at), message })
+        Err(Wrong { line: line_of(self.text, self.at), message: message.into() })
     }
 
     /// Blanks and comments.

@@ -7,10 +7,7 @@ use std::{
 };
 
 use savoir_package::{
-    registry::{
-        RegistryError,
-        wire::{KeyInfo, NewKey, RevokedKey},
-    },
+    registry::wire::{KeyInfo, NewKey, RevokedKey},
     trust::{
         KeyKind, PublicKey, SigningKey,
         possession::{self, Purpose},
@@ -111,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     let mut new = NewKey { public_key: text.clone(), label, email: None, proof };
                     match client.add_key(team, &new).await {
                         // It may know itself by another address.
-                        Err(RegistryError::Refused { status: 400, .. }) if proved => {
+                        Err(error) if proved && error.reason() == Some(WRONG_PROOF) => {
                             new.proof = None;
                             client.add_key(team, &new).await.map(|()| false)
                         }
@@ -139,6 +136,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
+/// Why a registry refuses a key whose proof shows nothing to it.
+const WRONG_PROOF: &str = "wrong_proof";
 /// What is told if a registry only has the public half of a key.
 const UNPROVED: &str = "the registry was not shown that you have its secret half: whoever shows that can \
                         register it for themselves\n";

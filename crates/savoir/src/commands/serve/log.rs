@@ -7,15 +7,11 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 use crate::{
     config::{LogFormat, LogLevel},
     error::CommandError,
+    log_filter,
 };
 
-/// Our own crates; of the others only warnings are worth a line.
-const OURS: [&str; 6] =
-    ["savoir", "savoir_engine", "savoir_model", "savoir_sandbox", "savoir_server", "savoir_store"];
-
 pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandError> {
-    let ours = OURS.map(|name| format!("{name}={}", level.as_str())).join(",");
-    let filter = EnvFilter::try_new(format!("warn,{ours}"))
+    let filter = EnvFilter::try_new(log_filter::from(level.as_str()))
         .map_err(|error| CommandError::input(format!("the log cannot be set up: {error}")))?;
     let registry = tracing_subscriber::registry().with(filter);
     let started = match format {

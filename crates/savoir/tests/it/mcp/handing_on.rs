@@ -169,8 +169,9 @@ fn whole_skills_are_handed_on_with_digests() {
     );
     assert!(listed["ttlMs"].as_u64().unwrap() > 0);
     let skills = listed["skills"].as_array().unwrap();
-    assert_eq!(skills.len(), 1, "{listed}");
-    let skill = &skills[0];
+    assert_eq!(skills.len(), 2, "{listed}");
+    assert_eq!(skills[0]["uri"], "skill://folder-name/other-name/SKILL.md");
+    let skill = &skills[1];
     assert_eq!(skill["uri"], "skill://text-statistics/SKILL.md");
     // Nothing is added, nothing is removed.
     assert_eq!(skill["frontmatter"]["security_tier"], "experimental");
@@ -195,6 +196,53 @@ fn whole_skills_are_handed_on_with_digests() {
         assert_eq!(error["error"]["code"], -32602, "{error}");
     }
     assert_eq!(client.ask("skills/get", json!({}))["error"]["code"], -32602);
+}
+
+#[test]
+fn a_skill_that_calls_itself_by_another_name_is_found_where_the_list_says() {
+    let sandbox = stage(&[]);
+    let text = "---\nname: other-name\ndescription: x\n---\nx\n";
+    sandbox.write("skills/folder-name/SKILL.md", text);
+    sandbox.write("skills/folder-name/references/a.md", "a");
+    // It has a folder of the name that it gives itself: nobody could tell the addresses apart.
+    sandbox.write("skills/unclear/SKILL.md", "---\nname: twice\ndescription: x\n---\nx\n");
+    sandbox.write("skills/unclear/twice/SKILL.md", "inner");
+    // It calls itself like a folder outside.
+    sandbox.write("skills/evil/SKILL.md", "---\nname: ../folder-name\ndescription: x\n---\nx\n");
+    let mut client = Client::new(&sandbox);
+    let listed = client.ask("skills/list", json!({}))["result"]["skills"].clone();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let skill = &listed[0];
+    let uri = skill["uri"].as_str().unwrap();
+    assert_eq!(uri, "skill://folder-name/other-name/SKILL.md");
+    assert_eq!(skill["frontmatter"]["name"], "other-name");
+    let got = client.ask("skills/get", json!({"uri": uri}));
+    assert_eq!(&got["result"]["skill"], skill, "{got}");
+    let mut read = Vec::new();
+    for file in skill["resources"].as_array().unwrap() {
+        let got = client.ask("resources/read", json!({"uri": file["uri"]}));
+        let contents =
+            got["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
+        let digest = savoir_skill::digest::sha256_hex(contents.as_bytes());
+        assert_eq!(file["digest"], format!("sha256:{digest}"), "{file}");
+        read.push(file["uri"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(read, [uri, "skill://folder-name/other-name/references/a.md"]);
+    let mut children = |uri: &str| {
+        let looked = client.ask("resources/directory/read", json!({"uri": uri}));
+        let found = looked["result"]["resources"].as_array().unwrap_or_else(|| panic!("{looked}"));
+        found.iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let below = "skill://folder-name/other-name";
+    assert_eq!(children(below), [uri.to_owned(), format!("{below}/references")]);
+    assert_eq!(children(&format!("{below}/references")), [format!("{below}/references/a.md")]);
+    assert_eq!(children("skill://folder-name")[0], "skill://folder-name/SKILL.md");
+    // Its folder alone is not where the extension has it, and the answer says where it is.
+    let other = client.ask("skills/get", json!({"uri": "skill://folder-name/SKILL.md"}));
+    assert!(other["error"]["message"].as_str().unwrap().contains(uri), "{other}");
+    let inner = client.ask("resources/read", json!({"uri": "skill://unclear/twice/SKILL.md"}));
+    assert_eq!(inner["result"]["contents"][0]["text"], "inner", "{inner}");
 }
 
 #[test]

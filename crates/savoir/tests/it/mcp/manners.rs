@@ -1,6 +1,16 @@
 //! What is no message, or none that makes sense, and what is offered at the beginning.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 
@@ -151,4 +161,56 @@ fn a_thousand_skills_cost_no_more_than_one() {
         client.ask("skills/list", json!({}))["result"]["skills"].as_array().unwrap().len(),
         25
     );
+}
+
+#[test]
+fn long_names_cost_little_and_are_not_sent_back() {
+    let sandbox = stage(&["git-helper"]);
+    let mut client = Client::new(&sandbox);
+    let long = "x".repeat(3_900_000);
+    let clock = Instant::now();
+    let refused = client.call("use_skill", &json!({"name": long}));
+    assert_eq!(code(&refused), "unknown-skill");
+    let run = json!({"skill": "git-helper", "tool": long});
+    let unknown = client.call("run_skill_tool", &run);
+    assert_eq!(code(&unknown), "unknown-tool");
+    let argument = json!({"skill": "git-helper", "tool": "git_log", "arguments": {long: 1}});
+    let wrong = client.call("run_skill_tool", &argument);
+    for told in [refused, unknown, wrong] {
+        assert!(told.to_string().len() < 2_000, "{} bytes", told.to_string().len());
+    }
+    assert!(clock.elapsed() < Duration::from_secs(20), "{:?}", clock.elapsed());
+}
+
+#[test]
+fn who_reads_no_answers_is_not_read_from() {
+    const ASKED: usize = 10_000;
+    let sandbox = stage(&["hello-world"]);
+    let mut command = sandbox.command(&["mcp", "../skills"]);
+    command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("savoir runs");
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    let writing = thread::spawn(move || {
+        let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "tests", "version": "1"},
+        }});
+        writeln!(input, "{hello}").unwrap();
+        writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+        for id in 0..ASKED {
+            writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).unwrap();
+            count.store(id + 1, Ordering::Relaxed);
+        }
+    });
+    thread::sleep(Duration::from_secs(5));
+    let taken = written.load(Ordering::Relaxed);
+    assert!(taken < ASKED / 4, "{taken} requests were taken in, and no answer was read");
+    // Whoever reads at last gets every answer.
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    assert_eq!(lines.filter(|line| line.contains("\"result\":")).count(), ASKED + 1);
+    writing.join().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

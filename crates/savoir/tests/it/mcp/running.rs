@@ -453,6 +453,7 @@ fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
     write("apart", "context: fork\nallowed-tools: Read\n");
     write("anything-apart", "context: fork\n");
     write("locked", "allowed-tools: Read\n");
+    write("chosen-apart", "context: fork\ndisable-model-invocation: true\n");
     let mut client = Client::new(&sandbox);
     client.call("use_skill", &json!({"name": "text-statistics"}));
     let told = client.call("use_skill", &json!({"name": "apart"}));
@@ -466,6 +467,43 @@ fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
     // Fenced in before: fenced in afterwards.
     client.call("use_skill", &json!({"name": "locked"}));
     let told = client.call("use_skill", &json!({"name": "anything-apart"}));
-    assert!(told["structuredContent"]["note"].is_string(), "{told}");
+    let note = told["structuredContent"]["note"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert!(note.contains("`locked` is still followed"), "{note}");
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
+    // A person who chooses one reads the same.
+    let chosen = client.ask("prompts/get", json!({"name": "chosen-apart"}));
+    let messages = chosen["result"]["messages"].as_array().unwrap_or_else(|| panic!("{chosen}"));
+    assert_eq!(messages.len(), 2, "{chosen}");
+    assert_eq!(messages[1]["content"]["text"], note, "{chosen}");
+    assert_eq!(messages[1]["content"]["_meta"], Value::Null, "these are our words: {chosen}");
+    assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
+}
+
+#[test]
+fn tools_of_a_skill_for_a_sub_agent_stay_refused_while_another_list_holds() {
+    let sandbox = stage(&["text-statistics"]);
+    let place = sandbox.path("skills/text-statistics/SKILL.md");
+    let text = std::fs::read_to_string(&place).unwrap();
+    let text = text.replacen("---\n", "---\ncontext: fork\n", 1);
+    std::fs::write(&place, text).unwrap();
+    let locked = "---\nname: locked\ndescription: x\nallowed-tools: Read\n---\nDo it.\n";
+    sandbox.write("skills/locked/SKILL.md", locked);
+    let free = "---\nname: free\ndescription: x\n---\nDo it.\n";
+    sandbox.write("skills/free/SKILL.md", free);
+    let mut client = Client::new(&sandbox);
+    client.call("use_skill", &json!({"name": "locked"}));
+    let told = client.call("use_skill", &json!({"name": "text-statistics"}));
+    let told = &told["structuredContent"];
+    assert_eq!(told["context_fork"], true, "{told}");
+    assert_eq!(told["tools"], Value::Null, "what is refused is not told of as callable: {told}");
+    let note = told["note"].as_str().unwrap_or_else(|| panic!("{told}"));
+    for words in ["`locked` is still followed", COUNT, "use_skill", "savoir chat"] {
+        assert!(note.contains(words), "{words}: {note}");
+    }
+    assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
+    let listed = client.ask("tools/list", json!({})).to_string();
+    assert!(!listed.contains(COUNT), "{listed}");
+    // The way out that it tells.
+    client.call("use_skill", &json!({"name": "free"}));
+    assert_eq!(code(&client.call(COUNT, &words())), "approval-needed");
 }

@@ -104,6 +104,44 @@ fn a_token_that_was_given_goes_on_and_that_is_told() {
 }
 
 #[test]
+fn a_token_that_was_given_ends_if_that_is_wanted() {
+    let house = House::new().set();
+    accounts(&house);
+    let given = || assert_eq!(house.typed(&["login", "--token", "-"], "sv_given\n").code, 0);
+    given();
+    // An older registry does not tell by which id it knows the token.
+    let out = house.well(&["logout", "--end"]);
+    assert!(out.stdout.contains("is forgotten here, and has not ended there"), "{out}");
+    for words in ["does not tell", "savoir registry tokens revoke ID "] {
+        assert!(out.stderr.contains(words), "{words}: {out}");
+    }
+    assert!(!house.sandbox.read(CREDENTIALS).contains("sv_given"));
+    let whoami = json!({"email": "ada@example.com", "token_id": "t7"});
+    house.server.get("/registry/api/v1/whoami", &whoami);
+    house.server.on("DELETE", "/registry/api/v1/tokens/t7", 204, &Value::Null);
+    given();
+    let out = house.well(&["logout", "--end"]);
+    assert!(out.stdout.contains("the token has ended"), "{out}");
+    let last = house.server.seen().pop().expect("a question");
+    assert_eq!((last.method.as_str(), last.token.as_deref()), ("DELETE", Some("sv_given")));
+    // Who gives a password wants the same, and the server is asked as that person.
+    house.server.on("DELETE", "/api/v1/auth/tokens/t7", 204, &Value::Null);
+    given();
+    house.server.seen();
+    let out = house.typed(&["logout", "--email", "ada@example.com"], "correct horse\n");
+    assert!(out.stdout.contains("the token has ended"), "{out}");
+    let ended = |asked: &super::server::Asked| asked.method == "DELETE";
+    let ended = house.server.seen().into_iter().find(ended).expect("it was ended");
+    assert_eq!(ended.token.as_deref(), Some("session"));
+    // Without that it goes on, and nobody is asked.
+    given();
+    house.server.seen();
+    let json = house.well(&["logout", "--json"]).json();
+    assert_eq!((&json["forgotten"], &json["ended"]), (&json!(true), &json!(false)), "{json}");
+    assert!(house.server.seen().is_empty());
+}
+
+#[test]
 fn a_wrong_password_and_a_token_that_is_none() {
     let house = House::new().set();
     house.server.on("POST", "/api/v1/auth/login", 401, &json!({"detail": "Invalid"}));

@@ -407,3 +407,56 @@ fn a_password_goes_to_the_registry_of_the_skill() {
     assert!(ran.stderr.contains(&town.url), "it is told where the password goes: {ran}");
     assert!(stranger.accept().is_err(), "nobody else is asked");
 }
+
+#[test]
+fn a_token_that_was_given_is_ended_where_that_is_wanted() {
+    let town = Town::new();
+    fs::create_dir_all(town.sandbox.path("guest/project/.git")).expect("a folder");
+    let at = ["--registry", &town.url];
+    let create = ["registry", "tokens", "create", "installs", "--read-only", "--json", "--email"];
+    let create = [&create[..], &["bob@example.com"], &at].concat();
+    let made = town.typed("bob", &create, "secret-word\n").json();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let login = || {
+        let login = [&["login", "--token", "-"], &at[..]].concat();
+        town.typed("guest", &login, &format!("{token}\n")).code
+    };
+    assert_eq!(login(), 0);
+    let told = town.well("guest", &[&["logout"], &at[..]].concat());
+    assert!(told.stdout.contains("goes on there"), "{told}");
+    assert_eq!(login(), 0, "and so it does");
+    let told = town.well("guest", &[&["logout", "--end"], &at[..]].concat());
+    assert!(told.stdout.contains("the token has ended"), "{told}");
+    assert_eq!(login(), 1, "nobody has it any more");
+}
+
+#[test]
+fn a_registry_is_searched_for_skills_of_some_namespaces() {
+    let town = Town::new();
+    for (namespace, name) in [("acme", "greeter"), ("world", "waver"), ("inner", "bower")] {
+        town.skill(name, "1.0.0", "Say hello.");
+        let publish = ["publish", name, "--yes", "--namespace", namespace];
+        town.well("bob", &publish);
+    }
+    town.skill("inner", "1.0.0", "Say hello.");
+    town.well("bob", &["publish", "inner", "--yes"]);
+    let settings =
+        format!("[registries.house]\nurl = \"{}\"\nnamespaces = [\"acme\", \"inner\"]\n", town.url);
+    town.sandbox.write("bob/project/savoir.toml", settings);
+    let names = |words: &[&str]| -> Vec<String> {
+        let found = town.well("bob", &[&["search", "--json"], words].concat()).json();
+        let items = found["items"].as_array().expect("items").clone();
+        let mut names: Vec<String> =
+            items.iter().map(|item| item["name"].as_str().expect("a name").to_owned()).collect();
+        names.sort();
+        names
+    };
+    let ours = ["acme/greeter", "inner", "inner/bower"];
+    // The index may be a moment behind.
+    let begun = std::time::Instant::now();
+    while names(&["hello"]) != ours && begun.elapsed().as_secs() < 30 {}
+    for words in [&["hello"][..], &["greets", "people"], &[]] {
+        assert_eq!(names(words), ours, "{words:?}");
+    }
+    assert_eq!(names(&["waver"]), [""; 0]);
+}

@@ -110,6 +110,32 @@ fn members_keys_and_the_log_of_a_namespace() {
 }
 
 #[test]
+fn a_key_goes_without_its_proof_only_where_the_proof_is_what_is_refused() {
+    let house = House::new().known();
+    let made = house.well(&["keys", "new", "ada", "--json"]).json();
+    let file = made["public_file"].as_str().expect("a file");
+    let add = ["registry", "keys", "add", "acme", file];
+    let proofs = |reason: Option<&str>| -> Vec<bool> {
+        let mut error = json!({"code": "invalid_request", "message": "No, not this one."});
+        if let Some(reason) = reason {
+            error["reason"] = json!(reason);
+        }
+        let at = "/registry/api/v1/namespaces/acme/keys";
+        house.server.on("POST", at, 400, &json!({ "error": error }));
+        house.server.seen();
+        let refused = house.run(&add);
+        assert!(refused.code == 1 && refused.stderr.contains("No, not this one"), "{refused}");
+        let sent = house.server.seen().into_iter().filter(|asked| asked.method == "POST");
+        sent.map(|asked| asked.json().get("proof").is_some()).collect()
+    };
+    // It may know itself by another address.
+    assert_eq!(proofs(Some("wrong_proof")), [true, false]);
+    for other in [None, Some("name"), Some("wrong_proof_of_another_kind")] {
+        assert_eq!(proofs(other), [true], "{other:?}");
+    }
+}
+
+#[test]
 fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     let house = House::new().known();
     let made = house.well(&["keys", "new", "ada", "--json"]).json();

@@ -115,6 +115,55 @@ fn a_registry_for_some_names_shows_no_others() {
     assert_eq!(names(&["pdf"])[..4], all, "it is asked about names of nobody");
 }
 
+/// However many skills others have there, those that count are asked for.
+#[test]
+fn a_registry_for_some_names_is_asked_for_these() {
+    let house = House::new();
+    let text = format!(
+        "[registries.work]\nurl = \"{}\"\nnamespaces = [\"acme\", \"inner\"]\n",
+        house.url()
+    );
+    house.sandbox.write("project/savoir.toml", text);
+    let found = |names: &[&str]| {
+        let one = |name: &&str| json!({"name": name, "latest_version": "1.0.0"});
+        json!({"items": names.iter().map(one).collect::<Vec<_>>()})
+    };
+    house.server.get("/registry/api/v1/search", &found(&["acme/pdf", "inner", "evil/pdf"]));
+    house.server.get("/registry/api/v1/skills", &found(&["acme/new", "acme/pdf", "evil/new"]));
+    let names = |args: &[&str]| -> Vec<String> {
+        let ran = house.well(&[&["search", "--json"], args].concat()).json();
+        let items = ran["items"].as_array().expect("items").clone();
+        items.iter().map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let asked = || -> Vec<String> {
+        let seen = house.server.seen().into_iter();
+        let mut asked: Vec<String> =
+            seen.map(|asked| format!("{}?{}", asked.path, asked.query)).collect();
+        asked.sort();
+        asked
+    };
+    let flat = "namespace=_%2Facme&namespace=_%2Finner";
+    assert_eq!(names(&["pdf"]), ["acme/pdf", "inner"]);
+    let both = format!("namespace=acme&namespace=inner&{flat}");
+    assert_eq!(asked(), [format!("/registry/api/v1/search?q=pdf&per_page=100&{both}")]);
+    // What changed last: of each namespace, and the skills that are called like one.
+    let mut shown = names(&["--author", "ada"]);
+    shown.sort();
+    assert_eq!(shown, ["acme/new", "acme/pdf", "inner"], "each once");
+    let list = "/registry/api/v1/skills?per_page=100&author=ada&sort=recent&namespace=";
+    assert_eq!(
+        asked(),
+        [
+            format!("/registry/api/v1/search?q=author%3Aada&per_page=100&{flat}"),
+            format!("{list}acme"),
+            format!("{list}inner"),
+        ]
+    );
+    // Who names the registry means all of it.
+    names(&["pdf", "--registry", "work"]);
+    assert_eq!(asked(), ["/registry/api/v1/search?q=pdf&per_page=20"]);
+}
+
 #[test]
 fn the_lock_of_gaia_names_the_archive_and_its_registry() {
     let house = House::new().set();

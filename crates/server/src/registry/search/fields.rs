@@ -1,5 +1,7 @@
 //! What the index keeps of a skill.
 
+use std::borrow::Cow;
+
 use tantivy::{
     Index, IndexSettings, IndexSortByField, Order, TantivyDocument, Term,
     schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
@@ -48,6 +50,8 @@ pub(super) struct Fields {
     pub(super) tag: Field,
     pub(super) author: Field,
     pub(super) tier: Field,
+    /// The namespace; of a skill that has none, the name with `_/` before it.
+    pub(super) owner: Field,
     weight: Field,
     day: Field,
 }
@@ -78,7 +82,8 @@ impl Fields {
             all: schema.add_text_field("all", phrases),
             tag: schema.add_text_field("tag", whole.clone()),
             author: schema.add_text_field("author", whole.clone()),
-            tier: schema.add_text_field("tier", whole),
+            tier: schema.add_text_field("tier", whole.clone()),
+            owner: schema.add_text_field("owner", whole),
             weight: schema.add_u64_field(WEIGHT, FAST),
             day: schema.add_u64_field(DAY, FAST),
         };
@@ -98,6 +103,7 @@ impl Fields {
         kept.add_u64(self.day, document.updated_at.max(0).unsigned_abs() / 86_400);
         kept.add_text(self.author, fold(cut(&document.author, MOST_TEXT)));
         kept.add_text(self.tier, document.tier.as_str());
+        kept.add_text(self.owner, owner(document));
         let tags = || document.tags.iter().take(MOST_TAGS).map(|tag| cut(tag, MOST_TEXT));
         for tag in tags() {
             kept.add_text(self.tag, fold(tag));
@@ -148,6 +154,13 @@ impl Fields {
         kept.add_text(self.description, description);
         kept.add_text(self.all, description);
         kept.add_text(self.all, cut(&document.body, MOST_BODY));
+    }
+}
+
+fn owner(document: &Document) -> Cow<'_, str> {
+    match &document.namespace {
+        Some(namespace) => cut(namespace, MOST_TEXT).into(),
+        None => format!("_/{}", cut(&document.name, MOST_TEXT)).into(),
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Filters {
     pub(super) tags: Vec<String>,
     pub(super) authors: Vec<String>,
     pub(super) tiers: Vec<String>,
+    /// Of these, one is enough.
+    pub(super) namespaces: Vec<String>,
 }
 
 /// A piece of what was typed.
@@ -77,6 +79,7 @@ impl Wanted {
         if let Some(tier) = query.tier {
             wanted.filters.tiers.push(tier.as_str().to_owned());
         }
+        wanted.filters.namespaces.clone_from(&query.namespaces);
         wanted.finish(&query.text, plain.trim());
         Ok(wanted)
     }

@@ -86,6 +86,11 @@ impl Question<'_> {
         let terms = lists.iter().flat_map(|(field, texts)| texts.iter().map(|text| (*field, text)));
         let mut clauses: Vec<Clause> =
             terms.map(|(field, text)| (Occur::Must, Self::constant(field, text, 0.0))).collect();
+        if !filters.namespaces.is_empty() {
+            let one = filters.namespaces.iter();
+            let one = one.map(|text| (Occur::Should, Self::constant(fields.owner, text, 0.0)));
+            clauses.push((Occur::Must, Box::new(BooleanQuery::new(one.collect()))));
+        }
         if clauses.is_empty() {
             return query;
         }
@@ -168,11 +173,12 @@ impl Question<'_> {
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
-    /// All words, or words of names that are similar to them. Where a word stands counts besides: it says
-    /// nothing about which skills are found, and is not looked up for others.
+    /// All words, or words of names that are similar to them: at least one is only similar, for what has
+    /// all words was found before. There are few such names, and only they are looked at. Where a word
+    /// stands counts besides: it says nothing about which skills are found.
     fn similar(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let mut clauses: Vec<Clause> = self.phrase_words().collect();
-        let mut corrected = false;
+        let mut similar: Vec<Clause> = Vec::new();
         for (index, word) in self.wanted.words.iter().enumerate() {
             let mut ways: Vec<Clause> =
                 vec![(Occur::Should, Self::term(self.fields.all, &stem(word)))];
@@ -180,13 +186,18 @@ impl Question<'_> {
             let corrections =
                 if index < MOST_CORRECTED { self.corrections(word)? } else { Vec::new() };
             for correction in corrections {
-                corrected = true;
-                let term = Self::term(self.fields.name, &correction);
+                let name = self.fields.name;
+                similar.push((Occur::Should, Self::constant(name, &correction, 0.0)));
+                let term = Self::term(name, &correction);
                 ways.push((Occur::Should, Box::new(BoostQuery::new(term, SIMILAR))));
             }
             clauses.push((Occur::Must, Box::new(BooleanQuery::new(ways))));
         }
-        Ok(corrected.then(|| Box::new(BooleanQuery::new(clauses)) as Box<dyn Query>))
+        if similar.is_empty() {
+            return Ok(None);
+        }
+        clauses.push((Occur::Must, Box::new(BooleanQuery::new(similar))));
+        Ok(Some(Box::new(BooleanQuery::new(clauses))))
     }
 
     /// Words of names that differ from a word in one character, or in two if there are none, those

@@ -198,6 +198,7 @@ async fn whoami(State(app): State<App>, Acting { caller, actor }: Acting) -> Giv
             .collect(),
     };
     let who = wire::WhoAmI {
+        token_id: caller.token.as_ref().map(|token| token.id.clone()),
         email: Some(caller.user.email),
         role: Some(role.to_owned()),
         scopes,

@@ -42,10 +42,7 @@ impl Acting {
         let caller = caller(app, headers).await?;
         let key = format!("registry user:{}", caller.user.id);
         spend(app, &key, app.config.limits.all, budget).await?;
-        let actor = match &caller.token {
-            Some(token) => Actor::program(&caller.user, token),
-            None => Actor::person(&caller.user),
-        };
+        let actor = caller.actor();
         Ok(Self { caller, actor })
     }
 }

@@ -7,7 +7,10 @@ use axum::{
     http::{HeaderMap, Method, Uri},
     response::Response,
 };
-use savoir_package::registry::wire::{self, INDEX_VERSION};
+use savoir_package::registry::{
+    Name,
+    wire::{self, INDEX_VERSION},
+};
 use savoir_skill::version::SkillRef;
 use savoir_store::registry::{IndexLine, IndexText, PackageName};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -86,7 +89,8 @@ async fn flat(
     get, path = "/index/v1/{prefix}/{namespace}/{name}", tag = "registry",
     operation_id = "index_in",
     params(
-        ("prefix" = String, Path, description = "The first two letters of the name"),
+        ("prefix" = String, Path,
+         description = "The first two letters of the name; with `_` if the namespace begins with them"),
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "The name"),
     ),
@@ -104,8 +108,8 @@ async fn in_namespace(
 
 async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> Given<Answer> {
     let missing = || Refused::not_found(format!("there is no skill {name} here"));
-    // Names are ASCII.
-    if name.name().get(..2).unwrap_or(name.name()) != prefix {
+    let place: Name = name.to_string().parse().map_err(|_| missing())?;
+    if place.index_path() != format!("{prefix}/{name}") {
         return Err(missing());
     }
     remembered(app, uri, name, None, async {

@@ -149,15 +149,16 @@ async fn number(app: &App, text: &str, sight: &Sight) -> Given<i64> {
 
 fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &Sight) -> LogEntry {
     let seen = entry.account.is_none_or(|account| sight.has(account));
-    let who = |account: i64| {
-        let email = emails.get(&account)?;
-        Some(if seen { Who::Address(email.clone()) } else { Who::Number(account) })
+    // Who has no address any more was deleted.
+    let who = |account: i64| match emails.get(&account) {
+        Some(email) if seen => Who::Address(email.clone()),
+        _ => Who::Number(account),
     };
     LogEntry {
         seq: entry.change.seq,
         act: entry.change.act.as_str(),
         at: entry.done_at.to_string(),
-        account: entry.account.and_then(who),
+        account: entry.account.map(who),
         token: entry.token.filter(|_| seen),
         package: entry.change.package.map(|package| package.to_string()),
         version: entry.change.version.map(|version| version.to_string()),

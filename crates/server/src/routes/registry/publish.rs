@@ -240,6 +240,7 @@ impl Parcel {
                 facts: &self.facts,
                 signatures: &signatures,
                 scan: Some(&scan),
+                published_at: None,
             };
             match registry(app).publish(actor, new).await {
                 Err(RegistryError::VersionExists { .. }) if counted && tries < TRIES => {

@@ -24,6 +24,8 @@ use crate::{
 
 /// Skills of one answer unless somebody says otherwise.
 const PAGE: u64 = 20;
+/// Namespaces that are asked for at once: as many as fit into the address that clients send.
+const MOST_NAMESPACES: usize = 500;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(search))
@@ -40,6 +42,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("tag" = Option<String>, Query, description = "A tag that it must have"),
         ("tier" = Option<String>, Query, description = "experimental, community or verified"),
         ("author" = Option<String>, Query, description = "Who wrote it"),
+        ("namespace" = Option<Vec<String>>, Query,
+         description = "A namespace that it must be in, or a skill that has none as _/name; can be \
+                        given several times, and one of them is enough"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 100, description = "How many"),
         ("page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Which page"),
     ),
@@ -57,6 +62,7 @@ async fn search(
         tags: query.all("tag").filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         author: query.text("author").map(str::to_owned),
         tier: query.tier()?,
+        namespaces: namespaces(&query)?,
     };
     let limit = match query.number("limit", LARGEST_PAGE)? {
         Some(limit) => limit,
@@ -71,6 +77,15 @@ async fn search(
         items: summaries(&app, &hits).await?,
     };
     Ok(json(&found)?.respond(&method, &headers))
+}
+
+fn namespaces(query: &Query) -> Given<Vec<String>> {
+    let named = query.all("namespace").filter(|name| !name.is_empty());
+    let named: Vec<String> = named.map(str::to_owned).collect();
+    if named.len() > MOST_NAMESPACES {
+        return Err(Refused::invalid(format!("give `namespace` at most {MOST_NAMESPACES} times")));
+    }
+    Ok(named)
 }
 
 async fn find(app: &App, words: Words, limit: usize, offset: usize) -> Given<Hits> {

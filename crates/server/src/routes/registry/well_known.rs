@@ -57,8 +57,24 @@ pub(super) fn below() -> OpenApiRouter<App> {
 
 /// The files of the skills of the index. What is below an address is no path of a document.
 pub(in crate::routes) fn files() -> Router<App> {
-    let below = |place: &str| format!("{place}{WELL_KNOWN}{{name}}/{{*path}}");
-    Router::new().route(&below(""), get(file)).route(&below(super::PLACE), get(file))
+    let below = |router: Router<App>, place: &str| {
+        let folder = format!("{place}{WELL_KNOWN}");
+        router
+            .route(&format!("{folder}{{name}}/{{*path}}"), get(file))
+            .route(&format!("{folder}{{name}}"), get(nothing))
+            .route(&folder, get(nothing))
+    };
+    below(below(Router::new(), ""), super::PLACE)
+}
+
+/// What lies there besides the index and the files that it names.
+async fn nothing(State(app): State<App>, _: Reading) -> Refused {
+    missing(&app)
+}
+
+fn missing(app: &App) -> Refused {
+    let base = super::base(app);
+    Refused::not_found(format!("there is no such file; {base}{WELL_KNOWN}index.json has all names"))
 }
 
 /// List the skills that changed last, as other tools read them.
@@ -165,7 +181,7 @@ async fn file(
     At((short, path)): At<(String, String)>,
     (method, headers): (Method, HeaderMap),
 ) -> Given<Response> {
-    let missing = || Refused::not_found("the index names no such file");
+    let missing = || missing(&app);
     if short.len() > LONGEST_NAME {
         return Err(missing());
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{API, program, publish};
-use crate::harness::{ADMIN, for_each_server};
+use crate::harness::{ADMIN, Client, PASSWORD, for_each_server};
 
 #[tokio::test]
 async fn who_one_is() {
@@ -60,7 +60,8 @@ async fn a_token_is_made_used_and_ended() {
             assert!(!list.text.contains(secret));
             assert_eq!(list.ok(200)["items"][0]["id"], made["id"]);
             let robot = server.client(secret);
-            assert_eq!(robot.get(&format!("{API}/whoami")).await.status, 200);
+            let who = robot.get(&format!("{API}/whoami")).await.ok(200);
+            assert_eq!(who["token_id"], made["id"], "so that it can end itself");
             // A program is no person.
             robot.get(&route).await.refused(403, "forbidden_scope");
             robot.post(&route, &body).await.refused(403, "forbidden_scope");
@@ -86,6 +87,50 @@ async fn a_token_is_made_used_and_ended() {
             assert_eq!(
                 log[2]["details"]["scopes"],
                 json!(["registry:publish:acme", "registry:read"])
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_log_tells_who_ended_a_token() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let (ada, bob, admin) = (
+                server.register("ada@example.org").await,
+                server.register("bob@example.org").await,
+                server.register(ADMIN).await,
+            );
+            let make = async |who: &Client| {
+                let wanted = json!({"name": "ci", "scopes": ["read"]});
+                who.post(&format!("{API}/tokens"), &wanted).await.ok(201)
+            };
+            let without = json!({"name": "chat", "scopes": ["chat"]});
+            ada.post("/api/v1/auth/tokens", &without).await.ok(201);
+            let (itself, forgotten, of_bob) =
+                (make(&ada).await, make(&ada).await, make(&bob).await);
+            let id = |made: &Value| made["id"].as_str().unwrap().to_owned();
+
+            let robot = server.client(itself["token"].as_str().unwrap());
+            robot.delete(&format!("{API}/tokens/{}", id(&itself))).await.ok(204);
+            let passwords = json!({"current": PASSWORD, "new": "another word"});
+            ada.post("/api/v1/auth/password", &passwords).await.ok(200);
+            admin.delete(&format!("/api/v1/admin/users/{}", bob.id())).await.ok(200);
+
+            let log = admin.get(&format!("{API}/audit-log?act=token_ended")).await.ok(200);
+            let told = log["items"].as_array().unwrap().iter().map(|entry| {
+                let details = &entry["details"];
+                json!([entry["account"], entry["token"], details["id"], details["user_id"]])
+            });
+            assert_eq!(
+                told.collect::<Vec<_>>(),
+                [
+                    json!([ADMIN, null, id(&of_bob), bob.id()]),
+                    json!(["ada@example.org", null, id(&forgotten), ada.id()]),
+                    json!(["ada@example.org", id(&itself), id(&itself), ada.id()]),
+                ]
             );
         },
     )

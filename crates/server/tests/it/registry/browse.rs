@@ -233,6 +233,19 @@ async fn a_skill_is_found_soon() {
             assert_eq!((&found["query"], &found["total"]), (&json!("quaggas"), &json!(1)));
             let none = server.stranger().get(&format!("{API}/search?q=quaggas&tag=none")).await;
             assert_eq!(names(&none.ok(200)), [""; 0]);
+            for (query, expected) in [
+                ("namespace=acme", &["acme/zebra"][..]),
+                ("namespace=other&namespace=acme&namespace=", &["acme/zebra"]),
+                ("namespace=other", &[]),
+                ("namespace=_/zebra", &[]),
+                ("namespace=ACME", &[]),
+            ] {
+                let found = server.stranger().get(&format!("{API}/search?q=quaggas&{query}")).await;
+                assert_eq!(names(&found.ok(200)), expected, "{query}");
+            }
+            let many = "&namespace=a".repeat(501);
+            let refused = server.stranger().get(&format!("{API}/search?q=quaggas{many}")).await;
+            refused.refused(400, "invalid_request");
         },
     )
     .await;
@@ -389,6 +402,28 @@ async fn other_tools_find_skills() {
             let text = server.stranger().get("/registry/acme/tool/1.0.0/SKILL.md").await;
             assert_eq!(text.header("content-type"), "text/markdown; charset=utf-8");
             assert!(text.text.contains("Do what acme/tool does."), "{}", text.text);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn who_finds_nothing_at_a_well_known_address_is_told_the_index() {
+    for_each_server(
+        |_| {},
+        async |server| {
+            let ada = server.register("ada@example.org").await;
+            publish(server, &ada, "acme/tool", "1.0.0").await;
+            let index = "/registry/.well-known/agent-skills/index.json";
+            for place in ["", "/registry"] {
+                for path in ["", "acme-tool", "acme-tool/none.txt", "none/SKILL.md", "a/b/c"] {
+                    let path = format!("{place}/.well-known/agent-skills/{path}");
+                    let message = server.stranger().get(&path).await.refused(404, "not_found");
+                    let whole = format!("http://{}{index}", server.address);
+                    assert!(message.contains(&whole), "{path}: {message}");
+                }
+            }
+            server.stranger().get(index).await.ok(200);
         },
     )
     .await;

@@ -1,7 +1,8 @@
-//! The one spelling of `allowed-tools` that every host of the base format reads.
+//! The one spelling of `allowed-tools` that every host of the base format reads, and entries that
+//! nobody can read.
 
 use crate::{
-    allowed_tools::split,
+    allowed_tools::{is_balanced, split},
     check::{Context, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
     dialect::Strictness,
@@ -74,6 +75,69 @@ rule! {
     /// # Demo
     /// ````
     ALLOWED_TOOLS_COMMAS = "allowed-tools-commas", Warning, fix Unsafe
+}
+
+rule! {
+    /// The parenthesis of a tool in `allowed-tools` or `disallowed-tools` is not closed.
+    ///
+    /// ## Why
+    ///
+    /// Where it should have ended, nobody knows: other tools on the same line may belong to it. Savoir
+    /// allows nothing by such an entry, and rules out every tool that it names; other hosts may do
+    /// the opposite.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read Bash(git log:*
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read Bash(git log:*)
+    /// ---
+    /// # Demo
+    /// ````
+    UNCLOSED_PARENTHESIS = "unclosed-parenthesis", Warning, run unclosed_parenthesis
+}
+
+fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let fields = context.reading.document.fields();
+    for key in ["allowed-tools", "allowed_tools", "disallowed-tools"] {
+        let Some(entry) = fields.and_then(|fields| fields.entry(key)) else { continue };
+        let nodes = entry.value.items().unwrap_or(std::slice::from_ref(&entry.value));
+        for (node, text) in nodes.iter().filter_map(|node| Some((node, node.text()?))) {
+            for grant in split(text).iter().filter(|grant| grant.is_broken) {
+                let written = grant.to_string();
+                let problem = Diagnostic::warning(
+                    UNCLOSED_PARENTHESIS.code,
+                    place_of(&written, node.span, context.text()),
+                    format!("the parentheses of `{written}` do not belong to one tool"),
+                );
+                let help = match key {
+                    "disallowed-tools" => "until then, every tool that it names is ruled out",
+                    _ => "until then, it allows nothing",
+                };
+                let help = format!("write `{}`; {help}", grant.mended());
+                found.push(problem.field(key).help(help));
+            }
+        }
+    }
+}
+
+/// Where some words of a value stand, or all of the value if they are written in another way.
+fn place_of(words: &str, value: Span, text: &str) -> Span {
+    let Some(at) = value.slice(text).find(words) else { return value };
+    Span::new(value.start + at, value.start + at + words.len())
 }
 
 /// One look at the field for both rules.
@@ -173,24 +237,11 @@ fn with_blanks(text: &str) -> Option<String> {
     (!words.is_empty() && is_balanced(text)).then(|| words.join(" "))
 }
 
-fn is_balanced(text: &str) -> bool {
-    let mut depth = 0usize;
-    for c in text.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 0 => return false,
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    depth == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        check::rules::testing::{find, find_as, fixed},
+        check::rules::testing::{find, find_as, fixed, places},
         dialect::Dialect,
     };
 
@@ -217,6 +268,24 @@ mod tests {
         assert!(
             find_as(ALLOWED_TOOLS_LIST.code, &text(" [Read]"), Dialect::CLAUDE_CODE).is_empty()
         );
+    }
+
+    #[test]
+    fn what_nothing_closes_is_told_of_with_its_place() {
+        let code = UNCLOSED_PARENTHESIS.code;
+        for (tools, found) in [
+            (" Read Bash(rm", vec!["Bash(rm"]),
+            (" 'Bash(rm, Read'", vec!["Bash(rm, Read"]),
+            ("\n  - Bash(rm\n  - Read\n  - \"Read(a\"", vec!["Bash(rm", "Read(a"]),
+            (" Bash(rm) Read(a (b)/**)", vec![]),
+        ] {
+            assert_eq!(places(code, &text(tools)), found, "{tools}");
+        }
+        let denied = text(" Read").replace("license: MIT", "disallowed-tools: Write, Bash(rm");
+        let problem = &find_as(code, &denied, Dialect::CLAUDE_CODE)[0];
+        assert_eq!(problem.span.slice(&denied), "Bash(rm");
+        let help = problem.help.as_deref().unwrap();
+        assert!(help.contains("write `Bash(rm)`") && help.contains("ruled out"), "{help}");
     }
 
     #[test]

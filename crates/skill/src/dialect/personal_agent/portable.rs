@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    Dialect, Source,
+    Dialect, Source, allowed_tools,
     diagnostic::Edit,
     dialect::agent_flow::without_owner,
     document::{Document, State},
@@ -213,16 +213,10 @@ impl Fields {
 
 /// The tools that are allowed, with blanks between them, as their author wrote each.
 fn tools(entry: &Entry) -> Option<String> {
-    let text = match (entry.value.text(), entry.value.items()) {
-        (Some(text), _) => text.to_owned(),
-        (None, Some(items)) => {
-            let texts: Option<Vec<&str>> = items.iter().map(|item| item.text()).collect();
-            texts?.join(" ")
-        }
-        (None, None) => return None,
-    };
-    let grants = crate::allowed_tools::split(&text);
-    Some(grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+    let items = entry.value.items().unwrap_or(std::slice::from_ref(&entry.value));
+    let texts: Option<Vec<&str>> = items.iter().map(|item| item.text()).collect();
+    let grants: Vec<_> = texts?.into_iter().flat_map(allowed_tools::split).collect();
+    Some(allowed_tools::join(&grants))
 }
 
 #[cfg(test)]

@@ -5,14 +5,13 @@ use semver::Version;
 
 use super::{
     super::{
-        Holding, PackageName, PackageRecord, Record, RegistryError, ScanResult, ScanVerdict,
-        SignatureState, TakenDownRecord, VersionRecord,
+        Holding, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
+        TakenDownRecord, VersionRecord,
         blobs::is_digest,
         change::JUDGED,
         facts::{attested, tier_number},
         index::{Entry, Gone, INSERT_TAGS, Live, index_text, latest, tag_row, tags, why_blocked},
         order::{self, sort_key},
-        taken_down::{Content, check},
     },
     Import, check_holding,
 };
@@ -57,10 +56,10 @@ impl Import<'_> {
             if old.contains(&record.name.id()) {
                 self.done.skipped.push(record.name);
             } else {
-                self.must_be_allowed(&record).await?;
                 self.done.packages += 1;
                 self.done.versions += record.versions.len() as u64;
                 self.unknown.extend(unknown(&record));
+                self.added.push(record.name.id());
                 self.add(&mut rows, record)?;
             }
         }
@@ -73,22 +72,6 @@ impl Import<'_> {
             (DOWNLOADS, rows.downloads),
         ] {
             insert_rows(connection, head, rows, "").await?;
-        }
-        Ok(())
-    }
-
-    /// Refuses what administrators took down here, under whatever name.
-    async fn must_be_allowed(&mut self, record: &PackageRecord) -> Result<(), RegistryError> {
-        if self.fresh {
-            return Ok(());
-        }
-        let is_given = |version: &&VersionRecord| {
-            let blocks = |scan: &ScanResult| scan.verdict == ScanVerdict::Block;
-            version.withdrawn_at.is_none() && !version.scan.as_ref().is_some_and(blocks)
-        };
-        for version in record.versions.iter().filter(is_given) {
-            let content = Content { sha256: &version.sha256, integrity: &version.integrity };
-            check(self.work.connection(), &record.name, content).await?;
         }
         Ok(())
     }

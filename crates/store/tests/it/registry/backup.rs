@@ -2,14 +2,14 @@ use bytes::Bytes;
 use savoir_store::{
     Database, Role,
     registry::{
-        Actor, Holding, Import, Imported, NewKey, NewSignature, PackageRecord, Record, Registry,
-        RegistryError, Signer, VersionRecord,
+        Act, Actor, AuditFilter, Holding, Import, Imported, NewKey, NewSignature, PackageRecord,
+        Record, Registry, RegistryError, Signer, VersionRecord,
     },
 };
 
 use super::{draft, for_each_registry, name, publish, version};
 
-async fn export(registry: Registry<'_>) -> Vec<Record> {
+pub(super) async fn export(registry: Registry<'_>) -> Vec<Record> {
     let mut export = registry.export().await.unwrap();
     let mut records = Vec::new();
     loop {
@@ -21,7 +21,10 @@ async fn export(registry: Registry<'_>) -> Vec<Record> {
     }
 }
 
-async fn import(registry: Registry<'_>, records: &[Record]) -> Result<Imported, RegistryError> {
+pub(super) async fn import(
+    registry: Registry<'_>,
+    records: &[Record],
+) -> Result<Imported, RegistryError> {
     let mut import: Import<'_> = registry.import(&Actor::operator()).await?;
     for record in records {
         // As it is read from a file.
@@ -171,7 +174,7 @@ async fn an_export_is_of_one_moment() {
     .await;
 }
 
-fn record(package: &str, text: &str, sha256: &str) -> Record {
+pub(super) fn record(package: &str, text: &str, sha256: &str) -> Record {
     let one = VersionRecord {
         version: text.to_owned(),
         integrity: "sha256-x".to_owned(),
@@ -303,24 +306,28 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
                 email: "alice@example.org".to_owned(),
                 admin: true,
                 disabled: false,
+                deleted: false,
             },
             Record::Account {
                 id: 72,
                 email: "new@example.org".to_owned(),
                 admin: false,
                 disabled: false,
+                deleted: false,
             },
             Record::Account {
                 id: 73,
                 email: "root@example.org".to_owned(),
                 admin: true,
                 disabled: false,
+                deleted: false,
             },
             Record::Account {
                 id: 74,
                 email: "gone@example.org".to_owned(),
                 admin: false,
                 disabled: true,
+                deleted: false,
             },
             Record::Namespace { name: "acme".to_owned(), created_by: Some(72), created_at: 1 },
             member(71),
@@ -421,6 +428,92 @@ async fn a_backup_has_what_was_cleared() {
         assert_eq!(import(registry, &old).await.unwrap().left_out, 1);
         assert_eq!(registry.cleared(&digest(7), &name("acme/tool")).await.unwrap(), None);
         database.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_names_the_same_people_after_a_restore() {
+    for_each_registry(async |shop| {
+        let (registry, acme) = (shop.registry(), "acme".parse::<Holding>().unwrap());
+        let accounts = shop.database.accounts();
+        let eve = accounts.create("eve@example.org", "h", Role::User).await.unwrap().unwrap();
+        publish(shop, &Actor::person(&eve), "eves", "1.0.0").await;
+        publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
+        registry.transfer(&shop.alice(), &acme, shop.alice.id, shop.bob.id).await.unwrap();
+        assert!(accounts.delete(&Actor::operator(), eve.id).await.unwrap());
+        let records = export(registry).await;
+
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open_folder(folder.path()).await.unwrap();
+        for number in 0..3 {
+            let email = format!("other{number}@example.org");
+            database.accounts().create(&email, "h", Role::User).await.unwrap().unwrap();
+        }
+        let restored = database.registry(&shop.storage);
+        let restore = restored.import(&Actor::operator()).await.unwrap();
+        let mut restore = restore.with_accounts("h".to_owned());
+        for record in records {
+            restore.push(record).await.unwrap();
+        }
+        restore.finish().await.unwrap();
+        let number = async |email: &str| {
+            database.accounts().by_email(email).await.unwrap().map(|(user, _)| user.id)
+        };
+        let log = restored.audit(&AuditFilter::default(), None, 100).await.unwrap();
+        let of = |act: Act| log.iter().find(|entry| entry.change.act == act).unwrap();
+        let moved = &of(Act::Transferred).details;
+        assert_eq!(moved["from"].as_i64(), number("alice@example.org").await);
+        assert_eq!(moved["to"].as_i64(), number("bob@example.org").await);
+        let eves = log.iter().find(|entry| entry.change.package == Some(name("eves"))).unwrap();
+        assert_eq!(number("eve@example.org").await, None, "she is deleted still");
+        let mut others = database.accounts().list().await.unwrap().into_iter();
+        assert!(eves.account.is_some() && others.all(|user| Some(user.id) != eves.account));
+        database.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_has_what_an_import_brought() {
+    for_each_registry(async |shop| {
+        let (registry, digest) = (shop.registry(), "0".repeat(64));
+        let brought = |space: &str| {
+            [
+                Record::Namespace { name: space.to_owned(), created_by: None, created_at: 1 },
+                Record::Member(savoir_store::registry::MemberRecord {
+                    holding: space.to_owned(),
+                    user_id: shop.alice.id,
+                    role: "owner".to_owned(),
+                    added_by: None,
+                    added_at: 1,
+                }),
+                record(&format!("{space}/tool"), "1.0.0", &digest),
+                record(&format!("{space}-alone"), "1.0.0", &digest),
+            ]
+        };
+        // Into an empty registry, and into one that has something.
+        for space in ["first", "second"] {
+            let done = import(registry, &brought(space)).await.unwrap();
+            assert_eq!(done.versions, 2);
+            let holding = Some(space.parse::<Holding>().unwrap());
+            let filter = AuditFilter { holding, ..AuditFilter::default() };
+            let found = registry.audit(&filter, None, 10).await.unwrap();
+            let acts: Vec<_> = found.iter().map(|entry| entry.change.act.as_str()).collect();
+            assert_eq!(acts, ["published", "member_set", "namespace_created"], "{space}");
+            assert_eq!(found[0].details["sha256"], digest);
+            assert_eq!(found[0].details["imported"], true);
+            assert_eq!(found[1].details["user_id"], shop.alice.id);
+            let alone = name(&format!("{space}-alone"));
+            let filter = AuditFilter { package: Some(alone.clone()), ..AuditFilter::default() };
+            let found = registry.audit(&filter, None, 10).await.unwrap();
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].holding, Some(alone.holding()));
+            assert_eq!(registry.head().await.unwrap(), done.seq);
+        }
+        let all = registry.audit(&AuditFilter::default(), None, 100).await.unwrap();
+        let numbers: Vec<u64> = all.iter().map(|entry| entry.change.seq).collect();
+        assert_eq!(numbers, (1..=10).rev().collect::<Vec<_>>(), "without gaps");
     })
     .await;
 }

@@ -21,6 +21,10 @@ async fn nobody_squats_the_short_names_of_a_namespace() {
             assert!(refused.to_string().contains(space), "{refused}");
             assert!(shop.registry().package(&name(squat)).await.unwrap().is_none());
         }
+        let space = savoir_store::registry::Namespace::parse("acme-tools").unwrap();
+        let taken = shop.registry().create_namespace(&shop.bob(), &space).await;
+        assert_eq!(taken.unwrap_err().code(), "invalid_name");
+        shop.registry().create_namespace(&shop.alice(), &space).await.unwrap();
         assert_eq!(code(shop, "acmebills", "1.0.0").await, "");
         assert_eq!(code(shop, "two-bills", "1.0.0").await, "");
         // What is their own they may name so, and administrators may name everything.

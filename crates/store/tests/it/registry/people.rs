@@ -132,7 +132,7 @@ async fn with_token(shop: &Shop<'_>, user: &User, scopes: &[&str]) -> Actor {
         expires_at: Some(Time::now().plus(Duration::from_millis(1500))),
         since: Time::now(),
     };
-    accounts.add_token(token).await.unwrap().unwrap();
+    accounts.add_token(&Actor::person(user), token).await.unwrap().unwrap();
     let (token, user) = accounts.by_token_digest(&digest).await.unwrap().unwrap();
     let actor = Actor::program(&user, &token);
     if scopes.iter().any(|scope| scope == "expires") {

@@ -1,10 +1,10 @@
 //! What an administrator took down, on both kinds of databases.
 
 use savoir_skill::digest::sha256_hex;
-use savoir_store::registry::{AuditFilter, ScanResult, ScanVerdict};
+use savoir_store::registry::{Actor, AuditFilter, ScanResult, ScanVerdict};
 use serde_json::json;
 
-use super::{Shop, draft, for_each_registry, name, version};
+use super::{Shop, backup::record, draft, for_each_registry, name, publish, version};
 
 /// The number under which the bytes of the first version of some prose come back, or why not.
 async fn again(shop: &Shop<'_>, number: &str) -> Result<(), &'static str> {
@@ -132,6 +132,47 @@ async fn an_appeal_has_what_was_found() {
         assert!(!registry.unclear_for(&admin, &zero, &tool).await.unwrap());
         assert_eq!(registry.cleared(&zero, &tool).await.unwrap(), None);
         assert!(registry.cleared(&zero, &other).await.unwrap().is_some());
+    })
+    .await;
+}
+
+/// Only in PostgreSQL does anybody else write while something is imported.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_down_during_an_import_is_not_imported() {
+    for_each_registry(async |shop| {
+        if shop.place.is_sqlite() {
+            return;
+        }
+        let (other, storage) = shop.again().await;
+        let (registry, meanwhile) = (shop.registry(), other.registry(&storage));
+        let one = version("1.0.0");
+        // At first the registry has nothing, when the import begins.
+        for package in ["first/tool", "second/tool"] {
+            let mut import = registry.import(&Actor::operator()).await.unwrap();
+            let sha256 = sha256_hex(&draft(package, "1.0.0").artefact);
+            import.push(record("copy/tool", "1.0.0", &sha256)).await.unwrap();
+            import.push(record("good/tool", "1.0.0", &"0".repeat(64))).await.unwrap();
+            import.settle().await.unwrap();
+            draft(package, "1.0.0").publish(meanwhile, &shop.alice()).await.unwrap();
+            meanwhile.withdraw(&shop.admin(), &name(package), &one, "it steals").await.unwrap();
+            assert_eq!(import.finish().await.unwrap_err().code(), "taken_down", "{package}");
+            assert_eq!(registry.package(&name("good/tool")).await.unwrap(), None);
+        }
+        // Whoever takes something down after the import sees what it brought.
+        publish(shop, &shop.alice(), "third/tool", "1.0.0").await;
+        let mut import = registry.import(&Actor::operator()).await.unwrap();
+        let sha256 = sha256_hex(&draft("third/tool", "1.0.0").artefact);
+        import.push(record("copy/tool", "1.0.0", &sha256)).await.unwrap();
+        import.settle().await.unwrap();
+        import.finish().await.unwrap();
+        meanwhile.withdraw(&shop.admin(), &name("third/tool"), &one, "it steals").await.unwrap();
+        let same = registry.same_content(&name("third/tool"), &one).await.unwrap();
+        assert_eq!(same, [(name("copy/tool"), one.clone())]);
+        // What lies in the registry already is no reason to refuse something else.
+        let mut import = registry.import(&Actor::operator()).await.unwrap();
+        import.push(record("good/tool", "1.0.0", &"0".repeat(64))).await.unwrap();
+        assert_eq!(import.finish().await.unwrap().packages, 1);
+        other.close().await;
     })
     .await;
 }

@@ -232,8 +232,57 @@ fn parentheses() -> Vec<Case> {
         case(
             "an unclosed parenthesis",
             "allowed-tools: \"Bash(git add:*\"",
-            // It is read as if it were closed, which is narrower than the name alone.
-            vec![runs("git add a"), not("ls"), not("git add a; id")],
+            // Nobody knows where it should have ended: it grants nothing.
+            vec![not("git add a"), not("ls"), not("git add a; id"), not("git")],
+        ),
+        case(
+            "an unclosed parenthesis before other tools",
+            "allowed-tools: Bash(git add:*, Read Write",
+            vec![not("git add a"), path("read_file", "a", TOOL), path("write_file", "a", TOOL)],
+        ),
+        case(
+            "an unclosed parenthesis that another one seems to close",
+            "allowed-tools: Bash(ls, Read(docs)",
+            vec![not("ls"), path("read_file", "docs", TOOL)],
+        ),
+        case(
+            "an unclosed parenthesis among items",
+            "allowed-tools: [\"Bash(git add:*\", Read, \"Write(a)\"]",
+            vec![
+                not("git add a"),
+                path("read_file", "a", None),
+                path("write_file", "a", None),
+                path("write_file", "b", ARGUMENTS),
+            ],
+        ),
+        case(
+            "an unclosed parenthesis and the same tool",
+            "allowed-tools: Bash(ls) Bash(git add:*",
+            vec![runs("ls"), not("git add a")],
+        ),
+        case(
+            "text behind a parenthesis",
+            "allowed-tools: Bash(ls)x Read",
+            vec![not("ls"), path("read_file", "a", None)],
+        ),
+        case(
+            "an unclosed parenthesis rules out what it names",
+            "disallowed-tools: Bash(rm:*, Write\nuser-invocable: true",
+            vec![
+                tried("run_command", json!({"command": "ls"}), TOOL),
+                path("write_file", "a", TOOL),
+                path("read_file", "a", None),
+            ],
+        ),
+        case(
+            "an unclosed parenthesis among items that are ruled out",
+            "disallowed-tools:\n  - Read(a\n  - Write(b)\nuser-invocable: true",
+            vec![
+                path("read_file", "c", TOOL),
+                path("write_file", "a", None),
+                path("write_file", "b", ARGUMENTS),
+                runs("ls"),
+            ],
         ),
         closed("an unclosed parenthesis alone", "allowed-tools: \"Bash(\""),
         closed("nested parentheses", "allowed-tools: Bash((git add:*))"),

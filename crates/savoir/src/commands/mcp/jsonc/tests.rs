@@ -62,6 +62,23 @@ fn broken_files_are_told_with_their_line() {
 }
 
 #[test]
+fn a_name_that_is_there_twice_is_told_with_both_lines() {
+    for (text, line, first) in [
+        ("{\n\"m\": {},\n\"m\": {}\n}", 3, 2),
+        ("{\"m\": {\n\"s\": 1,\n\n\"s\": 2}}", 4, 2),
+        ("{\"m\": {\"s\": {\"command\": 1,\n\"\\u0063ommand\": 2}}}", 2, 1),
+    ] {
+        let wrong = set(text, "m", "s", &json!({"command": "x"}), OURS).unwrap_err();
+        assert_eq!(wrong.line, line, "{text}: {wrong:?}");
+        assert!(wrong.message.contains(&format!("line {first}")), "{wrong:?}");
+        assert!(get(text, "m", "s").is_err() && remove(text, "m", "s").is_err());
+    }
+    // What is none of ours is nobody's business.
+    let text = "{\"a\": {\"b\": 1, \"b\": 2}, \"m\": {\"t\": {\"x\": 1, \"x\": 2}}}";
+    set(text, "m", "s", &json!(1), OURS).unwrap();
+}
+
+#[test]
 fn what_a_person_added_to_it_stays() {
     let text = "{\n  \"m\": {\n    \"s\": {\n      // mine\n      \"command\": \"old\", // why\n      \
                 \"args\": [\"mcp\", \"--pin\", \"x\"],\n      \"env\": {\"A\": \"b\"},\n      \

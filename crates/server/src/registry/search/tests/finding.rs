@@ -220,3 +220,35 @@ fn who_makes_two_errors_knows_the_first_letter() {
     assert_eq!(shop.keys("gubernetes"), ["kubernetes"], "one error may be anywhere");
     assert_eq!(shop.keys("gubrenetes"), Vec::<String>::new());
 }
+
+/// However many others fit as well or better.
+#[test]
+fn skills_of_some_namespaces() {
+    let of = |namespace: &str, name: &str| Document {
+        key: format!("{namespace}/{name}"),
+        namespace: Some(namespace.to_owned()),
+        ..skill(name, "Reads PDF files.")
+    };
+    let mut all: Vec<Document> =
+        (0..300).map(|number| of("evil", &format!("pdf-{number}"))).collect();
+    all.push(Document { body: "It also reads pdf.".into(), ..of("acme", "paper") });
+    all.extend([of("inner", "forms"), skill("inner", "Reads PDF."), skill("lone", "Reads PDF.")]);
+    let shop = Shop::new(all);
+    let found = |text: &str, namespaces: &[&str]| {
+        let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+        let hits = shop.index.search(&Query { namespaces, ..asked(text) }, 10, 0).unwrap();
+        let mut keys: Vec<String> = hits.items.into_iter().map(|hit| hit.key).collect();
+        keys.sort();
+        keys
+    };
+    for text in ["pdf", "reads pdf", "\"reads pdf\"", ""] {
+        assert_eq!(found(text, &[]).len(), 10, "{text}");
+        assert_eq!(found(text, &["acme", "inner"]), ["acme/paper", "inner/forms"], "{text}");
+    }
+    assert_eq!(found("pdf", &["_/inner", "acme"]), ["acme/paper", "inner"]);
+    for text in ["paper", "papar", "pap"] {
+        assert_eq!(found(text, &["acme"]), ["acme/paper"], "{text}");
+    }
+    assert_eq!(found("paper", &["inner"]), [""; 0]);
+    assert_eq!(found("pdf", &["none", "\u{0}", "_/"]), [""; 0]);
+}

@@ -1,0 +1,39 @@
+//! Which lines of a log are worth keeping.
+
+/// Our own crates; of the others only warnings are worth a line.
+const OURS: [&str; 8] = [
+    "savoir",
+    "savoir_engine",
+    "savoir_model",
+    "savoir_package",
+    "savoir_sandbox",
+    "savoir_server",
+    "savoir_skill",
+    "savoir_store",
+];
+
+/// A filter that lets lines of ours through from a level on.
+pub(crate) fn from(level: &str) -> String {
+    let ours = OURS.map(|name| format!("{name}={level}")).join(",");
+    format!("warn,{ours}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn every_crate_of_ours_is_there() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found: Vec<String> = fs::read_dir(crates)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|name| if name == "savoir" { name } else { format!("savoir_{name}") })
+            .collect();
+        found.sort();
+        assert_eq!(found, OURS);
+        assert!(from("info").starts_with("warn,savoir=info,savoir_engine=info,"));
+    }
+}

@@ -1,0 +1,92 @@
+//! What the log says of an import: each version that it brought, and who owns what.
+
+use serde_json::json;
+
+use super::Import;
+use crate::{
+    Kind, StoreError, Time,
+    registry::{
+        Namespace,
+        log::{Act, Deed, note},
+        short::places,
+    },
+    sql::{built, sql},
+};
+
+/// How many packages are noted together.
+const TOGETHER: usize = 500;
+
+impl Import<'_> {
+    /// Notes everything, and tells the last number. A restore into an empty registry brings its own log.
+    pub(super) async fn note_all(&mut self) -> Result<u64, StoreError> {
+        let now = Time::now();
+        // Nobody else gets a number from here on.
+        let row = sql("UPDATE registry_counter SET seq = seq WHERE id = 1 RETURNING seq")
+            .one(self.work.connection())
+            .await?;
+        // In PostgreSQL others may have published since the import began.
+        let is_alone = self.fresh && row.number(0)? == 0;
+        // This comes first: whoever follows the changes reads everything anew, and none of the others.
+        let details = json!({"packages": self.done.packages, "versions": self.done.versions});
+        let mut deeds = vec![Deed::new(Act::Imported).details(details)];
+        if self.has_log {
+            return note(self.work.connection(), &self.actor, now, deeds).await;
+        }
+        deeds.append(&mut self.deeds);
+        note(self.work.connection(), &self.actor, now, deeds).await?;
+        self.note_versions(now, is_alone).await?;
+        let row = sql("SELECT seq FROM registry_counter WHERE id = 1");
+        row.one(self.work.connection()).await?.count(0)
+    }
+
+    /// Notes the versions within the database: there may be millions.
+    async fn note_versions(&mut self, now: Time, is_alone: bool) -> Result<(), StoreError> {
+        let added = std::mem::take(&mut self.added);
+        if is_alone {
+            return self.note_versions_of(now, &[]).await;
+        }
+        for some in added.chunks(TOGETHER) {
+            self.note_versions_of(now, some).await?;
+        }
+        Ok(())
+    }
+
+    /// Of some packages, or of all.
+    async fn note_versions_of(&mut self, now: Time, some: &[String]) -> Result<(), StoreError> {
+        let (object, yes, slash) = match self.work.kind {
+            Kind::Sqlite => ("json_object", "json('true')", "instr(package, '/')"),
+            Kind::Postgres => ("json_build_object", "true", "strpos(package, '/')"),
+        };
+        let chosen = match some.len() {
+            0 => String::new(),
+            count => format!("WHERE package IN ({})", places(4, count)),
+        };
+        let [alone, anonymous] = Namespace::SHARED;
+        let text = format!(
+            "INSERT INTO registry_log
+                (seq, done_at, account, token, act, holding, package, version, details)
+             SELECT counter.seq + ROW_NUMBER() OVER (ORDER BY package, sort_key),
+                CAST($1 AS BIGINT), CAST($2 AS BIGINT), CAST($3 AS TEXT),
+                CASE WHEN withdrawn_at IS NULL THEN '{published}' ELSE '{withdrawn}' END,
+                CASE WHEN substr(package, 1, {slash} - 1) IN ('{alone}', '{anonymous}')
+                    THEN package ELSE substr(package, 1, {slash} - 1) END,
+                package, version,
+                CAST({object}('imported', {yes}, 'sha256', sha256, 'integrity', integrity,
+                    'account', published_by) AS TEXT)
+             FROM versions, (SELECT seq FROM registry_counter WHERE id = 1) counter {chosen}",
+            published = Act::Published.as_str(),
+            withdrawn = Act::Withdrawn.as_str(),
+        );
+        let statement = built(text)
+            .time(now)
+            .maybe_number(self.actor.account)
+            .maybe_text(self.actor.token.as_deref());
+        let statement = some.iter().fold(statement, |statement, id| statement.text(id));
+        let noted = statement.run(self.work.connection()).await?;
+        sql("UPDATE registry_counter SET seq = seq + $1 WHERE id = 1")
+            .count(noted)
+            .run(self.work.connection())
+            .await?;
+        Ok(())
+    }
+}

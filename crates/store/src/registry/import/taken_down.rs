@@ -1,0 +1,78 @@
+//! What administrators took down, and an import would bring back.
+
+use std::collections::HashSet;
+
+use super::Import;
+use crate::{
+    registry::{
+        RegistryError,
+        facts::read_name,
+        taken_down::{Content, check},
+    },
+    sql::{Row, among, sql},
+};
+
+/// How many digests are looked for together.
+const TOGETHER: usize = 500;
+
+/// A version that has content which was taken down.
+struct Same {
+    package: String,
+    sha256: String,
+    integrity: String,
+}
+
+impl Same {
+    /// Reads `package, sha256, integrity`.
+    fn read(row: &Row) -> Result<Self, RegistryError> {
+        Ok(Self { package: row.text(0)?, sha256: row.text(1)?, integrity: row.text(2)? })
+    }
+}
+
+impl Import<'_> {
+    /// Refuses what was taken down here, under whatever name. Asked after the import took its number this
+    /// sees all that was taken down before, and whoever takes something down later sees what was imported.
+    ///
+    /// What others see is what was here: a backup may have withdrawn versions beside others that have the
+    /// same content.
+    pub(super) async fn must_be_allowed(&mut self) -> Result<(), RegistryError> {
+        for (taken, same) in [
+            (
+                "SELECT DISTINCT taken_sha256 FROM versions WHERE taken_sha256 IS NOT NULL",
+                "SELECT package, sha256, integrity FROM versions WHERE withdrawn_at IS NULL
+                    AND (verdict IS NULL OR verdict <> 'block') AND sha256 IN",
+            ),
+            (
+                "SELECT DISTINCT taken_integrity FROM versions WHERE taken_integrity IS NOT NULL",
+                "SELECT package, sha256, integrity FROM versions WHERE withdrawn_at IS NULL
+                    AND (verdict IS NULL OR verdict <> 'block') AND integrity IN",
+            ),
+        ] {
+            let rows = sql(taken).all(self.registry.reader()).await?;
+            let digests = rows.iter().map(|row| row.text(0)).collect::<Result<Vec<_>, _>>()?;
+            for some in digests.chunks(TOGETHER) {
+                let rows = among(same, some.iter().cloned()).all(self.work.connection()).await?;
+                let found = rows.iter().map(Same::read).collect::<Result<Vec<_>, _>>()?;
+                self.check_imported(found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses those that only this import sees.
+    async fn check_imported(&mut self, found: Vec<Same>) -> Result<(), RegistryError> {
+        let mut here = HashSet::new();
+        for some in found.chunks(TOGETHER) {
+            let names = some.iter().map(|same| same.package.clone());
+            let statement = among("SELECT id FROM packages WHERE id IN", names);
+            for row in statement.all(self.registry.reader()).await? {
+                here.insert(row.text(0)?);
+            }
+        }
+        for same in found.iter().filter(|same| !here.contains(&same.package)) {
+            let content = Content { sha256: &same.sha256, integrity: &same.integrity };
+            check(self.work.connection(), &read_name(&same.package)?, content).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,279 @@
+//! What keys signed, and the tier that versions earn by it.
+
+use savoir_skill::permission::Tier;
+use semver::Version;
+use serde_json::json;
+use sqlx::AnyConnection;
+
+use super::{
+    Actor, Holding, Lock, NewSignature, PackageName, Registry, RegistryError, Right, Signature,
+    SignatureState, Signer, Work,
+    facts::{ScanVerdict, attested, read_tier, read_version, tier_number},
+    index::renew,
+    keys::{KeyState, may_audit, owns},
+    log::{Act, Deed, note},
+    order::sort_key,
+    people::must_publish,
+};
+use crate::{
+    StoreError, Time,
+    sql::{Row, sql},
+};
+
+/// The record of a signature names every file of a skill.
+const LARGEST_RECORD: usize = 512 * 1024;
+
+/// The files that a key signs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Files<'a> {
+    pub(super) integrity: &'a str,
+    /// The digest of one of them, by which they are found.
+    pub(super) skill_md: &'a str,
+}
+
+/// Keeps a signature, in place of the same one.
+pub(super) async fn put_signature(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    (package, version): (&PackageName, &Version),
+    new: &NewSignature,
+    state: SignatureState,
+    now: Time,
+) -> Result<(), RegistryError> {
+    if new.record.len() > LARGEST_RECORD || new.key_id.len() > 256 {
+        let message = format!("it is longer than {LARGEST_RECORD} bytes");
+        return Err(RegistryError::Invalid { what: "the signature", message });
+    }
+    sql("INSERT INTO signatures
+            (package, sort_key, holding, key_id, state, record, added_by, added_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (package, sort_key, holding, key_id) DO UPDATE
+         SET state = excluded.state, record = excluded.record")
+    .text(&package.id())
+    .bytes(&sort_key(version))
+    .text(new.signer.holding(package).as_str())
+    .text(&new.key_id)
+    .text(state.as_str())
+    .text(&new.record)
+    .maybe_number(actor.account)
+    .time(now)
+    .run(connection)
+    .await?;
+    Ok(())
+}
+
+/// Computes anew what tier a version earned: before, and now.
+pub(super) async fn earn(
+    connection: &mut AnyConnection,
+    id: &str,
+    sort_key: &[u8],
+) -> Result<(Tier, Tier), StoreError> {
+    let row = sql("SELECT verdict, attested FROM versions WHERE package = $1 AND sort_key = $2")
+        .text(id)
+        .bytes(sort_key)
+        .one(&mut *connection)
+        .await?;
+    let verdict = row.maybe_text(0)?.map(|text| ScanVerdict::read(&text)).transpose()?;
+    let before = read_tier(row.number(1)?)?;
+    let rows = sql("SELECT DISTINCT holding FROM signatures
+         WHERE package = $1 AND sort_key = $2 AND state = 'active'")
+    .text(id)
+    .bytes(sort_key)
+    .all(&mut *connection)
+    .await?;
+    let mut has = [false, false];
+    for row in rows {
+        has[usize::from(Holding::read(row.text(0)?).is_for_auditors())] = true;
+    }
+    let now = attested(verdict, has[0], has[1]);
+    sql("UPDATE versions SET attested = $3 WHERE package = $1 AND sort_key = $2")
+        .text(id)
+        .bytes(sort_key)
+        .number(tier_number(now))
+        .run(connection)
+        .await?;
+    Ok((before, now))
+}
+
+impl Work {
+    /// What the keys of signatures are at the moment, and stay until this is over.
+    pub(super) async fn key_states(
+        &mut self,
+        actor: &Actor,
+        package: &PackageName,
+        signatures: &[NewSignature],
+        files: Files<'_>,
+    ) -> Result<Vec<KeyState>, RegistryError> {
+        let mut states = vec![KeyState::Unknown; signatures.len()];
+        let mut order: Vec<usize> = (0..signatures.len()).collect();
+        order.sort_by_key(|n| (signatures[*n].signer.holding(package), &signatures[*n].key_id));
+        for n in order {
+            let holding = signatures[n].signer.holding(package);
+            let state = self.key_state(&holding, &signatures[n].key_id, Lock::Share).await?;
+            let trusted = match signatures[n].signer {
+                Signer::Publisher => {
+                    let key = (&holding, &*signatures[n].key_id);
+                    signed_for(self.connection(), actor, key, files).await?.is_none()
+                }
+                Signer::Auditor => {
+                    may_audit(self.connection(), actor, &signatures[n].key_id).await?
+                }
+            };
+            states[n] = if trusted { state } else { KeyState::Unknown };
+        }
+        Ok(states)
+    }
+
+    /// Takes away what a revoked key gave to the versions of a package.
+    pub(super) async fn unsign(
+        &mut self,
+        package: &PackageName,
+        (holding, key_id): (&Holding, &str),
+        now: Time,
+    ) -> Result<Vec<Deed>, RegistryError> {
+        self.lock_package(package).await?;
+        let id = package.id();
+        sql("UPDATE signatures SET state = 'revoked'
+             WHERE package = $1 AND holding = $2 AND key_id = $3")
+        .text(&id)
+        .text(holding.as_str())
+        .text(key_id)
+        .run(self.connection())
+        .await?;
+        let rows = sql("SELECT v.sort_key, v.version FROM signatures s
+             JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
+             WHERE s.package = $1 AND s.holding = $2 AND s.key_id = $3")
+        .text(&id)
+        .text(holding.as_str())
+        .text(key_id)
+        .all(self.connection())
+        .await?;
+        let mut deeds = Vec::new();
+        for row in rows {
+            let (before, after) = earn(self.connection(), &id, &row.bytes(0)?).await?;
+            let details =
+                json!({"key_id": key_id, "before": before.as_str(), "attested": after.as_str()});
+            let version = read_version(&row.text(1)?)?;
+            deeds.push(Deed::new(Act::Unsigned).version(package, &version).details(details));
+        }
+        renew(self.connection(), package, now).await?;
+        Ok(deeds)
+    }
+}
+
+impl Registry<'_> {
+    /// Adds a signature to a version that was published, and tells what tier it has now. Publishers
+    /// add their own; auditors add those of keys that are registered for their accounts.
+    pub async fn add_signature(
+        &self,
+        actor: &Actor,
+        package: &PackageName,
+        version: &Version,
+        new: &NewSignature,
+    ) -> Result<Tier, RegistryError> {
+        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        let (mut work, now) = (self.begin().await?, Time::now());
+        let holding = new.signer.holding(package);
+        match work.key_state(&holding, &new.key_id, Lock::Share).await? {
+            KeyState::Active => {}
+            KeyState::Revoked => {
+                let key_id = new.key_id.clone();
+                return Err(RegistryError::KeyRevoked { holding, key_id });
+            }
+            KeyState::Unknown => {
+                let what = format!("key {} of `{holding}`", new.key_id);
+                return Err(RegistryError::NotFound { what });
+            }
+        }
+        work.lock_package(package).await?;
+        match new.signer {
+            Signer::Publisher => must_publish(work.connection(), actor, package).await?,
+            Signer::Auditor => {
+                if !may_audit(work.connection(), actor, &new.key_id).await? {
+                    return Err(RegistryError::NotAdmin);
+                }
+            }
+        }
+        work.must_be_live(package, version).await?;
+        if new.signer == Signer::Publisher {
+            let row = sql("SELECT integrity, skill_md FROM versions
+                 WHERE package = $1 AND sort_key = $2")
+            .text(&package.id())
+            .bytes(&sort_key(version))
+            .one(work.connection())
+            .await?;
+            let (integrity, skill_md) = (row.text(0)?, row.text(1)?);
+            let files = Files { integrity: &integrity, skill_md: &skill_md };
+            let key = (&holding, &*new.key_id);
+            let others = signed_for(work.connection(), actor, key, files).await?;
+            if let Some(holding) = others {
+                return Err(RegistryError::KeyTaken { holding, key_id: new.key_id.clone() });
+            }
+        }
+        let (at, state) = ((package, version), SignatureState::Active);
+        put_signature(work.connection(), actor, at, new, state, now).await?;
+        let (before, tier) = earn(work.connection(), &package.id(), &sort_key(version)).await?;
+        renew(work.connection(), package, now).await?;
+        let details = json!({
+            "key_id": new.key_id, "signer": new.signer.as_str(),
+            "before": before.as_str(), "attested": tier.as_str(),
+        });
+        let deed = Deed::new(Act::Signed).version(package, version).details(details);
+        note(work.connection(), actor, now, vec![deed]).await?;
+        work.commit().await?;
+        Ok(tier)
+    }
+
+    /// The signatures of a version, oldest first.
+    pub async fn signatures(
+        &self,
+        package: &PackageName,
+        version: &Version,
+    ) -> Result<Vec<Signature>, StoreError> {
+        let rows = sql("SELECT holding, key_id, state, record, added_at FROM signatures
+             WHERE package = $1 AND sort_key = $2 ORDER BY added_at, holding, key_id")
+        .text(&package.id())
+        .bytes(&sort_key(version))
+        .all(self.reader())
+        .await?;
+        rows.iter().map(signature).collect()
+    }
+}
+
+fn signature(row: &Row) -> Result<Signature, StoreError> {
+    let auditor = Holding::read(row.text(0)?).is_for_auditors();
+    Ok(Signature {
+        signer: if auditor { Signer::Auditor } else { Signer::Publisher },
+        key_id: row.text(1)?,
+        state: SignatureState::read(&row.text(2)?)?,
+        record: row.text(3)?,
+        added_at: row.time(4)?,
+    })
+}
+
+/// For whom else a key has signed the same files before. A signature does not name a namespace, so that it
+/// counts for those who published it first, and for nobody who only took it from them.
+async fn signed_for(
+    connection: &mut AnyConnection,
+    actor: &Actor,
+    (holding, key_id): (&Holding, &str),
+    Files { integrity, skill_md }: Files<'_>,
+) -> Result<Option<Holding>, RegistryError> {
+    let rows = sql("SELECT DISTINCT s.holding FROM signatures s
+         JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
+         WHERE v.skill_md = $1 AND v.integrity = $2 AND s.key_id = $4 AND s.holding <> $3
+         ORDER BY s.holding")
+    .text(skill_md)
+    .text(integrity)
+    .text(holding.as_str())
+    .text(key_id)
+    .all(&mut *connection)
+    .await?;
+    for row in rows {
+        let other = Holding::read(row.text(0)?);
+        if !other.is_for_auditors() && !owns(connection, actor, &other).await? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,134 @@
+//! What the log knows of tokens, on both kinds of databases.
+
+use std::time::Duration;
+
+use savoir_store::{
+    ApiToken, NewToken, Time, User,
+    registry::{Act, Actor, AuditFilter},
+};
+use serde_json::json;
+use sqlx::Connection as _;
+
+use super::{Shop, for_each_registry};
+
+fn new<'a>(user: &User, digest: &'a str, scopes: &'a [String]) -> NewToken<'a> {
+    let (name, since) = ("ci", Time::now());
+    NewToken { user_id: user.id, name, scopes, digest, expires_at: None, since }
+}
+
+async fn make(shop: &Shop<'_>, user: &User, scope: &str) -> ApiToken {
+    let (digest, scopes) = (uuid::Uuid::new_v4().to_string(), [scope.to_owned()]);
+    let new = new(user, &digest, &scopes);
+    shop.database.accounts().add_token(&Actor::person(user), new).await.unwrap().unwrap()
+}
+
+/// What the log has of tokens, oldest first: what, by whom, with which token, and which one.
+type Told = (Act, Option<i64>, Option<String>, String);
+
+async fn told(shop: &Shop<'_>) -> Vec<Told> {
+    let entries = shop.registry().audit(&AuditFilter::default(), None, 100).await.unwrap();
+    let told = entries.into_iter().rev().map(|entry| {
+        let id = entry.details["id"].as_str().unwrap_or_default().to_owned();
+        (entry.change.act, entry.account, entry.token, id)
+    });
+    told.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_knows_every_token_that_counts() {
+    for_each_registry(async |shop| {
+        let accounts = shop.database.accounts();
+        let (alice, bob, admin) = (&shop.alice, &shop.bob, &shop.admin);
+        let one = make(shop, alice, "registry:publish:acme").await;
+        let two = make(shop, alice, "admin").await;
+        let three = make(shop, alice, "registry:read").await;
+        let four = make(shop, bob, "registry:read").await;
+        make(shop, alice, "chat").await;
+        make(shop, bob, "skills:read").await;
+        let mut over = new(alice, "over", &three.scopes);
+        over.expires_at = Some(Time::now().plus(Duration::from_millis(1)));
+        let over = accounts.add_token(&shop.alice(), over).await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!accounts.remove_token(&shop.bob(), bob.id, &one.id).await.unwrap());
+        let itself = Actor::program(alice, &one);
+        assert!(accounts.remove_token(&itself, alice.id, &one.id).await.unwrap());
+        assert!(!accounts.remove_token(&itself, alice.id, &one.id).await.unwrap());
+        assert!(accounts.set_password(&Actor::operator(), alice.id, "h2").await.unwrap());
+        assert!(accounts.delete(&shop.admin(), bob.id).await.unwrap());
+        assert!(!accounts.set_password(&Actor::operator(), bob.id, "h2").await.unwrap());
+        let made = |token: &ApiToken| (Act::TokenMade, Some(token.user_id), None, token.id.clone());
+        let ended =
+            |by: Option<i64>, token: &ApiToken| (Act::TokenEnded, by, None, token.id.clone());
+        let mut told = told(shop).await;
+        // The order of those that end at once does not matter.
+        told[6..8].sort_by_key(|told| told.3 != two.id);
+        let with = (Act::TokenEnded, Some(alice.id), Some(one.id.clone()), one.id.clone());
+        assert_eq!(
+            told,
+            [
+                made(&one),
+                made(&two),
+                made(&three),
+                made(&four),
+                made(&over),
+                with,
+                ended(None, &two),
+                ended(None, &three),
+                ended(Some(admin.id), &four),
+            ]
+        );
+        let last = shop.registry().audit(&AuditFilter::default(), None, 1).await.unwrap();
+        let details = json!({"id": four.id, "name": "ci", "user_id": bob.id,
+            "scopes": ["registry:read"], "expires_at": null, "why": "the account was deleted"});
+        assert_eq!(last[0].details, details);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_logged_is_not_done() {
+    for_each_registry(async |shop| {
+        let accounts = shop.database.accounts();
+        let token = make(shop, &shop.alice, "registry:read").await;
+        shop.place.raw("ALTER TABLE registry_log RENAME TO away").await;
+        let alice = shop.alice.id;
+        let actor = shop.alice();
+        assert!(accounts.remove_token(&actor, alice, &token.id).await.is_err());
+        assert!(accounts.set_password(&actor, alice, "h2").await.is_err());
+        assert!(accounts.delete(&shop.admin(), alice).await.is_err());
+        let unlogged = new(&shop.alice, "unlogged", &token.scopes);
+        assert!(accounts.add_token(&actor, unlogged).await.is_err());
+        shop.place.raw("ALTER TABLE away RENAME TO registry_log").await;
+        assert_eq!(accounts.tokens(alice).await.unwrap(), [token]);
+        let (_, hash) = accounts.by_email("alice@example.org").await.unwrap().unwrap();
+        assert_eq!(hash, "h");
+    })
+    .await;
+}
+
+/// Only in PostgreSQL are two transactions under way at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_token_is_made_while_the_password_is_changed() {
+    for_each_registry(async |shop| {
+        if shop.place.is_sqlite() {
+            return;
+        }
+        let mut other = sqlx::AnyConnection::connect(&shop.place.url).await.unwrap();
+        let mut change = other.begin().await.unwrap();
+        sqlx::query("UPDATE users SET tokens_since = $2 WHERE id = $1")
+            .bind(shop.alice.id)
+            .bind(Time::now().plus(Duration::from_secs(1)).micros())
+            .execute(&mut *change)
+            .await
+            .unwrap();
+        let (database, alice, actor) = (shop.database.clone(), shop.alice.clone(), shop.alice());
+        let made = tokio::spawn(async move {
+            let scopes = ["registry:read".to_owned()];
+            database.accounts().add_token(&actor, new(&alice, "d", &scopes)).await.unwrap()
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        change.commit().await.unwrap();
+        assert_eq!(made.await.unwrap(), None);
+    })
+    .await;
+}
