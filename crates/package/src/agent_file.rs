@@ -43,7 +43,7 @@ pub use assembly::{Assembly, Finding, Grant, Level, Member, Role, ToolName, Wish
 pub use composition::{Composition, Part};
 pub use least::{AtLeast, NoLimit};
 pub use model::{Constraint, Model, Quantity, Status};
-pub use offers::{Experimental, Offer, Offers, Unusable, Way};
+pub use offers::{Offer, Offers, Unusable, Way};
 
 /// Its names, the usual one first.
 pub const FILES: [&str; 2] = ["AGENT.yaml", "gaia-agent.yaml"];

@@ -5,7 +5,7 @@ mod wishes;
 use std::sync::Arc;
 
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Reading, Source, SourceError,
+    Diagnostic, Dialect, Folder, Reading, Safety, Source, SourceError, State,
     check::{self, Options},
     folder::is_skill_file,
     permission::{Permission, Tier},
@@ -40,7 +40,20 @@ pub struct Card {
     pub tools: Vec<String>,
     /// The skills that it needs.
     pub needs: Vec<SkillRef>,
+    /// Errors that agents read past: the skill is installed all the same.
+    pub warnings: Vec<CardWarning>,
     pub(crate) reading: Arc<Reading>,
+}
+
+/// An error of SKILL.md that does not keep agents from loading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardWarning {
+    /// The rule that it breaks.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// The line in SKILL.md.
+    pub line: usize,
 }
 
 /// Why files are no skill that can be installed.
@@ -96,7 +109,7 @@ impl Card {
         let source = Source::from_bytes(file.bytes.clone())?;
         let folder = tree.as_folder(Some(called));
         let reading = read(source, Some(&folder));
-        if !reading.is_usable() {
+        if !is_readable(&reading) {
             return Err(invalid(&reading, &folder));
         }
         let skill = &reading.skill;
@@ -112,6 +125,7 @@ impl Card {
             permissions: skill.permissions.clone(),
             tools: wishes(&reading, tree),
             needs: needs?,
+            warnings: warnings(&reading),
             reading: Arc::new(reading),
         })
     }
@@ -134,6 +148,27 @@ impl Card {
     pub fn written_version(&self) -> &str {
         self.reading.skill.version.as_deref().unwrap_or_default()
     }
+}
+
+/// Whether an agent can read the file. What the rules of its dialect say beyond that is a warning here:
+/// agents load such files.
+fn is_readable(reading: &Reading) -> bool {
+    let is_repaired =
+        |found: &&Diagnostic| found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
+    let mut errors = reading.document.problems().iter().filter(|found| found.is_error());
+    !reading.document.source().text().trim().is_empty()
+        && reading.document.state() != State::Unreadable
+        && errors.all(|found| is_repaired(&found))
+}
+
+fn warnings(reading: &Reading) -> Vec<CardWarning> {
+    let errors = reading.diagnostics.iter().filter(|found| found.is_error());
+    let warning = |found: &Diagnostic| CardWarning {
+        rule: found.code,
+        message: found.message.clone(),
+        line: reading.document.source().position(found.span.start).line,
+    };
+    errors.map(warning).collect()
 }
 
 /// What is wrong, as everybody names it.

@@ -74,6 +74,8 @@ pub struct LockedSkill {
     pub dependencies: Vec<SkillRef>,
     /// The agents that it was put into.
     pub agents: Vec<String>,
+    /// Those of them that got a converted file, because they cannot read the original.
+    pub converted: Vec<String>,
     extra: Extra,
 }
 
@@ -126,6 +128,7 @@ impl LockedSkill {
             tools: Vec::new(),
             dependencies: Vec::new(),
             agents: Vec::new(),
+            converted: Vec::new(),
             extra: Extra::new(),
         }
     }
@@ -255,6 +258,7 @@ fn read_skill(table: Table<'_>) -> Result<LockedSkill, Mistake> {
             "tools" => skill.tools = texts(value)?,
             "dependencies" => skill.dependencies = parsed(value, SkillRef::parse)?,
             "agents" => skill.agents = texts(value)?,
+            "converted" => skill.converted = texts(value)?,
             _ => keep(&mut skill.extra, key, value),
         }
     }

@@ -82,13 +82,6 @@ pub enum Asker {
     AgentFile(String),
 }
 
-impl Asker {
-    /// Whether a person chose the skill by its name. An agent's file was written by others.
-    fn is_a_choice(&self) -> bool {
-        !matches!(self, Self::AgentFile(_))
-    }
-}
-
 impl fmt::Display for Asker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -253,9 +246,6 @@ pub enum ResolveError {
     /// Nobody knows a skill of some name.
     #[error("{0}")]
     Unknown(Explanation),
-    /// A skill that nobody vouches for is needed, and nobody chose it.
-    #[error("{0}")]
-    Experimental(Explanation),
     /// The ranges do not go together, or leave no version.
     #[error("{0}")]
     Conflict(Explanation),
@@ -280,7 +270,6 @@ impl ResolveError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown_skill",
-            Self::Experimental(_) => "experimental_dependency",
             Self::Conflict(_) => "version_conflict",
             Self::Cycle(_) => "dependency_cycle",
             Self::Index { .. } => "index",
@@ -291,7 +280,7 @@ impl ResolveError {
     /// What could be done about it.
     pub fn hints(&self) -> &[String] {
         match self {
-            Self::Unknown(why) | Self::Experimental(why) | Self::Conflict(why) => &why.hints,
+            Self::Unknown(why) | Self::Conflict(why) => &why.hints,
             _ => &[],
         }
     }

@@ -10,6 +10,7 @@ mod newest;
 mod progress;
 mod registry;
 mod report;
+mod skipped;
 
 use std::{
     env,
@@ -30,13 +31,14 @@ use tokio::runtime::Runtime;
 
 pub(crate) use self::progress::Progress;
 pub(crate) use self::{
-    arrive::duplicate,
-    choose::{Choice, Stall, list},
-    consent::{Consent, json as arrived},
+    arrive::Arrived,
+    choose::{Choice, Chosen, Stall, list},
+    consent::{Consent, Proposal, json as arrived},
     diff::{diff, summary},
     newest::lacks_needs,
     registry::{Ask, withdrawn},
     report::Report,
+    skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
 };
 use crate::{ask, config, error::CommandError, installed, output, runtime, trust::Keyring};
 
@@ -229,13 +231,13 @@ impl Door {
     pub(crate) fn carry_out(
         &self,
         mut plan: impl FnMut() -> Result<Plan, CommandError>,
-        agree: impl Fn(&Plan) -> Result<bool, CommandError>,
+        mut agree: impl FnMut(&mut Plan) -> Result<bool, CommandError>,
     ) -> Result<(Plan, bool), CommandError> {
         let mut tries = 1;
         loop {
-            let plan = plan()?;
+            let mut plan = plan()?;
             self.done();
-            if !agree(&plan)? {
+            if !agree(&mut plan)? {
                 return Ok((plan, false));
             }
             if !plan.is_empty() {

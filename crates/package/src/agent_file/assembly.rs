@@ -254,9 +254,6 @@ impl<'a> Builder<'_, 'a> {
             ResolveError::Unknown(_) if found.hints.is_empty() => {
                 found.hint("install it, or name a folder that has it: --skills PATH")
             }
-            ResolveError::Experimental(_) => {
-                found.hint("see what the agent would be with it: --allow-experimental")
-            }
             _ => found,
         }
     }
@@ -351,8 +348,7 @@ impl<'a> Builder<'_, 'a> {
         };
         if offer.tier == Tier::Experimental {
             let message = format!(
-                "`{name}` {version} is experimental: whoever installs the agent elsewhere must \
-                 allow it"
+                "`{name}` {version} is unsigned: installing the agent elsewhere asks for consent"
             );
             self.findings.push(Finding::new(Level::Note, "experimental", message).at(place));
         }

@@ -26,13 +26,6 @@ pub enum Way {
     Installed,
 }
 
-impl Way {
-    /// Whether a person put it there or named it. What comes with an agent, nobody chose.
-    fn is_chosen(self) -> bool {
-        !matches!(self, Self::Beside)
-    }
-}
-
 /// A skill that an agent can be made of.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -79,16 +72,6 @@ pub struct Unusable {
     pub why: String,
 }
 
-/// Which skills may be experimental.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Experimental {
-    /// Those that a person chose.
-    #[default]
-    Chosen,
-    /// All.
-    All,
-}
-
 /// The skills that an agent can be made of without fetching anything.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
@@ -96,15 +79,9 @@ pub struct Offers {
     /// Other files of a version that there is already.
     hidden: Vec<Offer>,
     unusable: Vec<Unusable>,
-    experimental: Experimental,
 }
 
 impl Offers {
-    /// No skills yet.
-    pub fn new(experimental: Experimental) -> Self {
-        Self { experimental, ..Self::default() }
-    }
-
     /// Takes a skill in; of one version the first is the one that counts.
     pub fn add(&mut self, offer: Offer) {
         let known = self.by_name.entry(offer.card.name.clone()).or_default();
@@ -154,11 +131,7 @@ impl Index for Offers {
         let candidates = self.named(name).iter().map(|offer| Candidate {
             version: offer.card.version.clone(),
             yanked: false,
-            // The rule is for what would be installed unasked, so that what a person chose passes.
-            tier: match self.experimental {
-                Experimental::Chosen if !offer.way.is_chosen() => offer.tier,
-                _ => offer.tier.max(Tier::Community),
-            },
+            tier: offer.tier,
         });
         Ok(candidates.collect())
     }

@@ -43,6 +43,7 @@ fn write_skill(f: &mut fmt::Formatter<'_>, skill: &LockedSkill) -> fmt::Result {
     list(f, "tools", &sorted(&skill.tools))?;
     list(f, "dependencies", &sorted(&skill.dependencies))?;
     list(f, "agents", &sorted(&skill.agents))?;
+    list(f, "converted", &sorted(&skill.converted))?;
     unknown(f, &skill.extra)
 }
 

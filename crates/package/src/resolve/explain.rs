@@ -9,7 +9,7 @@ use std::{
 };
 
 use pubgrub::{DerivationTree, External};
-use savoir_skill::{permission::Tier, version::VersionRange};
+use savoir_skill::version::VersionRange;
 use semver::Version;
 
 use super::{
@@ -101,8 +101,6 @@ enum Lack {
     Unknown,
     /// Those that do were withdrawn.
     Withdrawn,
-    /// Nobody vouches for those that do.
-    Experimental,
     /// There are only others.
     OutOfRange,
 }
@@ -213,13 +211,7 @@ impl<'a> Case<'a> {
         let wanted = set::admitted(&fact.range);
         let inside = |candidate: &&Candidate| wanted.contains(&set::plain(&candidate.version));
         let inside: Vec<&Candidate> = candidates.iter().filter(inside).collect();
-        let may_be_experimental = self.offer.is_chosen_by_name(&fact.name);
-        let experimental = |candidate: &&Candidate| {
-            !candidate.yanked && candidate.tier == Tier::Experimental && !may_be_experimental
-        };
-        Ok(if inside.iter().any(experimental) {
-            Lack::Experimental
-        } else if inside.iter().any(|candidate| candidate.yanked) {
+        Ok(if inside.iter().any(|candidate| candidate.yanked) {
             Lack::Withdrawn
         } else {
             Lack::OutOfRange
@@ -252,8 +244,6 @@ impl<'a> Case<'a> {
         };
         Ok(if all(Lack::Unknown) {
             ResolveError::Unknown(explanation)
-        } else if all(Lack::Experimental) {
-            ResolveError::Experimental(explanation)
         } else {
             ResolveError::Conflict(explanation)
         })
@@ -338,14 +328,6 @@ impl<'a> Case<'a> {
             Lack::Withdrawn => {
                 let hint = "ask for another version; a lock that has this one keeps it";
                 (format!("{said}, and what there is of that was withdrawn"), Some(hint.to_owned()))
-            }
-            Lack::Experimental => {
-                let hint = format!(
-                    "if you trust it, ask for it by name: savoir install {name} --allow-experimental"
-                );
-                let why = "which nobody vouches for: an experimental skill is not installed because \
-                           something else needs it";
-                (format!("{said}, {why}"), Some(hint))
             }
             Lack::OutOfRange => {
                 let there: Vec<Version> = self.offer.choice(name)?.versions.clone();

@@ -3,7 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     cmp::Reverse,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     rc::Rc,
 };
@@ -11,10 +11,7 @@ use std::{
 use pubgrub::{
     Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics,
 };
-use savoir_skill::{
-    permission::Tier,
-    version::{SkillRef, VersionRange},
-};
+use savoir_skill::version::{SkillRef, VersionRange};
 use semver::Version;
 use thiserror::Error;
 
@@ -131,8 +128,7 @@ pub(super) struct Offer<'a> {
     pub(super) shelf: &'a Shelf<'a>,
     pub(super) request: &'a Request,
     pub(super) roots: &'a [&'a Root],
-    /// The names of the roots, and whether a person chose them.
-    by_name: HashMap<&'a str, bool>,
+    root_names: HashSet<&'a str>,
     /// Skills whose pre-releases count as if their ranges named them.
     admitted: &'a BTreeSet<String>,
     choices: RefCell<HashMap<Rc<str>, Rc<Choice>>>,
@@ -146,17 +142,9 @@ impl<'a> Offer<'a> {
         roots: &'a [&'a Root],
         admitted: &'a BTreeSet<String>,
     ) -> Self {
-        let mut by_name = HashMap::new();
-        for root in roots {
-            *by_name.entry(root.skill.name.as_str()).or_default() |= root.asker.is_a_choice();
-        }
+        let root_names = roots.iter().map(|root| root.skill.name.as_str()).collect();
         let (choices, steps) = (RefCell::default(), Cell::new(0));
-        Self { shelf, request, roots, by_name, admitted, choices, steps }
-    }
-
-    /// Whether a person asked for the skill by its name.
-    pub(super) fn is_chosen_by_name(&self, name: &str) -> bool {
-        self.by_name.get(name) == Some(&true)
+        Self { shelf, request, roots, root_names, admitted, choices, steps }
     }
 
     pub(super) fn admits_pre_releases(&self, name: &str) -> bool {
@@ -178,11 +166,7 @@ impl<'a> Offer<'a> {
         let is_locked = |version: &Version| locked == Some(version);
         let is_like_locked =
             |version: &Version| locked.is_some_and(|locked| locked.cmp_precedence(version).is_eq());
-        let by_name = self.is_chosen_by_name(name);
-        let usable = |candidate: &Candidate| {
-            (!candidate.yanked || is_locked(&candidate.version))
-                && (candidate.tier != Tier::Experimental || by_name)
-        };
+        let usable = |candidate: &Candidate| !candidate.yanked || is_locked(&candidate.version);
         let mut usable: Vec<usize> =
             (0..candidates.len()).filter(|at| usable(&candidates[*at])).collect();
         let admitted = self.admits_pre_releases(name);
@@ -256,7 +240,7 @@ impl DependencyProvider for Offer<'_> {
         statistics: &PackageResolutionStatistics,
     ) -> Priority {
         let Package::Skill(name) = package else { return (u8::MAX, 0, Reverse(0)) };
-        let is_root = self.by_name.contains_key(&**name);
+        let is_root = self.root_names.contains(&**name);
         // A skill that cannot be looked up fails when it is chosen.
         let choice = self.choice(name).unwrap_or_default();
         let count = choice.versions.iter().filter(|version| range.contains(*version)).count();

@@ -162,26 +162,9 @@ fn build_metadata_is_ignored_and_kept() {
 }
 
 #[test]
-fn experimental_skills_must_be_chosen_by_name() {
-    let lines = ["a 1.0.0 : x", "x 1.0.0 experimental"];
-    let (code, text, hints) = refused(&lines, &wanted(&["a"]));
-    assert_eq!(code, "experimental_dependency");
-    insta::assert_snapshot!(text, @r"
-    `a` 1.0.0 needs `x`, which nobody vouches for: an experimental skill is not installed because something else needs it
-    `savoir.toml` asks for `a`
-    ");
-    assert_eq!(
-        hints,
-        ["if you trust it, ask for it by name: savoir install x --allow-experimental"]
-    );
-    assert_eq!(chosen(&lines, &wanted(&["a", "x"])), "a 1.0.0, x 1.0.0");
-    let mut request = wanted(&["x"]);
-    request.roots[0].asker = Asker::AgentFile("AGENT.yaml".to_owned());
-    let (code, text, _) = refused(&lines, &request);
-    assert_eq!(code, "experimental_dependency");
-    assert!(text.starts_with("`AGENT.yaml` asks for `x`, which nobody vouches for"), "{text}");
-    let older = ["a 1.0.0 : x", "x 1.0.0", "x 1.1.0 experimental"];
-    assert_eq!(chosen(&older, &wanted(&["a"])), "a 1.0.0, x 1.0.0");
+fn unsigned_dependencies_are_chosen_like_others() {
+    let lines = ["a 1.0.0 : x", "x 1.0.0", "x 1.1.0 experimental"];
+    assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0, x 1.1.0");
 }
 
 #[test]

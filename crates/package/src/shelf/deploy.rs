@@ -9,6 +9,9 @@ use savoir_skill::{
 
 use crate::{Agent, Card, File, ShelfError, Tree, tree::SIGNATURE_FILES};
 
+/// The name by which every agent finds a skill.
+const SKILL_FILE: &str = "SKILL.md";
+
 /// Dialects that read each other's files.
 const FAMILY: [Dialect; 4] =
     [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::CODEX, Dialect::OPENCLAW];
@@ -18,17 +21,17 @@ const FAMILY: [Dialect; 4] =
 pub struct Deployed {
     /// Its files.
     pub tree: Tree,
-    /// What became of its fields; empty if nothing had to be converted.
+    /// What became of its fields; empty if the files are those of the source, byte for byte.
     pub report: Vec<FieldReport>,
 }
 
-/// A skill as it lies in the folder of an agent. The same files always give the same result, so
-/// that it need not be written down.
+/// A skill as it lies in the folder of an agent: byte for byte, unless the agent cannot read it at all.
+/// The same files always give the same result, so that it need not be written down.
 pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, ShelfError> {
-    let dialect = agent.dialect;
-    if FAMILY.contains(&card.dialect) || card.dialect == dialect {
-        return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
+    if agent_reads(card, agent) {
+        return renamed(tree);
     }
+    let dialect = agent.dialect;
     let fail = |error: ConvertError| ShelfError::Convert {
         name: card.name.clone(),
         agent: agent.title,
@@ -37,7 +40,7 @@ pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, She
     let folder = tree.as_folder(Some(&card.name));
     let conversion = convert(&card.reading, Some(&folder), dialect).map_err(fail)?;
     if is_alike(card, &conversion, dialect) {
-        return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
+        return renamed(tree);
     }
     let mut converted = Tree::default();
     for file in &conversion.files {
@@ -53,6 +56,37 @@ pub fn deployed(tree: &Tree, card: &Card, agent: &Agent) -> Result<Deployed, She
         }
     }
     Ok(Deployed { tree: converted, report: conversion.report })
+}
+
+/// Whether an agent can read the file as its author wrote it. Agents ignore fields that they do not
+/// know; what they cannot do without is a description.
+fn agent_reads(card: &Card, agent: &Agent) -> bool {
+    if card.dialect == agent.dialect || FAMILY.contains(&card.dialect) {
+        return true;
+    }
+    let has_frontmatter = card.reading.document.fields().is_some();
+    FAMILY.contains(&agent.dialect) && has_frontmatter && !card.description.trim().is_empty()
+}
+
+/// The same files; a `skill.md` is called `SKILL.md`, since agents look for that name only.
+fn renamed(tree: &Tree) -> Result<Deployed, ShelfError> {
+    let name = tree.files().map(|(path, _)| path).find(|path| is_skill_file(path));
+    let Some(name) = name.filter(|name| *name != SKILL_FILE) else {
+        return Ok(Deployed { tree: tree.clone(), report: Vec::new() });
+    };
+    let mut renamed = Tree::default();
+    for (path, file) in tree.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path)) {
+        let path = if path == name { SKILL_FILE } else { path };
+        renamed.add(path.to_owned(), file.clone())?;
+    }
+    let report = FieldReport {
+        field: name.to_owned(),
+        from: Some(name.to_owned()),
+        to: Some(SKILL_FILE.to_owned()),
+        how: How::Moved,
+        why: "agents look for a file of this name only".to_owned(),
+    };
+    Ok(Deployed { tree: renamed, report: vec![report] })
 }
 
 /// Whether the agent understands the original just as well: then it gets that, with its signature.

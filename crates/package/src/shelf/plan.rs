@@ -161,6 +161,9 @@ impl fmt::Display for Change {
             Self::Updated { name, from, to } if from == to => {
                 write!(f, "`{name}`{} has other files", shown(to))
             }
+            Self::Updated { name, from, to } if to < from => {
+                write!(f, "`{name}` goes back from {from} to {to}, an older version")
+            }
             Self::Updated { name, from, to } => write!(f, "`{name}` goes from {from} to {to}"),
             Self::Further { name, agents } => {
                 write!(f, "`{name}` is put into {}", agents.join(", "))

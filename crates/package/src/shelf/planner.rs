@@ -26,7 +26,6 @@ use crate::{
     manifest::{self, Manifest, Wanted},
     parallel,
     resolve::{Request, Resolution, resolve},
-    trust::Tier,
 };
 
 impl Shelf {
@@ -70,7 +69,7 @@ impl Shelf {
         planner.finish(state, text, &lock)
     }
 
-    /// `savoir.toml` without a skill, unless others need it and only a person can have chosen it.
+    /// `savoir.toml` without a skill. It stays installed where others need it.
     pub(super) fn let_go(
         &self,
         state: &State,
@@ -80,14 +79,10 @@ impl Shelf {
         planner: &mut Planner<'_>,
     ) -> Result<Option<String>, ShelfError> {
         let by = needed_by(&state.lock, name, going);
-        // Nobody vouches for it: only a person can have chosen it, so the choice stays.
-        let locked = state.lock.skills.get(name);
-        let chosen = locked.is_some_and(|locked| locked.tier == Tier::Experimental);
-        let stays = !by.is_empty();
-        if stays {
+        if !by.is_empty() {
             planner.changes.push(Change::StillNeeded { name: name.to_owned(), by });
         }
-        if stays && chosen { Ok(text) } else { self.without_skill(state, text, name).map(Some) }
+        self.without_skill(state, text, name).map(Some)
     }
 
     /// `savoir.toml` with some skills; as it is, if it says so already.
@@ -281,9 +276,14 @@ impl<'a> Planner<'a> {
             .collect();
         let places = Places::new(self.shelf, &concerns)?;
         let looked = parallel::map(&concerns, |concern| self.look(*concern, &places));
+        let mut written = lock.clone();
         for (concern, spots) in concerns.iter().zip(looked) {
             self.tell(*concern);
-            spots?.into_iter().try_for_each(|spot| self.settle(spot))?;
+            let spots = spots?;
+            if let Some(skill) = written.skills.get_mut(concern.name) {
+                skill.converted = converted_for(&spots);
+            }
+            spots.into_iter().try_for_each(|spot| self.settle(spot))?;
             if let (Some(old), None) = (concern.old, concern.new) {
                 self.clear_links(concern.name, &old.agents)?;
             }
@@ -292,7 +292,7 @@ impl<'a> Planner<'a> {
             return Err(ShelfError::Occupied(self.in_the_way));
         }
         let growth = self.growth(&state.lock, lock)?;
-        let text = lock.to_string();
+        let text = written.to_string();
         let nothing = state.texts.lock.is_none() && lock.skills.is_empty();
         let change = gaia::Locks { manifest: manifest.as_deref(), was: &state.lock, is: lock };
         let files = |name: &str, locked: &LockedSkill| self.gaia_files(name, locked);
@@ -562,6 +562,13 @@ impl<'a> Planner<'a> {
         }
         Ok(())
     }
+}
+
+/// The agents that cannot read the original of a skill.
+fn converted_for(spots: &[Spot<'_>]) -> Vec<String> {
+    let is_converted =
+        |spot: &&Spot<'_>| spot.put.as_ref().is_some_and(|put| !put.report.is_empty());
+    spots.iter().filter(is_converted).map(|spot| spot.target.agent.id.to_owned()).collect()
 }
 
 /// What a skill needs is wherever the skill is.

@@ -64,7 +64,7 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
     if !only_looks {
         let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
-        Consent::to_blocked(&args.allow_blocked).refuse(&ready.collect::<Vec<_>>())?;
+        Consent::to_blocked(&args.allow_blocked).refuse_blocked(&ready.collect::<Vec<_>>())?;
     }
     let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;
     Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;

@@ -66,8 +66,8 @@ struct CheckArgs {
     /// Whether there is a neural processor
     #[arg(long, value_name = "YES|NO")]
     npu: Option<Answer>,
-    /// Take skills that come with the agent and that nobody vouches for
-    #[arg(long)]
+    /// Accepted for scripts of earlier versions; unsigned skills are noted, not refused
+    #[arg(long, hide = true)]
     allow_experimental: bool,
     /// Warnings fail, too
     #[arg(long)]
@@ -110,7 +110,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let composition = agent.composition(args.set.as_deref()).map_err(|error| no_set(&error))?;
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let mut gatherer = Gatherer::new(&installed, args.allow_experimental)?;
+    let mut gatherer = Gatherer::new(&installed)?;
     gatherer.named(&args.skills)?;
     gatherer.beside(Path::new(&agent.file));
     let offers = gatherer.gather(composition.parts.into_iter().map(|part| part.skill.name));

@@ -3,24 +3,28 @@
 use std::{env, process::ExitCode};
 
 use savoir_package::{
+    lock::Lock,
     manifest::Wanted,
     registry::Asked,
     resolve::Update,
-    shelf::{self, Install, Plan, Ready, State, Why},
+    shelf::{self, Change, Install, Plan, Ready, State, Why},
     source::{Offer, Place, Source},
 };
 use serde_json::Map;
 
 use super::sync;
 use crate::{
+    ask,
     error::CommandError,
+    output,
     shelf::{
-        Ask, Choice, Consent, Door, ForAgents, Manner, Report, Stall, Whose, agent, arrived,
-        duplicate, lacks_needs, list, told,
+        Arrived, Ask, Choice, Chosen, Consent, Door, ForAgents, Manner, Proposal, Report, Skipped,
+        Stall, Whose, agent, arrived, lacks_needs, list, one_per_name, told, without_culprits,
+        without_unmet_needs,
     },
 };
 
-/// Install skills, and give them to every agent
+/// Install skills for every agent
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Sources:
@@ -32,16 +36,18 @@ Sources:
   pdf, pdf@^1.2, acme/pdf@1.2.0             a skill of a registry
 
 Examples:
-  savoir install ./my-skill --allow-experimental
+  savoir install ./my-skill
   savoir install owner/repo --list
-  savoir install owner/repo --skill pdf --agent claude-code,codex
-  savoir install owner/repo --all --global
-  savoir install --frozen                   exactly what savoir.lock says
+  savoir install owner/repo -s pdf,docx -a claude-code,codex -y
+  savoir install owner/repo --all --global -y
+  savoir install --frozen                   exactly what savoir.lock pins
 
-What a skill may do, who vouches for it and what the scan found is shown before anything is written.
-Exit codes: 1 it failed, 2 wrong usage, 3 refused: not agreed to, blocked, or not what was signed.")]
+You see what each skill does, what it may do, whether it is signed and what the scan found, and are
+asked once; -y answers yes. Files are installed byte for byte. With --all, a skill that cannot be
+installed is skipped and the others are installed.
+Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused: not agreed to, blocked, or forged.")]
 pub(crate) struct Args {
-    /// Where the skills come from; without any, what savoir.toml and savoir.lock say is installed
+    /// Where the skills come from; without one, install what savoir.toml and savoir.lock name
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
     #[command(flatten)]
@@ -53,14 +59,14 @@ pub(crate) struct Args {
     list: bool,
     #[command(flatten)]
     agents: ForAgents,
-    /// Put them where GAIA looks, too, and keep its skill-lock.json: the same as --agent gaia
+    /// Install for GAIA too, with its skill-lock.json: the same as --agent gaia
     #[arg(long, value_name = "LAYOUT", value_parser = ["gaia"])]
     layout: Option<String>,
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
     consent: Consent,
-    /// Install exactly what the lock says, or fail
+    /// Install exactly what savoir.lock pins, or fail
     #[arg(long, conflicts_with_all = ["sources", "skill", "all", "list", "agent"])]
     frozen: bool,
     #[command(flatten)]
@@ -84,22 +90,101 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
         list(&stalls, door.shelf.root(), args.manner.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen = if stalls.is_empty() { Vec::new() } else { args.choice.of(&stalls)? };
-    let ready = ready(&door, chosen, &stalls)?;
-    let ready = published(&door, ready, asked, &args.ask)?;
-    args.consent.to(&ready, &door.shelf.state()?.lock)?;
+    let chosen = if stalls.is_empty() { Chosen::default() } else { args.choice.of(&stalls)? };
     let how = how(args, &door)?;
-    door.refuse_own_folders(&ready, &how.agents)?;
-    let plan = || -> Result<Plan, CommandError> {
-        let mut plan = door.shelf.install(&ready, &how)?;
-        args.consent.accept(&mut plan)?;
-        Ok(plan)
-    };
-    let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
-    let mut more = Map::new();
-    more.insert("skills".into(), ready.iter().map(arrived).collect());
-    Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
-    Ok(ExitCode::SUCCESS)
+    let state = door.shelf.state()?;
+    let by_name = chosen.by_name || !asked.is_empty();
+    let Arrived { ready, mut skipped } = fetched(&door, chosen.offers, &stalls)?;
+    let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::can_ask())?;
+    let mut ready = published(&door, ready, asked, &args.ask)?;
+    if by_name {
+        args.consent.refuse_blocked(&ready)?;
+    }
+    skipped.extend(args.consent.take_blocked(&mut ready));
+    skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
+    let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
+    let batch = Batch { door: &door, args, how, agreed: state.lock, by_name };
+    batch.carry_out(ready, skipped)
+}
+
+/// The skills of one command: some are installed, and some are skipped.
+struct Batch<'a> {
+    door: &'a Door,
+    args: &'a Args,
+    how: Install,
+    /// What was installed before.
+    agreed: Lock,
+    /// Whether the user named every skill.
+    by_name: bool,
+}
+
+impl Batch<'_> {
+    fn carry_out(
+        &self,
+        mut ready: Vec<Ready>,
+        mut skipped: Vec<Skipped>,
+    ) -> Result<ExitCode, CommandError> {
+        let Self { door, args, how, .. } = self;
+        // A plan that fails because of one skill is made again without it.
+        while let Err(error) = door.shelf.install(&ready, how) {
+            if self.by_name && ready.len() == 1 {
+                return Err(error.into());
+            }
+            without_culprits(&mut ready, error, &mut skipped)?;
+        }
+        if ready.is_empty() && self.by_name {
+            return Err(nothing_left(skipped));
+        }
+        let agree = |plan: &mut Plan| self.agree(plan, &ready, &skipped);
+        let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, how)?), agree)?;
+        if !done && !args.manner.dry_run {
+            return sync::not_agreed(false);
+        }
+        let mut more = Map::new();
+        more.insert("skills".into(), ready.iter().map(arrived).collect());
+        more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
+        Report { json: args.manner.json, done }.print(door, &[&plan], more)?;
+        if skipped.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !args.manner.json {
+            let count = plan.changes().iter().filter(|change| is_new(change)).count();
+            let word = if done { "installed" } else { "would install" };
+            output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
+        }
+        Ok(ExitCode::FAILURE)
+    }
+
+    fn agree(
+        &self,
+        plan: &mut Plan,
+        ready: &[Ready],
+        skipped: &[Skipped],
+    ) -> Result<bool, CommandError> {
+        if self.args.manner.dry_run {
+            self.args.consent.accept_growth(plan);
+            return Ok(false);
+        }
+        let proposal = Proposal {
+            verb: "Install",
+            ready,
+            agreed: &self.agreed,
+            skipped,
+            always_asks: false,
+            notes: "",
+        };
+        self.args.consent.ask(proposal, plan)
+    }
+}
+
+fn is_new(change: &Change) -> bool {
+    matches!(change, Change::New { .. } | Change::Updated { .. } | Change::Further { .. })
+}
+
+/// None of the skills that were named can be installed.
+fn nothing_left(skipped: Vec<Skipped>) -> CommandError {
+    let mut errors = skipped.into_iter().map(|skipped| skipped.error);
+    errors.next().unwrap_or_else(|| CommandError::refused("no skill was chosen"))
 }
 
 /// A source, and how it was typed.
@@ -152,37 +237,39 @@ fn published(
 }
 
 /// Fetches and checks what was chosen, and what that needs of the same sources.
-fn ready(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Vec<Ready>, CommandError> {
-    let root = door.shelf.root();
-    let is_pinned =
-        |offer: &Offer| stalls.iter().any(|stall| stall.pinned && stall.offers.contains(offer));
+fn fetched(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Arrived, CommandError> {
     let state = door.shelf.state()?;
-    let asked = |offer: Offer| {
-        let mut wanted = shelf::wanted(&offer.place, root);
-        if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) =
-            (&mut wanted, &offer.place)
-        {
-            let found = digest.integrity();
-            *integrity = pin(&state, url).or_else(|| is_pinned(&offer).then(|| found.clone()));
-            if integrity.as_ref().is_some_and(|pinned| *pinned != found) {
-                return Err(CommandError::refused(format!(
-                    "{url} is not what savoir.toml says: its integrity is {found}"
-                ))
-                .named("integrity")
-                .hint("if you trust the change, write the new `integrity` into savoir.toml"));
-            }
-        }
-        Ok((offer, Why::Asked(wanted)))
-    };
-    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(asked).collect::<Result<_, _>>()?;
-    let ready = door.arrive(&chosen)?;
-    if let Some(error) = duplicate(&ready) {
-        return Err(error);
-    }
+    let wanted = |offer: Offer| as_wanted(door, &state, offer, stalls);
+    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
+    let Arrived { ready, skipped } = door.arrive_some(&chosen)?;
     let offers: Vec<Offer> = stalls.iter().flat_map(|stall| stall.offers.clone()).collect();
-    let ready = door.with_needs(ready, &offers, &door.shelf.state()?.lock)?;
+    let ready = door.with_needs(ready, &offers, &state.lock)?;
     door.done();
-    Ok(ready)
+    Ok(Arrived { ready, skipped })
+}
+
+/// What `savoir.toml` will say of a skill that was chosen.
+fn as_wanted(
+    door: &Door,
+    state: &State,
+    offer: Offer,
+    stalls: &[Stall],
+) -> Result<(Offer, Why), CommandError> {
+    let mut wanted = shelf::wanted(&offer.place, door.shelf.root());
+    if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) = (&mut wanted, &offer.place)
+    {
+        let is_pinned = stalls.iter().any(|stall| stall.pinned && stall.offers.contains(&offer));
+        let found = digest.integrity();
+        *integrity = pin(state, url).or_else(|| is_pinned.then(|| found.clone()));
+        if integrity.as_ref().is_some_and(|pinned| *pinned != found) {
+            return Err(CommandError::refused(format!(
+                "{url} is not what savoir.toml says: its integrity is {found}"
+            ))
+            .named("integrity")
+            .hint("if you trust the change, write the new `integrity` into savoir.toml"));
+        }
+    }
+    Ok((offer, Why::Asked(wanted)))
 }
 
 /// What `savoir.toml` says that an address must be.

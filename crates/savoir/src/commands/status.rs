@@ -1,6 +1,11 @@
 //! `savoir status`.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::Path,
+    process::ExitCode,
+};
 
 use anstyle::Style;
 use savoir_package::{
@@ -144,6 +149,7 @@ impl<'a> Status<'a> {
         section(&mut page, "withdrawn, or advised against, by their registry", self.advised());
         section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
         section(&mut page, "broken", self.broken());
+        section(&mut page, "converted for agents that cannot read the original", self.converted());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
         section(&mut page, "more than once", seen.map(|clash| self.clash(clash)));
         section(&mut page, "nobody can tell whether they were modified", self.unknown());
@@ -185,6 +191,18 @@ impl<'a> Status<'a> {
         self.examined.iter().filter_map(|examined| {
             let error = examined.details.as_ref().err()?;
             Some(output::cell(&error.to_string()).into_owned())
+        })
+    }
+
+    fn converted(&self) -> impl Iterator<Item = String> {
+        let names: BTreeSet<&str> =
+            self.examined.iter().map(|examined| examined.entry.name()).collect();
+        let locked = self.installed.locked.iter();
+        let converted = locked.filter(move |locked| names.contains(locked.name.as_str()));
+        let converted = converted.filter(|locked| !locked.skill.converted.is_empty());
+        converted.map(|locked| {
+            let agents = locked.skill.converted.join(", ");
+            format!("{} for {}", output::cell(&locked.name), output::cell(&agents))
         })
     }
 

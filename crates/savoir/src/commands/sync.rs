@@ -7,7 +7,7 @@ use std::{
 
 use savoir_package::{
     ShelfError,
-    lock::{Lock, LockedSkill, LockedSource},
+    lock::{LockedSkill, LockedSource},
     resolve::IndexError,
     shelf::{Change, Edits, Install, Plan, Ready, Stale, State},
     source::Place,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::CommandError,
     output,
-    shelf::{Ask, Consent, Door, ForAgents, Manner, Report, Whose, told},
+    shelf::{Ask, Consent, Door, ForAgents, Manner, Proposal, Report, Whose, told},
 };
 
 /// Make every agent's folder what savoir.lock says
@@ -90,20 +90,10 @@ pub(super) fn sync(
     let edits = manner.edits();
     let mut told = Vec::new();
     if !missing.is_empty() {
-        let ready = door.missing(&missing, &state, wish.ask)?;
-        wish.consent.to(&ready, &state.lock)?;
-        let agents = door.agents(wish.agents, &state.manifest)?;
-        let install = Install { agents, edits, occupied: manner.occupied() };
-        door.refuse_own_folders(&ready, &install.agents)?;
-        let plan = || -> Result<Plan, CommandError> {
-            let mut plan = door.shelf.install(&ready, &install)?;
-            wish.consent.accept(&mut plan)?;
-            Ok(plan)
-        };
-        let (plan, done) = door.carry_out(plan, |_| Ok(!manner.dry_run))?;
-        if manner.dry_run {
+        let (plan, done) = install_missing(door, wish, &missing, &state, manner)?;
+        if !done {
             Report { json: manner.json, done }.print(door, &[&plan], Map::new())?;
-            return Ok(ExitCode::SUCCESS);
+            return not_agreed(manner.dry_run);
         }
         told.push(plan);
     }
@@ -114,8 +104,44 @@ pub(super) fn sync(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not kept on this machine is fetched, and treated as if it were installed for the first time:
-/// whoever made the lock may be somebody else.
+/// Installs what `savoir.toml` asks for and the lock does not have.
+fn install_missing(
+    door: &Door,
+    wish: &Wish<'_>,
+    missing: &[Stale],
+    state: &State,
+    manner: Manner,
+) -> Result<(Plan, bool), CommandError> {
+    let ready = door.missing(missing, state, wish.ask)?;
+    wish.consent.refuse_blocked(&ready)?;
+    let agents = door.agents(wish.agents, &state.manifest)?;
+    let install = Install { agents, edits: manner.edits(), occupied: manner.occupied() };
+    door.refuse_own_folders(&ready, &install.agents)?;
+    let proposal = Proposal {
+        verb: "Install",
+        ready: &ready,
+        agreed: &state.lock,
+        skipped: &[],
+        always_asks: false,
+        notes: "",
+    };
+    let agree = |plan: &mut Plan| match manner.dry_run {
+        true => Ok(false),
+        false => wish.consent.ask(proposal, plan),
+    };
+    door.carry_out(|| Ok(door.shelf.install(&ready, &install)?), agree)
+}
+
+/// How a command ends that changed nothing.
+pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
+    if dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(CommandError::refused("you did not agree; nothing was changed").named("not_agreed"))
+}
+
+/// What is not kept on this machine is fetched. The lock is consent to install exactly its bytes; what
+/// the scan blocks is refused all the same.
 fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError> {
     let state = door.shelf.state()?;
     let store = door.shelf.store();
@@ -151,8 +177,8 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     anew.extend(plan.laid_out().into_iter().filter(|name| !new.contains(name)));
     door.must_be_given(&state, anew, wish.ask)?;
     door.done();
-    if !ready.is_empty() && !wish.only_looks {
-        wish.consent.to(&ready, &Lock::default())?;
+    if !wish.only_looks {
+        wish.consent.refuse_blocked(&ready)?;
     }
     Ok(plan)
 }

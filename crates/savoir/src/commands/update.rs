@@ -15,11 +15,14 @@ use savoir_skill::version::{SkillRef, VersionRange};
 use semver::Version;
 use serde_json::{Map, Value, json};
 
+use super::sync;
 use crate::{
-    ask,
     error::CommandError,
     output,
-    shelf::{Ask, Consent, Door, Manner, Report, Whose, arrived, diff, summary, told, withdrawn},
+    shelf::{
+        Ask, Consent, Door, Manner, Proposal, Report, Whose, arrived, diff, summary, told,
+        withdrawn,
+    },
 };
 
 /// Get newer versions of skills; what changes is shown first
@@ -68,44 +71,47 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let names = if args.all { &every } else { &args.names };
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
-        args.consent.to(&ready, &door.agreed(&state.lock))?;
+        args.consent.refuse_blocked(&ready)?;
     }
     let how = Install { edits: args.manner.edits(), ..Install::default() };
-    let plan = || -> Result<Plan, CommandError> {
-        let mut plan = door.shelf.install(&ready, &how)?;
-        let accepted = args.consent.accept(&mut plan);
-        if accepted.is_err() {
-            show(args, &plan);
-        }
-        if args.manner.dry_run { Ok(plan) } else { accepted.map(|()| plan) }
-    };
-    let agree = |plan: &Plan| {
+    let agreed = door.agreed(&state.lock);
+    let agree = |plan: &mut Plan| {
         if args.manner.dry_run {
+            args.consent.accept_growth(plan);
+            output::aside(&changed_files(args, plan));
             return Ok(false);
         }
-        show(args, plan);
-        if plan.is_empty() || args.consent.yes || !ask::can_ask() {
-            return Ok(true);
-        }
-        Ok(ask::line("Update? [y]es, [N]o: ", &ask::yes_or_no)? == Some(true))
+        let notes = changed_files(args, plan);
+        let proposal = Proposal {
+            verb: "Update",
+            ready: &ready,
+            agreed: &agreed,
+            skipped: &[],
+            always_asks: true,
+            notes: &notes,
+        };
+        args.consent.ask(proposal, plan)
     };
-    let (plan, done) = door.carry_out(plan, agree)?;
+    let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, &how)?), agree)?;
     remember_what_stays(args, &door, &state, names)?;
-    if args.manner.dry_run && plan.growth().is_empty() {
-        show(args, &plan);
-    }
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     if args.manner.json && args.diff {
         more.insert("diff".into(), json!(diff(&plan)));
     }
+    if !done && !args.manner.dry_run {
+        return sync::not_agreed(args.manner.dry_run);
+    }
     Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &Args, plan: &Plan) {
-    if !args.manner.json {
-        output::aside(&if args.diff { diff(plan) } else { summary(plan) });
+/// What an update changes in files, for a person.
+fn changed_files(args: &Args, plan: &Plan) -> String {
+    match (args.manner.json, args.diff) {
+        (true, _) => String::new(),
+        (false, true) => diff(plan),
+        (false, false) => summary(plan),
     }
 }
 

@@ -9,52 +9,100 @@ use savoir_package::{
     source::Offer,
 };
 
-use super::Door;
+use super::{Door, Skipped};
 use crate::{error::CommandError, output};
 
+/// What became of the skills that were fetched.
+#[derive(Default)]
+pub(crate) struct Arrived {
+    pub(crate) ready: Vec<Ready>,
+    pub(crate) skipped: Vec<Skipped>,
+}
+
 impl Door {
-    /// Fetches skills and checks them. They are in the same order.
+    /// Fetches skills and checks them. They are in the same order. One that fails is an error.
     pub(crate) fn arrive(&self, wanted: &[(Offer, Why)]) -> Result<Vec<Ready>, CommandError> {
+        let Arrived { ready, skipped } = self.arrive_some(wanted)?;
+        match skipped.into_iter().next() {
+            Some(failed) => Err(failed.error),
+            None => Ok(ready),
+        }
+    }
+
+    /// Fetches skills and checks them. One that fails does not stop the others.
+    pub(crate) fn arrive_some(&self, wanted: &[(Offer, Why)]) -> Result<Arrived, CommandError> {
         self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
         let offers: Vec<Offer> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
         let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
-        let fetched: Vec<Tree> = fetched.collect::<Result<_, _>>()?;
-        let mut arrivals = Vec::with_capacity(fetched.len());
-        for (tree, (offer, why)) in fetched.into_iter().zip(wanted) {
+        let mut arrived = Arrived::default();
+        let mut arrivals = Vec::with_capacity(offers.len());
+        for (tree, (offer, why)) in fetched.zip(wanted) {
             let source = locked_source(&offer.place, self.shelf.root())?;
-            arrivals.push(Arrival {
-                tree,
-                called: offer.called().to_owned(),
-                source,
-                why: why.clone(),
-                counted: None,
-            });
+            match tree {
+                Ok(tree) => arrivals.push(Arrival {
+                    tree,
+                    called: offer.called().to_owned(),
+                    source,
+                    why: why.clone(),
+                    counted: None,
+                }),
+                Err(error) => {
+                    arrived.skipped.push(Skipped::new(&offer.name, &source.to_string(), error));
+                }
+            }
         }
         self.doing("scanning");
-        let checked = Ready::check_all(arrivals, &self.trust).into_iter();
-        Ok(checked.collect::<Result<_, _>>()?)
+        let names: Vec<(String, String)> = arrivals
+            .iter()
+            .map(|arrival| (arrival.called.clone(), arrival.source.to_string()))
+            .collect();
+        for (checked, (name, source)) in
+            Ready::check_all(arrivals, &self.trust).into_iter().zip(names)
+        {
+            match checked {
+                Ok(ready) => arrived.ready.push(ready),
+                Err(error) => arrived.skipped.push(Skipped::new(&name, &source, error)),
+            }
+        }
+        Ok(arrived)
     }
 
-    /// A skill that lies where it would be installed is somebody's own: removing it later would
-    /// remove the original.
+    /// Takes out skills whose source is the folder to which they would be installed: removing them
+    /// later would remove the original.
+    pub(crate) fn take_own_folders(
+        &self,
+        ready: &mut Vec<Ready>,
+        agents: &[&'static Agent],
+    ) -> Result<Vec<Skipped>, CommandError> {
+        let mut folders = Vec::with_capacity(agents.len());
+        for agent in agents {
+            folders.push((agent.title, self.shelf.agent_folder(agent)?));
+        }
+        let mut taken = Vec::new();
+        ready.retain(|one| {
+            let name = &one.card.name;
+            let own = folders
+                .iter()
+                .find(|(_, folder)| self.shelf.is_source(&one.source, &folder.join(name)));
+            let Some((title, _)) = own else { return true };
+            let message = format!("`{name}` is already in the folder that {title} reads");
+            let error = CommandError::input(message)
+                .named("lies_there")
+                .hint(format!("add it to savoir.lock as it is: savoir adopt {name}"));
+            taken.push(Skipped::new(name, &one.source.to_string(), error));
+            false
+        });
+        Ok(taken)
+    }
+
+    /// As [`Self::take_own_folders`]; the first is an error.
     pub(crate) fn refuse_own_folders(
         &self,
         ready: &[Ready],
         agents: &[&'static Agent],
     ) -> Result<(), CommandError> {
-        for ready in ready {
-            let name = &ready.card.name;
-            for agent in agents {
-                let folder = self.shelf.agent_folder(agent)?.join(name);
-                if self.shelf.is_source(&ready.source, &folder) {
-                    let message = format!("`{name}` lies already where {} looks", agent.title);
-                    return Err(CommandError::input(message)
-                        .named("lies_there")
-                        .hint(format!("take it under the lock as it is: savoir adopt {name}")));
-                }
-            }
-        }
-        Ok(())
+        let own = self.take_own_folders(&mut ready.to_vec(), agents)?;
+        own.into_iter().next().map_or(Ok(()), |own| Err(own.error))
     }
 
     /// Checks a locked skill as if it came for the first time.
@@ -112,7 +160,8 @@ impl Door {
                 return Ok(ready);
             }
             let before = ready.len();
-            ready.extend(self.arrive(&spare)?);
+            // Whoever needs one that cannot be had is told so.
+            ready.extend(self.arrive_some(&spare)?.ready);
             // An offer may call itself something else once its files are read.
             if !ready[before..].iter().any(|one| missing_name(&spare, &one.card.name)) {
                 return Ok(ready);
@@ -123,18 +172,4 @@ impl Door {
 
 fn missing_name(spare: &[(Offer, Why)], name: &str) -> bool {
     spare.iter().any(|(offer, _)| offer.name == name)
-}
-
-/// A name that two of them have: only one can be installed.
-pub(crate) fn duplicate(ready: &[Ready]) -> Option<CommandError> {
-    let mut names = BTreeSet::new();
-    let twice = ready.iter().find(|ready| !names.insert(&ready.card.name))?;
-    let name = &twice.card.name;
-    let from: Vec<String> = ready
-        .iter()
-        .filter(|ready| ready.card.name == *name)
-        .map(|ready| ready.source.to_string())
-        .collect();
-    let message = format!("there are two skills `{name}`: {}", from.join(" and "));
-    Some(CommandError::input(message).named("two_of_one_name").hint("install one of them"))
 }

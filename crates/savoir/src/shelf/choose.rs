@@ -1,8 +1,10 @@
 //! Which of the skills that a source has are meant.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _, path::Path};
+mod picker;
 
-use savoir_package::source::Offer;
+use std::{borrow::Cow, path::Path};
+
+use savoir_package::source::{Offer, Place};
 use serde_json::{Value, json};
 
 use crate::{ask, error::CommandError, output};
@@ -22,6 +24,9 @@ pub(crate) struct Choice {
     /// Take all skills of the sources
     #[arg(long)]
     all: bool,
+    /// Take only skills at or below this path of the source; may be repeated
+    #[arg(long, value_name = "PATH")]
+    path: Vec<String>,
 }
 
 /// A source as it was typed, and what it has.
@@ -32,33 +37,49 @@ pub(crate) struct Stall {
     pub(crate) pinned: bool,
 }
 
+/// The skills that are meant.
+#[derive(Default)]
+pub(crate) struct Chosen {
+    pub(crate) offers: Vec<Offer>,
+    /// Whether the user named every one of them.
+    pub(crate) by_name: bool,
+}
+
 impl Choice {
     /// The skills that are meant.
-    pub(crate) fn of(&self, stalls: &[Stall]) -> Result<Vec<Offer>, CommandError> {
+    pub(crate) fn of(&self, stalls: &[Stall]) -> Result<Chosen, CommandError> {
         if !self.skill.is_empty() {
-            return self.named(stalls);
+            return Ok(Chosen { offers: self.named(stalls)?, by_name: true });
         }
-        let mut chosen = Vec::new();
+        let mut chosen = Chosen { offers: Vec::new(), by_name: !self.all };
         for stall in stalls {
-            match stall.offers.as_slice() {
-                offers if self.all || offers.len() == 1 => chosen.extend(offers.iter().cloned()),
-                offers if ask::can_ask() => chosen.extend(ask_for(stall, offers)?),
-                offers => return Err(several(stall, offers)),
+            let offers = self.below_paths(stall)?;
+            match offers.as_slice() {
+                [_] => chosen.offers.extend(offers),
+                _ if self.all || !self.path.is_empty() => {
+                    chosen.by_name = false;
+                    chosen.offers.extend(offers);
+                }
+                _ if ask::can_ask() => chosen.offers.extend(picker::pick(stall)?),
+                _ => return Err(several(stall, &offers)),
             }
         }
-        if chosen.is_empty() {
+        if chosen.offers.is_empty() {
             return Err(CommandError::refused("no skill was chosen").named("nothing_chosen"));
         }
         Ok(chosen)
     }
 
     fn named(&self, stalls: &[Stall]) -> Result<Vec<Offer>, CommandError> {
-        let offers: Vec<&Offer> = stalls.iter().flat_map(|stall| &stall.offers).collect();
+        let mut offers: Vec<Offer> = Vec::new();
+        for stall in stalls {
+            offers.extend(self.below_paths(stall)?);
+        }
         let mut chosen: Vec<Offer> = Vec::new();
         for name in &self.skill {
             let found = offers.iter().filter(|offer| offer.name == *name || offer.called() == name);
             let before = chosen.len();
-            chosen.extend(found.map(|offer| (*offer).clone()));
+            chosen.extend(found.cloned());
             if chosen.len() == before {
                 return Err(CommandError::input(format!("there is no skill `{name}` there"))
                     .named("no_such_skill")
@@ -67,6 +88,39 @@ impl Choice {
         }
         Ok(chosen)
     }
+
+    /// The skills of a source at the paths that were named, or all of them.
+    fn below_paths(&self, stall: &Stall) -> Result<Vec<Offer>, CommandError> {
+        if self.path.is_empty() {
+            return Ok(stall.offers.clone());
+        }
+        let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path));
+        let found: Vec<Offer> = stall.offers.iter().filter(is_below).cloned().collect();
+        if found.is_empty() {
+            let paths = self.path.join(", ");
+            let message = format!("{} has no skill at {paths}", stall.typed);
+            return Err(CommandError::input(message)
+                .named("no_such_path")
+                .hint("`--list --json` shows where the skills are"));
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a skill is at a path of its source, or below it.
+fn lies_below(offer: &Offer, path: &str) -> bool {
+    let path = path.trim_end_matches('/').trim_start_matches("./");
+    let inside = match &offer.place {
+        Place::Git(git) => &git.path,
+        Place::Path { path: folder, inside } if inside.is_empty() => {
+            // Where the source begins in the folder's path is not known here.
+            let path = path.trim_start_matches("../");
+            return format!("/{}/", folder.display()).contains(&format!("/{path}/"));
+        }
+        Place::Path { inside, .. } | Place::Url { inside, .. } => inside,
+        Place::WellKnown { name, .. } => name,
+    };
+    inside.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Prints what sources have.
@@ -101,13 +155,12 @@ fn json(stalls: &[Stall], root: &Path) -> Value {
 
 fn several(stall: &Stall, offers: &[Offer]) -> CommandError {
     let count = offers.len();
-    let all: Vec<&Offer> = offers.iter().collect();
-    CommandError::input(format!("{} has {count} skills: {}", stall.typed, names(&all)))
+    CommandError::input(format!("{} has {count} skills: {}", stall.typed, names(offers)))
         .named("several_skills")
         .hint("choose with --skill NAME, or take all with --all")
 }
 
-fn names(offers: &[&Offer]) -> String {
+fn names(offers: &[Offer]) -> String {
     let mut shown: Vec<&str> = offers.iter().take(NAMED).map(|offer| offer.name.as_str()).collect();
     let more = format!("and {} more: see --list", offers.len().saturating_sub(NAMED));
     if offers.len() > NAMED {
@@ -121,77 +174,5 @@ fn shortened(text: Option<&str>) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}…", output::cell(text[..end].trim_end()))),
         None => output::cell(text),
-    }
-}
-
-fn ask_for(stall: &Stall, offers: &[Offer]) -> Result<Vec<Offer>, CommandError> {
-    let mut page = format!("{} has {} skills:\n", output::cell(&stall.typed), offers.len());
-    let width = offers.len().to_string().len();
-    for (at, offer) in offers.iter().enumerate() {
-        let description = shortened(offer.description.as_deref());
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, "  {:width$}  {}  {description}", at + 1, output::cell(&offer.name));
-    }
-    page.push_str("Which ones? Numbers or names, `all`, or nothing to stop: ");
-    let meant = |line: &str| picked(line, offers);
-    let chosen = ask::line(&page, &meant)?.unwrap_or_default();
-    Ok(chosen.into_iter().map(|at| offers[at].clone()).collect())
-}
-
-/// What a line picks; nothing if a word of it means nothing.
-fn picked(line: &str, offers: &[Offer]) -> Option<BTreeSet<usize>> {
-    if line.trim().eq_ignore_ascii_case("all") {
-        return Some((0..offers.len()).collect());
-    }
-    let words = line.split([' ', ',', '\t']).map(str::trim).filter(|word| !word.is_empty());
-    words.map(|word| pick(word, offers)).try_fold(BTreeSet::new(), |mut all, picked| {
-        all.extend(picked?);
-        Some(all)
-    })
-}
-
-/// A name, a number, or `2-5`.
-fn pick(word: &str, offers: &[Offer]) -> Option<Vec<usize>> {
-    if let Some(at) = offers.iter().position(|offer| offer.name == word) {
-        return Some(vec![at]);
-    }
-    let (first, last) = word.split_once('-').unwrap_or((word, word));
-    let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-    let is_there = 1 <= first && first <= last && last <= offers.len();
-    is_there.then(|| (first - 1..last).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use savoir_package::source::Place;
-
-    use super::*;
-
-    #[test]
-    fn lines_pick_skills() {
-        let offer = |name: &str| Offer {
-            name: name.to_owned(),
-            description: None,
-            place: Place::Path { path: PathBuf::from(name), inside: String::new() },
-        };
-        let offers = ["pdf", "2", "a-b", "notes"].map(offer);
-        for (line, expected) in [
-            ("", Some(vec![])),
-            ("all\n", Some(vec![0, 1, 2, 3])),
-            ("1", Some(vec![0])),
-            ("2", Some(vec![1])),
-            ("4 pdf", Some(vec![0, 3])),
-            ("1-3,a-b", Some(vec![0, 1, 2])),
-            ("notes, 3", Some(vec![2, 3])),
-            ("0", None),
-            ("5", None),
-            ("3-1", None),
-            ("pdf xyz", None),
-        ] {
-            let picked = picked(line, &offers).map(|all| all.into_iter().collect::<Vec<_>>());
-            assert_eq!(picked, expected, "{line:?}");
-        }
     }
 }

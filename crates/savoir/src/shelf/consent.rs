@@ -1,41 +1,55 @@
-//! What a person must know and agree to before a skill is installed.
+//! What a user sees and agrees to before skills are installed: one screen, one question.
 
-use std::fmt::Write as _;
+mod screen;
 
-use anstyle::{AnsiColor, Style};
+use std::collections::BTreeSet;
+
 use savoir_engine::approval::shell_word;
 use savoir_package::{
     lock::{Growth, Lock, LockedSource, Wish},
-    scan::{Finding, Severity},
-    shelf::{Plan, Question, Ready, Refusal, Why},
-    trust::{Decision, Tier},
+    shelf::{Change, Plan, Question, Ready, Refusal, Why},
+    trust::Tier,
 };
 use serde_json::{Value, json};
 
+use self::screen::Screen;
+use super::Skipped;
 use crate::{ask, error::CommandError, output};
 
-/// Skills that are shown one by one; of more, only those with something to say.
-const SHOWN: usize = 8;
+/// Names that a message lists.
+const NAMED: usize = 8;
 
-/// Findings that are shown of one skill.
-const FINDINGS: usize = 10;
+/// The word that accepts every new right.
+const EVERYTHING: &str = "all";
 
-/// What was agreed to beforehand.
+/// What was agreed to on the command line.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "What you agree to")]
+#[command(next_help_heading = "Consent")]
 pub(crate) struct Consent {
-    /// Skills that nobody vouches for
-    #[arg(long)]
-    pub(crate) allow_experimental: bool,
-    /// What the tier does not give without asking, and what the scan wants a person to look at
-    #[arg(long, short)]
+    /// Answer yes to the question whether to install what is shown
+    #[arg(long, short, alias = "allow-experimental", overrides_with = "yes")]
     pub(crate) yes: bool,
-    /// This skill although the scan blocks it; may be repeated
-    #[arg(long, value_name = "NAME")]
+    /// Install this skill although the scan blocks it; may be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow_blocked: Vec<String>,
-    /// This permission or tool, which a new version wants and the old one did not; may be repeated
-    #[arg(long, value_name = "WORD")]
+    /// Accept a permission or tool that a new version adds, or `all` of them; may be repeated
+    #[arg(long, value_name = "RIGHT")]
     accept: Vec<String>,
+}
+
+/// What a command is about to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Proposal<'a> {
+    /// `Install` or `Update`.
+    pub(crate) verb: &'static str,
+    pub(crate) ready: &'a [Ready],
+    /// What was agreed to before.
+    pub(crate) agreed: &'a Lock,
+    pub(crate) skipped: &'a [Skipped],
+    /// Whether a user on a terminal is asked even if nothing needs consent.
+    pub(crate) always_asks: bool,
+    /// More lines for the user, such as a list of changed files.
+    pub(crate) notes: &'a str,
 }
 
 impl Consent {
@@ -46,138 +60,182 @@ impl Consent {
 
     /// Whether this was accepted by its name.
     pub(crate) fn accepts(&self, word: &str) -> bool {
-        self.accept.iter().any(|accepted| accepted == word)
+        self.accept.iter().any(|accepted| accepted == word || accepted == EVERYTHING)
     }
 
-    /// Shows what arrived and asks where something must be asked; refuses where nobody can answer.
-    pub(crate) fn to(&self, ready: &[Ready], lock: &Lock) -> Result<(), CommandError> {
-        self.refuse(ready)?;
-        let open: Vec<Open<'_>> = ready.iter().map(|one| self.open(one, lock)).collect();
-        let asked: Vec<&Open<'_>> = open.iter().filter(|open| !open.questions.is_empty()).collect();
-        let page = page(&open);
-        if asked.is_empty() {
+    /// Shows what a plan installs and asks once, if something must be asked. Returns whether the
+    /// user agreed; an error where nobody can answer.
+    pub(crate) fn ask(
+        &self,
+        proposal: Proposal<'_>,
+        plan: &mut Plan,
+    ) -> Result<bool, CommandError> {
+        self.accept_growth(plan);
+        let growth: Vec<Growth> = plan.growth().to_vec();
+        let open = self.open(proposal, plan);
+        let screen = Screen { open: &open, plan, proposal, growth: &growth };
+        let page = screen.page();
+        let must_ask = !growth.is_empty() || open.iter().any(|open| !open.questions.is_empty());
+        let is_asked = must_ask || proposal.always_asks && !self.yes && !plan.is_empty();
+        if !is_asked || !must_ask && !ask::can_ask() {
             output::aside(&page);
-            return Ok(());
+            return Ok(true);
         }
         if !ask::can_ask() {
             output::aside(&page);
-            return Err(unasked(&asked));
+            return Err(unanswered(&open, &growth));
         }
-        let count = output::plural(open.len(), "skill");
-        let question = format!("{page}\nInstall {count}? [y]es, [N]o: ");
-        match ask::line(&question, &ask::yes_or_no)? {
-            Some(true) => Ok(()),
-            _ => Err(CommandError::refused("it was not agreed to").named("not_agreed")),
+        let question = format!("{page}\n{}", screen.question());
+        if ask::line(&question, &ask::yes_or_no)? != Some(true) {
+            return Ok(false);
+        }
+        accept(plan, EVERYTHING);
+        Ok(true)
+    }
+
+    /// Accepts what new versions add, as far as the command line names it.
+    pub(crate) fn accept_growth(&self, plan: &mut Plan) {
+        for word in &self.accept {
+            accept(plan, word);
         }
     }
 
-    /// What the scan blocks is not asked about: whoever wants it all the same names it.
-    pub(crate) fn refuse(&self, ready: &[Ready]) -> Result<(), CommandError> {
-        let is_blocked = |ready: &&Ready| {
-            !ready.refusals().is_empty() && !self.allow_blocked.contains(&ready.card.name)
-        };
-        let blocked: Vec<&Ready> = ready.iter().filter(is_blocked).collect();
-        if blocked.is_empty() {
-            return Ok(());
-        }
-        let mut page = String::new();
-        for ready in &blocked {
-            for Refusal::Scan(findings) in ready.refusals() {
-                heading(&mut page, ready);
-                tell_findings(&mut page, &findings);
-            }
-        }
-        output::aside(&page);
-        let names: Vec<&str> = blocked.iter().map(|ready| ready.card.name.as_str()).collect();
-        let message = format!("the scan blocks {}: nothing was changed", quoted(&names));
-        Err(CommandError::refused(message)
-            .named("blocked")
-            .hint("`savoir scan` shows everything that was found, and why it matters")
-            .hint(format!("if you are sure that it is harmless: --allow-blocked {}", names[0])))
+    /// The skills that a plan installs or changes, with what must be asked about each.
+    fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<Open<'a>> {
+        let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
+        let ready = proposal.ready.iter();
+        let ready = ready.filter(|ready| changed.contains(ready.card.name.as_str()));
+        ready.map(|ready| self.open_one(ready, proposal.agreed)).collect()
     }
 
-    fn open<'a>(&self, ready: &'a Ready, lock: &Lock) -> Open<'a> {
-        let mut questions = ready.questions();
-        // What was agreed to for the version that it takes the place of is not asked again.
-        let old = lock.skills.get(&ready.card.name).filter(|_| ready.why == Why::Newer);
-        questions.retain(|question| match question {
-            Question::Experimental => {
-                !self.allow_experimental && old.is_none_or(|old| old.tier != Tier::Experimental)
-            }
-            Question::Permission(permission) => {
-                !self.yes && old.is_none_or(|old| !old.permissions.contains(permission))
-            }
-            Question::Review(_) => !self.yes,
-        });
-        let place = |source: &LockedSource| {
-            let text = source.to_string();
-            text.split('#').next().unwrap_or_default().to_owned()
-        };
-        let old = lock.skills.get(&ready.card.name);
+    fn open_one<'a>(&self, ready: &'a Ready, agreed: &Lock) -> Open<'a> {
+        let old = agreed.skills.get(&ready.card.name);
         let before = old.map(|old| place(&old.source)).filter(|old| *old != place(&ready.source));
+        // The user agreed to the version that this one replaces.
+        let agreed = old.filter(|_| ready.why == Why::Newer);
+        let mut questions = ready.questions();
+        questions.retain(|question| match question {
+            _ if self.yes => false,
+            Question::Experimental => agreed.is_none_or(|old| old.tier != Tier::Experimental),
+            Question::Permission(permission) => {
+                agreed.is_none_or(|old| !old.permissions.contains(permission))
+                    && !self.accepts(&permission.to_string())
+            }
+            Question::Review(_) => true,
+        });
         Open { ready, questions, before }
     }
 
-    /// Accepts what new versions want more than the old ones, as far as that was named.
-    pub(crate) fn accept(&self, plan: &mut Plan) -> Result<(), CommandError> {
-        let wanted: Vec<Growth> = plan.growth().to_vec();
-        for word in &self.accept {
-            plan.accept(word);
+    /// Skills that the scan blocks and that were not allowed by name, with the reason.
+    pub(crate) fn take_blocked(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+        let mut blocked = Vec::new();
+        ready.retain(|one| {
+            let Some(Refusal::Scan(findings)) = self.blocks(one) else { return true };
+            let error = self::blocked(&[&one.card.name], &screen::findings(&findings));
+            blocked.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+            false
+        });
+        blocked
+    }
+
+    /// Refuses skills that the scan blocks.
+    pub(crate) fn refuse_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        let mut names = Vec::new();
+        let mut page = String::new();
+        for one in ready {
+            if let Some(Refusal::Scan(findings)) = self.blocks(one) {
+                names.push(one.card.name.as_str());
+                page.push_str(&screen::blocked(one, &findings));
+            }
         }
-        if plan.growth().is_empty() {
+        if names.is_empty() {
             return Ok(());
         }
-        let text: Vec<String> = plan.growth().iter().map(ToString::to_string).collect();
-        let words: Vec<String> = wanted
-            .iter()
-            .map(|growth| match &growth.wish {
-                Wish::Permission(permission) => permission.to_string(),
-                Wish::Tool(tool) => tool.clone(),
-            })
-            .map(|word| format!("--accept {}", shell_word(&word)))
-            .collect();
-        Err(CommandError::refused(text.join("\n"))
-            .named("wants_more")
-            .hint("nothing was changed; look at the new version before you give it more")
-            .hint(format!("to accept all of it: {}", words.join(" "))))
+        output::aside(&page);
+        Err(blocked(&names, ""))
+    }
+
+    fn blocks(&self, ready: &Ready) -> Option<Refusal> {
+        let allowed = self.allow_blocked.contains(&ready.card.name);
+        ready.refusals().into_iter().next().filter(|_| !allowed)
     }
 }
 
-/// A skill, and what nobody answered yet.
+/// A skill that a plan installs, and what nobody answered yet.
 struct Open<'a> {
     ready: &'a Ready,
     questions: Vec<Question>,
-    /// Where the skill came from whose place it takes, if that was elsewhere.
+    /// The source of the skill that it replaces, if that was another one.
     before: Option<String>,
 }
 
-fn unasked(asked: &[&Open<'_>]) -> CommandError {
-    let is_experimental = |open: &&&Open<'_>| open.questions.contains(&Question::Experimental);
-    let names: Vec<&str> = asked.iter().map(|open| open.ready.card.name.as_str()).collect();
-    let experimental: Vec<&str> =
-        asked.iter().filter(is_experimental).map(|open| open.ready.card.name.as_str()).collect();
-    let others = asked
-        .iter()
-        .any(|open| open.questions.iter().any(|question| *question != Question::Experimental));
-    let mut refused = if experimental.is_empty() {
-        let message = format!("{} must be agreed to, and nobody can be asked", quoted(&names));
+/// The name of a skill that a change installs or replaces.
+fn changed(change: &Change) -> Option<&str> {
+    match change {
+        Change::New { name, .. } | Change::Updated { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+/// A source without the commit or digest.
+fn place(source: &LockedSource) -> String {
+    let text = source.to_string();
+    text.split('#').next().unwrap_or_default().to_owned()
+}
+
+fn accept(plan: &mut Plan, word: &str) {
+    if word != EVERYTHING {
+        plan.accept(word);
+        return;
+    }
+    let words: Vec<String> = plan.growth().iter().map(right).collect();
+    for word in words {
+        plan.accept(&word);
+    }
+}
+
+/// A new right, as `--accept` takes it.
+fn right(growth: &Growth) -> String {
+    match &growth.wish {
+        Wish::Permission(permission) => permission.to_string(),
+        Wish::Tool(tool) => tool.clone(),
+    }
+}
+
+fn blocked(names: &[&str], findings: &str) -> CommandError {
+    let message = format!("the scan blocks {}{findings}", quoted(names));
+    let failed = CommandError::refused(message).named("blocked");
+    let failed = failed.hint("`savoir scan` shows every finding and why it matters");
+    failed.hint(format!("if you are sure that it is harmless: --allow-blocked {}", names.join(",")))
+}
+
+/// Nobody can answer: says what is open, and every flag that is missing.
+fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
+    let asked = open.iter().filter(|open| !open.questions.is_empty());
+    let names: Vec<&str> = asked.map(|open| open.ready.card.name.as_str()).collect();
+    let mut flags = Vec::new();
+    let failed = if growth.is_empty() {
+        let message = format!("installing {} needs your consent", quoted(&names));
         CommandError::refused(message).named("not_agreed")
     } else {
-        let message = format!("nobody vouches for {}", quoted(&experimental));
-        CommandError::refused(message)
-            .named("experimental")
-            .hint("if you trust where it comes from: --allow-experimental")
+        let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();
+        flags.push(match growth {
+            [one] => format!("--accept {}", shell_word(&right(one))),
+            _ => format!("--accept {EVERYTHING}"),
+        });
+        CommandError::refused(lines.join("\n")).named("wants_more")
     };
-    if others {
-        refused = refused.hint("to agree to what is shown above: --yes");
+    if !names.is_empty() {
+        flags.insert(0, "--yes".to_owned());
     }
-    refused
+    let hint = format!("nothing was changed; to agree to what is shown: {}", flags.join(" "));
+    failed.hint(hint)
 }
 
 fn quoted(names: &[&str]) -> String {
-    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    if names.len() > SHOWN {
-        shown.push(format!("{} more", names.len() - SHOWN));
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    if names.len() > NAMED {
+        shown.push(format!("{} more", names.len() - NAMED));
     }
     match shown.as_slice() {
         [] | [_] => shown.concat(),
@@ -185,111 +243,16 @@ fn quoted(names: &[&str]) -> String {
     }
 }
 
-/// Everything that a person should know.
-fn page(open: &[Open<'_>]) -> String {
-    let mut page = String::new();
-    let is_told = |open: &&Open<'_>| {
-        open.ready.decisions().iter().any(|(_, decision)| *decision == Decision::Prompt)
-            || open.ready.report.findings.iter().any(is_shown)
-    };
-    let all = open.len() <= SHOWN;
-    for open in open.iter().filter(|open| all || is_told(open)) {
-        tell(&mut page, open);
-    }
-    let silent: Vec<&str> = open
-        .iter()
-        .filter(|open| !all && !is_told(open))
-        .map(|open| open.ready.card.name.as_str())
-        .collect();
-    if !silent.is_empty() {
-        let nobody = open.iter().filter(|open| open.ready.tier == Tier::Experimental).count();
-        let nobody = format!("; nobody vouches for {nobody} of {}", open.len());
-        let nobody = if nobody.starts_with("; nobody vouches for 0") { "" } else { &nobody };
-        // Writing to a string cannot fail.
-        let names = output::cell(&quoted(&silent)).into_owned();
-        let _ = writeln!(page, "the scan found nothing that matters in {names}{nobody}");
-    }
-    page
-}
-
-fn heading(page: &mut String, ready: &Ready) {
-    let bold = Style::new().bold();
-    let card = &ready.card;
-    let version = card.written_version();
-    let title = format!("{} {version}", card.name);
-    let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
-}
-
-fn tell(page: &mut String, open: &Open<'_>) {
-    let ready = open.ready;
-    heading(page, ready);
-    let mut field = |name: &str, value: &str| {
-        let _ = writeln!(page, "  {name:12} {}", output::cell(value));
-    };
-    field("does", ready.card.description.trim());
-    field("comes from", &ready.source.to_string());
-    if let Some(before) = &open.before {
-        field("came from", before);
-    }
-    field("vouched for", &vouched(ready));
-    for (permission, decision) in ready.decisions() {
-        let how = match decision {
-            Decision::Auto => "",
-            Decision::Prompt => "  (asks you)",
-            Decision::Sandboxed => "  (with limits)",
-            Decision::NotNeeded => continue,
-        };
-        field("may", &format!("{permission}{how}"));
-    }
-    if !ready.card.tools.is_empty() {
-        field("uses", &ready.card.tools.join(", "));
-    }
-    let findings: Vec<Finding> =
-        ready.report.findings.iter().filter(|finding| is_shown(finding)).cloned().collect();
-    if !findings.is_empty() {
-        let _ = writeln!(page, "  {:12} {}", "scan", ready.report.verdict);
-        tell_findings(page, &findings);
-    }
-}
-
-fn is_shown(finding: &Finding) -> bool {
-    finding.severity >= Severity::Medium
-}
-
-/// Who vouches for a skill, in words.
-fn vouched(ready: &Ready) -> String {
-    match &ready.attestation.signed {
-        Some(signer) if signer.role.is_some() => {
-            format!("by {}: {}", signer.publisher, ready.tier)
-        }
-        Some(_) => format!("by a key that is not trusted here: {}", ready.tier),
-        None => format!("by nobody: {}", Tier::Experimental),
-    }
-}
-
-fn tell_findings(page: &mut String, findings: &[Finding]) {
-    for finding in findings.iter().take(FINDINGS) {
-        let style = if finding.severity >= Severity::High {
-            AnsiColor::Red.on_default()
-        } else {
-            AnsiColor::Yellow.on_default()
-        };
-        let place = format!("{}:{}", finding.path, finding.line);
-        let (severity, rule) = (finding.severity, finding.rule.id);
-        let (place, message) = (output::cell(&place), output::cell(&finding.message));
-        let _ = writeln!(page, "    {style}{severity}{style:#} {place}: {message} [{rule}]");
-    }
-    if findings.len() > FINDINGS {
-        let _ = writeln!(page, "    and {} more", findings.len() - FINDINGS);
-    }
-}
-
-/// What arrived, for programs.
+/// A skill that arrived, for programs.
 pub(crate) fn json(ready: &Ready) -> Value {
     let decisions = ready.decisions();
     let permissions = decisions.iter().map(|(permission, decision)| {
         json!({ "permission": permission.to_string(), "decision": decision })
     });
+    let warnings =
+        ready.card.warnings.iter().map(
+            |found| json!({ "rule": found.rule, "message": found.message, "line": found.line }),
+        );
     json!({
         "name": ready.card.name,
         "version": ready.card.version.to_string(),
@@ -303,5 +266,6 @@ pub(crate) fn json(ready: &Ready) -> Value {
         "permissions": permissions.collect::<Vec<_>>(),
         "tools": ready.card.tools,
         "scan": { "verdict": ready.report.verdict, "findings": ready.report.findings.len() },
+        "warnings": warnings.collect::<Vec<_>>(),
     })
 }

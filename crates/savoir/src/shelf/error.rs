@@ -1,15 +1,13 @@
 //! Which exit code a failure of the shelf gets.
 
-use savoir_package::{ShelfError, resolve::ResolveError, shelf::ReadyError, source::SourceError};
+use savoir_package::{ShelfError, shelf::ReadyError, source::SourceError};
 
 use crate::error::CommandError;
 
 impl From<ShelfError> for CommandError {
     fn from(error: ShelfError) -> Self {
         let failed = match &error {
-            ShelfError::Growth(_)
-            | ShelfError::Integrity { .. }
-            | ShelfError::Resolve(ResolveError::Experimental(_)) => Self::refused(&error),
+            ShelfError::Growth(_) | ShelfError::Integrity { .. } => Self::refused(&error),
             ShelfError::Lock(_)
             | ShelfError::File(_)
             | ShelfError::Agent(_)

@@ -1,6 +1,6 @@
 //! What a plan did, or would do.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use savoir_package::{
     lock::{Growth, Wish},
@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::Door;
 use crate::{error::CommandError, output};
+
+/// New skills that are listed one by one.
+const SINGLY: usize = 10;
 
 /// How a plan is told.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +45,15 @@ impl Report {
         if !self.done && !nothing {
             text.push_str("nothing was changed; this is what would be done:\n");
         }
-        for change in changes().filter(|change| !is_faithful(change)) {
+        let is_counted = new_skills(changes()).0 > SINGLY;
+        if is_counted {
+            let (count, agents) = new_skills(changes());
+            let _ = writeln!(text, "{count} skills are new in {}", agents.join(", "));
+        }
+        let is_listed = |change: &&Change| {
+            !is_faithful(change) && !(is_counted && matches!(change, Change::New { .. }))
+        };
+        for change in changes().filter(is_listed) {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}", output::harmless(&door.short(&change.to_string())));
             losses(change, &mut text);
@@ -52,6 +63,18 @@ impl Report {
         }
         output::text(&text)
     }
+}
+
+/// How many skills are installed, and for which agents.
+fn new_skills<'a>(changes: impl Iterator<Item = &'a Change>) -> (usize, Vec<&'a str>) {
+    let (mut count, mut all) = (0, BTreeSet::new());
+    for change in changes {
+        if let Change::New { agents, .. } = change {
+            count += 1;
+            all.extend(agents.iter().map(String::as_str));
+        }
+    }
+    (count, all.into_iter().collect())
 }
 
 /// Whether a change is only that a skill was converted without a loss.

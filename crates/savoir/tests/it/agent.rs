@@ -94,20 +94,18 @@ fn the_whole_page() {
 }
 
 #[test]
-fn what_comes_with_an_agent_must_be_vouched_for() {
+fn unsigned_skills_of_an_agent_are_noted() {
     let machine = Machine::with_papers();
     let run = machine.check(&[]);
-    assert_eq!(run.code, 1, "{run}");
-    insta::assert_snapshot!(run);
-    let run = machine.check(&["--allow-experimental"]);
     assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("is unsigned"), "{run}");
     // The same with a signature: nobody has to be asked.
     assert_eq!(machine.run(&["keys", "new", "ada"]).code, 0);
     for skill in ["skills/paper-search", "skills/text-tools"] {
         let run = machine.run(&["sign", skill]);
         assert_eq!(run.code, 0, "{run}");
     }
-    assert_eq!(codes(&machine.report(&[]))[0], "error experimental_dependency", "a stranger");
+    assert!(codes(&machine.report(&[])).contains(&"note experimental".to_owned()), "a stranger");
     let key = machine.0.path("home/.config/savoir/keys/ada.pub");
     let run = machine.run(&["keys", "trust", &key.display().to_string(), "--publisher", "ada"]);
     assert_eq!(run.code, 0, "{run}");

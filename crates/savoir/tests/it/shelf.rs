@@ -5,6 +5,7 @@ mod bad;
 mod counted;
 mod git;
 mod registry;
+mod vendors;
 
 use std::fs;
 
@@ -69,15 +70,13 @@ impl Machine {
 const PDF: &str = "project/.claude/skills/pdf/SKILL.md";
 
 #[test]
-fn nothing_is_installed_that_nobody_agreed_to() {
+fn nothing_is_installed_without_consent() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
     let refused = machine.run(&["install", "../elsewhere/pdf"]);
     assert_eq!(refused.code, 3, "{refused}");
-    assert!(refused.stderr.contains("nobody vouches for `pdf`"), "{refused}");
-    assert!(refused.stderr.contains("--allow-experimental"), "{refused}");
-    // Agreeing to something else is not agreeing to this.
-    assert_eq!(machine.run(&["install", "../elsewhere/pdf", "--yes"]).code, 3);
+    assert!(refused.stderr.contains("installing `pdf` needs your consent"), "{refused}");
+    assert!(refused.stderr.contains("unsigned") && refused.stderr.contains("--yes"), "{refused}");
     for path in ["project/savoir.toml", "project/savoir.lock", "project/.claude"] {
         assert!(!machine.has(path), "{path}");
     }
@@ -115,7 +114,7 @@ fn programs_get_json() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
     let refused = machine.run(&["install", "../elsewhere/pdf", "--json"]);
-    assert_eq!((refused.code, &refused.json()["error"]["code"]), (3, &"experimental".into()));
+    assert_eq!((refused.code, &refused.json()["error"]["code"]), (3, &"not_agreed".into()));
     let shown = machine.well(&["install", "../elsewhere/pdf", "--allow-experimental", "--dry-run"]);
     assert!(shown.stdout.starts_with("nothing was changed"), "{shown}");
     let dry = ["install", "../elsewhere/pdf", "--json", "--allow-experimental", "--dry-run"];
@@ -231,12 +230,10 @@ fn what_a_skill_needs_comes_with_it() {
     let needs = "dependencies:\n  skills: [\"paper@^1.0\"]\n";
     machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
     machine.declared("elsewhere/s/paper", "1.2.0", "", "Fold it.");
-    let alone =
-        machine.run(&["install", "../elsewhere/s", "--skill", "pdf", "--allow-experimental"]);
-    // Nobody vouches for `paper`, so it is not taken along unasked.
-    assert_eq!(alone.code, 3, "{alone}");
-    assert!(alone.stderr.contains("paper"), "{alone}");
-    machine.well(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
+    let unasked = machine.run(&["install", "../elsewhere/s", "--skill", "pdf"]);
+    assert_eq!(unasked.code, 3, "{unasked}");
+    assert!(unasked.stderr.contains("paper 1.2.0"), "it is on the same screen: {unasked}");
+    machine.well(&["install", "../elsewhere/s", "--skill", "pdf", "-y"]);
     let stays = machine.well(&["remove", "paper"]);
     assert!(stays.stdout.contains("`paper` stays, since it is needed by pdf"), "{stays}");
     machine.well(&["remove", "pdf", "paper"]);

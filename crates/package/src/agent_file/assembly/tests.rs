@@ -5,7 +5,7 @@ use savoir_skill::version::SkillRef;
 use super::*;
 use crate::{
     File, Tree,
-    agent_file::{Experimental, Way},
+    agent_file::Way,
     resolve::{Candidate, Index, IndexError, Needs},
     trust::TrustStore,
 };
@@ -58,7 +58,7 @@ fn codes(assembly: &Assembly<'_>) -> Vec<String> {
 #[test]
 fn what_would_have_to_be_fetched_is_told() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
-    let mut offers = Offers::new(Experimental::Chosen);
+    let mut offers = Offers::default();
     offers.add(offer("a", "1.0.0", "", Way::Locked));
     let (far, model) = (Far, Model::named("x-30b"));
     let others = Several::new(vec![&far]);
@@ -85,19 +85,17 @@ fn what_would_have_to_be_fetched_is_told() {
 }
 
 #[test]
-fn nobody_gets_what_nobody_chose() {
+fn unsigned_skills_are_noted_and_not_refused() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
     let none = Several::default();
     let model = Model::default();
-    for (experimental, way, expected) in [
-        (Experimental::Chosen, Way::Beside, "error experimental_dependency"),
-        (Experimental::All, Way::Beside, "error model_too_small"),
-        (Experimental::Chosen, Way::Named, "error model_too_small"),
-    ] {
-        let mut offers = Offers::new(experimental);
+    for way in [Way::Beside, Way::Named] {
+        let mut offers = Offers::default();
         offers.add(offer("a", "1.0.0", "", way));
         let wish = Wish { agent: &agent, set: None, offers: &offers, others: &none, model: &model };
         let assembly = assemble(&wish).unwrap();
-        assert_eq!(codes(&assembly)[0], expected, "{way:?}");
+        let codes = codes(&assembly);
+        assert_eq!(codes[0], "error model_too_small", "{way:?}");
+        assert!(codes.contains(&"note experimental".to_owned()), "{codes:?}");
     }
 }

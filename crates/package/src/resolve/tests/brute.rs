@@ -42,16 +42,8 @@ fn index() -> impl Strategy<Value = Lines> {
     })
 }
 
-fn usable<'a>(
-    index: &'a Lines,
-    request: &'a Request,
-    name: &str,
-) -> impl Iterator<Item = &'a (Candidate, Needs)> {
-    let by_name = request.roots.iter().any(|root| root.skill.name == name);
-    let usable = move |(candidate, _): &&(Candidate, Needs)| {
-        !candidate.yanked && (candidate.tier != Tier::Experimental || by_name)
-    };
-    index.0[name].iter().filter(usable)
+fn usable<'a>(index: &'a Lines, name: &str) -> impl Iterator<Item = &'a (Candidate, Needs)> {
+    index.0[name].iter().filter(|(candidate, _)| !candidate.yanked)
 }
 
 /// Whether a version meets a demand. `resolve` of the range gives nothing exactly if no version,
@@ -79,7 +71,7 @@ fn solvable(
         demands.extend(found.unwrap().1.skills().iter().filter(|need| need.name != *name));
     }
     let there = |name: &str| -> Vec<Version> {
-        usable(index, request, name).map(|(candidate, _)| candidate.version.clone()).collect()
+        usable(index, name).map(|(candidate, _)| candidate.version.clone()).collect()
     };
     for demand in &demands {
         if let Some(version) = picked.get(&demand.name)
@@ -113,7 +105,7 @@ fn check(index: &Lines, request: &Request, resolution: &Resolution) {
         for need in &chosen.needs {
             assert!(seen.contains(&need.name), "{name} comes before {}", need.name);
         }
-        let known = usable(index, request, name);
+        let known = usable(index, name);
         assert!(known.map(|(known, _)| known).any(|known| known.version == chosen.version));
         seen.insert(name.clone());
     }

@@ -8,7 +8,7 @@ use std::{
 use savoir_engine::Home;
 use savoir_package::{
     Store, Tree,
-    agent_file::{Experimental, Offer, Offers, Unusable, Way},
+    agent_file::{Offer, Offers, Unusable, Way},
     trust::TrustStore,
 };
 
@@ -31,17 +31,12 @@ pub(super) struct Gatherer<'a> {
 }
 
 impl<'a> Gatherer<'a> {
-    pub(super) fn new(
-        installed: &'a Installed,
-        allow_experimental: bool,
-    ) -> Result<Self, CommandError> {
-        let experimental =
-            if allow_experimental { Experimental::All } else { Experimental::Chosen };
+    pub(super) fn new(installed: &'a Installed) -> Result<Self, CommandError> {
         Ok(Self {
             installed,
             trust: Keyring::of_user()?.trusted()?,
             store: Store::new(Home::from_environment()?.data().join("store")),
-            offers: Offers::new(experimental),
+            offers: Offers::default(),
         })
     }
 

@@ -18,8 +18,8 @@ fn a_person_is_asked_once_and_can_say_no() {
     for (typed, code) in [("\n", 3), ("n\n", 3), ("what?\nno\n", 3), ("\u{4}", 3), ("y\n", 0)] {
         let ran = machine.typed(&install, typed);
         assert_eq!(ran.code, code, "{typed:?}: {ran}");
-        assert!(ran.stderr.contains("by nobody: experimental"), "{ran}");
-        assert_eq!(ran.stderr.matches("Install 1 skill?").count(), 1, "{ran}");
+        assert!(ran.stderr.contains("no: unsigned"), "{ran}");
+        assert_eq!(ran.stderr.matches("Install 1 skill for claude-code?").count(), 1, "{ran}");
         assert_eq!(machine.has(PDF), code == 0, "{typed:?}");
     }
     let again = machine.typed(&["install", "../elsewhere/pdf", "--allow-experimental"], "");
@@ -33,11 +33,11 @@ fn a_person_chooses_of_several() {
         machine.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
     }
     let install = ["install", "../elsewhere/skills", "--allow-experimental"];
-    let none = machine.typed(&install, "\n");
+    let none = machine.typed(&install, "\r");
     assert!(none.code == 3 && none.stderr.contains("no skill was chosen"), "{none}");
-    let some = machine.typed(&install, "7\n1, pdf\n");
+    // Space selects, arrows move, typing filters, enter confirms.
+    let some = machine.typed(&install, " \u{1b}[B\u{1b}[B \r");
     assert_eq!(some.code, 0, "{some}");
-    assert!(some.stderr.contains("That is no answer"), "{some}");
     let there = |name: &str| machine.has(&format!("project/.claude/skills/{name}"));
     assert_eq!((there("mail"), there("notes"), there("pdf")), (true, false, true));
 }

@@ -52,12 +52,14 @@ fn sources_that_give_nothing() {
 }
 
 #[test]
-fn two_of_one_name() {
+fn of_two_skills_with_one_name_the_other_is_skipped() {
     let machine = Machine::new();
     machine.skill("elsewhere/a/pdf", "1.0.0", "One.");
     machine.skill("elsewhere/b/pdf", "1.0.0", "Two.");
-    let both = ["install", "../elsewhere/a/pdf", "../elsewhere/b/pdf", "--allow-experimental"];
-    fails(&machine, &both, 2, &["two skills `pdf`"]);
+    let both = machine.run(&["install", "../elsewhere/a/pdf", "../elsewhere/b/pdf", "-y"]);
+    assert!(both.code == 1 && both.stdout.contains("installed 1, skipped 1"), "{both}");
+    assert!(both.stderr.contains("--path ../elsewhere/b/pdf --skill pdf"), "{both}");
+    assert!(machine.read(PDF).contains("One."));
 }
 
 /// A skill that sends a private key away.
@@ -99,8 +101,7 @@ fn a_lock_does_not_bring_harmful_skills() {
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(machine.sandbox.path("home/.local")).expect("it was there");
     fails(&machine, &["sync"], 3, &["the scan blocks `pdf`"]);
-    fails(&machine, &["sync", "--allow-blocked", "pdf"], 3, &["nobody vouches for `pdf`"]);
-    machine.well(&["sync", "--allow-blocked", "pdf", "--allow-experimental"]);
+    machine.well(&["sync", "--allow-blocked", "pdf"]);
     assert!(machine.has(PDF));
 }
 
@@ -118,10 +119,10 @@ fn what_a_clone_brings_is_asked_about() {
     fails(&machine, &["sync"], 3, &["the scan blocks `pdf`"]);
     let looked = machine.run(&["sync", "--check"]);
     assert_eq!(looked.code, 1, "looking needs no consent: {looked}");
-    // Nor does a lock speak for this person when there is something newer.
+    // A lock is consent to its own bytes, not to something newer.
     machine.skill("elsewhere/pdf", "1.1.0", "Read it.");
     fs::remove_file(machine.sandbox.path("elsewhere/pdf/scripts/run.py")).expect("it was there");
-    fails(&machine, &["update", "--all"], 3, &["nobody vouches for `pdf`"]);
+    fails(&machine, &["update", "--all"], 3, &["installing `pdf` needs your consent"]);
     fs::remove_dir_all(machine.sandbox.path("project/.agents")).expect("it was there");
     fails(&machine, &["update", "--all", "--allow-experimental"], 1, &["savoir sync"]);
 }

@@ -1,0 +1,46 @@
+//! The list from which a user picks skills: space selects, enter confirms, typing filters.
+
+use std::fmt;
+
+use inquire::{InquireError, MultiSelect};
+use savoir_package::source::Offer;
+
+use super::{Stall, shortened};
+use crate::{error::CommandError, output};
+
+/// Skills that are visible at once.
+const PAGE: usize = 15;
+
+/// One line of the list.
+struct Line<'a> {
+    offer: &'a Offer,
+    /// Columns of the name.
+    width: usize,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = output::cell(&self.offer.name);
+        let description = shortened(self.offer.description.as_deref());
+        write!(f, "{name:width$}  {description}", width = self.width)
+    }
+}
+
+/// The skills that the user picks; none if the user leaves the list.
+pub(super) fn pick(stall: &Stall) -> Result<Vec<Offer>, CommandError> {
+    let offers = &stall.offers;
+    let width = offers.iter().map(|offer| offer.name.chars().count()).max().unwrap_or_default();
+    let lines = offers.iter().map(|offer| Line { offer, width }).collect();
+    let title = format!("{} has {} skills", output::cell(&stall.typed), offers.len());
+    let picked = MultiSelect::new(&title, lines)
+        .with_page_size(PAGE)
+        .with_help_message("space selects, enter confirms, type to filter, right arrow selects all")
+        .with_formatter(&|picked| output::plural(picked.len(), "skill"))
+        .prompt();
+    match picked {
+        Ok(picked) => Ok(picked.into_iter().map(|line| line.offer.clone()).collect()),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(Vec::new()),
+        Err(error) => Err(CommandError::input(format!("the list cannot be shown: {error}"))
+            .hint("choose with --skill NAME, or take all with --all")),
+    }
+}

@@ -1,0 +1,194 @@
+//! Skills that are not installed while the others of the same command are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use savoir_package::{ShelfError, lock::Lock, shelf::Ready};
+use serde_json::{Value, json};
+
+use crate::{ask, error::CommandError, output};
+
+/// A skill that is not installed, and why.
+#[derive(Debug)]
+pub(crate) struct Skipped {
+    pub(crate) name: String,
+    /// Where it would have come from.
+    pub(crate) source: String,
+    /// Why, with its exit code and hints.
+    pub(crate) error: CommandError,
+}
+
+impl Skipped {
+    pub(crate) fn new(name: &str, source: &str, error: impl Into<CommandError>) -> Self {
+        Self { name: name.to_owned(), source: source.to_owned(), error: error.into() }
+    }
+
+    fn ready(ready: &Ready, error: CommandError) -> Self {
+        Self::new(&ready.card.name, &ready.source.to_string(), error)
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        let mut told = json!({ "name": self.name, "source": self.source });
+        if let Some(error) = self.error.to_json() {
+            told["error"] = error["error"].clone();
+        }
+        told
+    }
+}
+
+/// One line for each skill that is skipped, with its reason.
+pub(crate) fn page(skipped: &[Skipped]) -> String {
+    let mut page = String::new();
+    for one in skipped {
+        let reason = one.error.to_string();
+        let name = output::cell(&one.name).into_owned();
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "skipped {name}: {}", output::cell(&reason.replace('\n', "; ")));
+        for hint in one.error.hints() {
+            let _ = writeln!(page, "  hint: {}", output::cell(hint));
+        }
+    }
+    page
+}
+
+/// Of skills with one name, only one can be installed. Identical copies count once. Of different
+/// ones the user chooses on a terminal; without one, the shortest path wins.
+pub(crate) fn one_per_name(
+    ready: Vec<Ready>,
+    skipped: &mut Vec<Skipped>,
+    may_ask: bool,
+) -> Result<Vec<Ready>, CommandError> {
+    let mut order: Vec<String> = Vec::new();
+    let mut groups: BTreeMap<String, Vec<Ready>> = BTreeMap::new();
+    for one in ready {
+        let group = groups.entry(one.card.name.clone()).or_default();
+        if group.is_empty() {
+            order.push(one.card.name.clone());
+        }
+        group.push(one);
+    }
+    let mut kept = Vec::with_capacity(order.len());
+    for name in order {
+        let mut group = groups.remove(&name).unwrap_or_default();
+        group.sort_by_key(path_length);
+        let mut seen = BTreeSet::new();
+        group.retain(|one| seen.insert(one.tree.integrity()));
+        let winner = if group.len() > 1 && may_ask { choose(&name, &group)? } else { 0 };
+        let winner = group.swap_remove(winner.min(group.len() - 1));
+        let place = winner.source.to_string();
+        for other in group {
+            skipped.push(Skipped::ready(&other, another(&other, &place)));
+        }
+        kept.push(winner);
+    }
+    Ok(kept)
+}
+
+fn path_length(ready: &Ready) -> (usize, usize, String) {
+    let text = ready.source.to_string();
+    (text.matches('/').count(), text.len(), text)
+}
+
+fn another(other: &Ready, winner: &str) -> CommandError {
+    let (name, source) = (&other.card.name, other.source.to_string());
+    CommandError::findings(format!("{source} has the name of another skill, {winner}"))
+        .named("same-name")
+        .hint(format!("to install this one instead: --path {} --skill {name}", inside(&source)))
+}
+
+/// The path of a skill inside its source, as `--path` takes it.
+fn inside(source: &str) -> &str {
+    let exact = source.split_once('#').map_or("", |(_, exact)| exact);
+    match exact.split_once(':') {
+        Some((_, path)) if !path.is_empty() => path,
+        _ => source.strip_prefix("path+").unwrap_or(source),
+    }
+}
+
+fn choose(name: &str, group: &[Ready]) -> Result<usize, CommandError> {
+    let mut page = format!("{} different skills are called {}:\n", group.len(), output::cell(name));
+    for (at, one) in group.iter().enumerate() {
+        let _ = writeln!(page, "  {}  {}", at + 1, output::cell(&one.source.to_string()));
+    }
+    page.push_str("Which one? [1]: ");
+    let meant = |line: &str| match line.trim() {
+        "" => Some(0),
+        number => {
+            let number: usize = number.parse().ok()?;
+            (1..=group.len()).contains(&number).then(|| number - 1)
+        }
+    };
+    Ok(ask::line(&page, &meant)?.unwrap_or_default())
+}
+
+/// Takes out skills that need others which nobody has.
+pub(crate) fn without_unmet_needs(
+    mut ready: Vec<Ready>,
+    lock: &Lock,
+    skipped: &mut Vec<Skipped>,
+) -> Vec<Ready> {
+    loop {
+        let names: BTreeSet<String> = ready.iter().map(|one| one.card.name.clone()).collect();
+        let is_there = |name: &str| {
+            let folder = name.rsplit('/').next().unwrap_or(name);
+            names.contains(folder) || lock.skills.contains_key(folder)
+        };
+        let unmet = |one: &Ready| {
+            let mut needs = one.card.needs.iter().map(|need| need.name.clone());
+            needs.find(|name| !is_there(name))
+        };
+        let before = ready.len();
+        ready.retain(|one| {
+            let Some(need) = unmet(one) else { return true };
+            let error = CommandError::findings(format!("it needs the skill `{need}`"))
+                .named("missing-dependency")
+                .hint(format!("install `{need}` first, or together with it"));
+            skipped.push(Skipped::ready(one, error));
+            false
+        });
+        if ready.len() == before {
+            return ready;
+        }
+    }
+}
+
+/// Takes out the skills because of which a plan failed; fails if it was none of them.
+pub(crate) fn without_culprits(
+    ready: &mut Vec<Ready>,
+    error: ShelfError,
+    skipped: &mut Vec<Skipped>,
+) -> Result<(), CommandError> {
+    let folders = match &error {
+        ShelfError::Occupied(paths) => paths.clone(),
+        ShelfError::Unkeepable { path, .. } => vec![path.clone()],
+        ShelfError::Card { name, .. } | ShelfError::Convert { name, .. } => {
+            vec![PathBuf::from(name)]
+        }
+        _ => return Err(error.into()),
+    };
+    let before = ready.len();
+    ready.retain(|one| {
+        let name = &one.card.name;
+        let folder = folders.iter().find(|path| path.file_name() == Some(OsStr::new(name)));
+        let Some(folder) = folder else { return true };
+        let reason = match &error {
+            ShelfError::Occupied(_) => occupied(name, folder),
+            error => CommandError::findings(error).named(error.code()),
+        };
+        skipped.push(Skipped::ready(one, reason));
+        false
+    });
+    if ready.len() == before { Err(error.into()) } else { Ok(()) }
+}
+
+fn occupied(name: &str, folder: &Path) -> CommandError {
+    let message = format!("{} exists and was not installed by savoir", folder.display());
+    CommandError::findings(message)
+        .named("occupied")
+        .hint(format!("keep it: savoir adopt {name}; or replace it: --force"))
+}
