@@ -25,6 +25,7 @@
 
 mod artifact;
 mod digest;
+mod discover;
 mod error;
 mod fetcher;
 mod git;
@@ -46,7 +47,7 @@ use crate::manifest::check_name;
 
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};
-pub use fetcher::{Fetcher, Progress, Settings, Watcher};
+pub use fetcher::{Fetcher, Network, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub use parse::{is_range, is_shorthand};
