@@ -33,6 +33,7 @@ pub(crate) mod http;
 mod layout;
 mod local;
 mod parse;
+mod pasted;
 mod place;
 mod summary;
 mod well_known;
@@ -51,6 +52,7 @@ pub use fetcher::{Fetcher, Network, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub use parse::{is_range, is_shorthand};
+pub use pasted::{Pasted, pasted};
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
 
