@@ -71,10 +71,19 @@ pub const MAX_LEDGER_BYTES: u64 = 32 * 1024 * 1024;
 pub const MAX_CATEGORY_DEPTH: usize = 3;
 
 /// Most bytes that a repository may put into its cache. Trees of large repositories have some
-/// megabytes; servers that cannot leave files out send all of one commit.
-pub const MAX_REPOSITORY_BYTES: u64 = 256 * 1024 * 1024;
-/// Most bytes that git may print where the answer is a list: a hundred thousand paths or refs.
-pub const MAX_GIT_LIST_BYTES: usize = 32 * 1024 * 1024;
+/// megabytes, and sixty thousand SKILL.md some hundred; servers that cannot leave files out send all
+/// of one commit.
+pub const MAX_REPOSITORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Most bytes that git may print where the answer is a list: two million paths or refs.
+pub const MAX_GIT_LIST_BYTES: usize = 256 * 1024 * 1024;
+/// Bytes of files that are read from a repository at once: enough to start git seldom.
+pub const MAX_READ_AT_ONCE: u64 = 16 * 1024 * 1024;
+/// Most links of a repository that are looked at.
+pub const MAX_LINKS: usize = 20_000;
+/// Most links that the files of one skill may lead through.
+pub const MAX_LINKS_IN_SKILL: usize = 1_000;
+/// Most folders behind links that are looked through for skills.
+pub const MAX_LINKED_FOLDERS: usize = 1_000;
 
 /// Most commits that are looked through for the one from which another tool took a skill. Busy
 /// collections have some hundreds in a year.
@@ -82,11 +91,9 @@ pub const MAX_PAST_COMMITS: usize = 500;
 /// Most hosts and repositories that are asked at once whether they have something newer.
 pub const MAX_ASKED_AT_ONCE: usize = 8;
 
-/// Most skills that one source offers: as many as one resolution looks at. The largest collections
-/// have some hundreds.
-pub const MAX_OFFERS: usize = MAX_RESOLVED_SKILLS;
-/// Most entries of folders that are looked at to find skills.
-pub const MAX_WALKED: usize = 100_000;
+/// Most entries of folders that are looked at to find skills: sixty thousand skills with some files
+/// each.
+pub const MAX_WALKED: usize = 2_000_000;
 
 /// Largest index of a site, in bytes: a thousand skills with long descriptions.
 pub const MAX_INDEX_BYTES: u64 = 2 * 1024 * 1024;

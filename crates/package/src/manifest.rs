@@ -305,7 +305,7 @@ fn read_git(table: Table<'_>) -> Result<Wanted, Mistake> {
     }
     let path = table.get("path").map(|value| -> Result<String, Mistake> {
         let inside = value.string("a path inside of the repository")?.trim_end_matches('/');
-        path::check(inside).map_err(|problem| bad_path(value, inside, &problem))?;
+        path::check_in_repository(inside).map_err(|problem| bad_path(value, inside, &problem))?;
         Ok(inside.to_owned())
     });
     Ok(Wanted::Git { url: address(table, "git")?, at, path: path.transpose()? })

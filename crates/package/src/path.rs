@@ -95,6 +95,33 @@ pub fn check(path: &str) -> Result<(), PathProblem> {
     Ok(())
 }
 
+/// Whether a path can be that of a skill's folder in a repository. Nothing is written there, so that
+/// it may lie in an agent's folder such as `.claude/skills`; it only must not lead elsewhere.
+pub fn check_in_repository(path: &str) -> Result<(), PathProblem> {
+    if path.starts_with('/') {
+        return Err(PathProblem::Absolute);
+    }
+    if path.len() > MAX_PATH_BYTES {
+        return Err(PathProblem::Length);
+    }
+    for part in path.split('/') {
+        let problem = match part {
+            ".." => return Err(PathProblem::Traversal),
+            "" | "." => "it has an empty part",
+            part if part.chars().any(is_hidden) => {
+                "it has a control character or one that cannot be seen"
+            }
+            part if part.contains('\\') => {
+                "it has a backslash, which some systems take for a separator"
+            }
+            part if part.contains(char::REPLACEMENT_CHARACTER) => "it is not valid UTF-8",
+            _ => continue,
+        };
+        return Err(PathProblem::Characters(problem.to_owned()));
+    }
+    Ok(())
+}
+
 fn check_part(part: &str) -> Result<(), PathProblem> {
     let characters = |why: &str| Err(PathProblem::Characters(why.to_owned()));
     if part == ".." {
@@ -114,6 +141,9 @@ fn check_part(part: &str) -> Result<(), PathProblem> {
     }
     if part.ends_with(['.', ' ']) || part.starts_with(' ') {
         return characters("a part of it begins or ends with a blank or ends with a dot");
+    }
+    if part.contains(char::REPLACEMENT_CHARACTER) {
+        return characters("it is not valid UTF-8");
     }
     if is_device(part) {
         return characters("a part of it is the name of a device on Windows");
@@ -206,6 +236,7 @@ mod tests {
             ("demo/a\nb", "path_characters"),
             ("demo/\u{202e}txt", "path_characters"),
             ("demo/a\u{308}", "path_characters"),
+            ("demo/a\u{fffd}", "path_characters"),
             (".git/hooks/post-checkout", "forbidden_path"),
             ("demo/.Claude/settings.json", "forbidden_path"),
             ("a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q", "path_length"),
@@ -214,6 +245,29 @@ mod tests {
         }
         assert_eq!(check(&"a".repeat(256)), Err(PathProblem::Length));
         assert_eq!(check("company/com10/comet"), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_of_a_repository_may_be_one_of_an_agent() {
+        for path in [".claude/skills/pdf", ".github/skills/a b", "skills/CON/x:y", "a/.git/b"] {
+            assert_eq!(check_in_repository(path), Ok(()), "{path}");
+        }
+        for (path, code) in [
+            ("../x", "path_traversal"),
+            ("a/../../b", "path_traversal"),
+            ("/a", "absolute_path"),
+            ("", "path_characters"),
+            ("a//b", "path_characters"),
+            ("a/./b", "path_characters"),
+            ("a\\b", "path_characters"),
+            ("a\nb", "path_characters"),
+            ("a/\u{202e}b", "path_characters"),
+            ("a/\u{fffd}", "path_characters"),
+        ] {
+            let found = check_in_repository(path).map_err(|problem| problem.code());
+            assert_eq!(found, Err(code), "{path:?}");
+        }
+        assert_eq!(check_in_repository(&"a".repeat(1_025)), Err(PathProblem::Length));
     }
 
     #[test]

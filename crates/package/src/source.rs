@@ -25,6 +25,7 @@
 
 mod artifact;
 mod digest;
+mod discover;
 mod error;
 mod fetcher;
 mod git;
@@ -32,6 +33,7 @@ pub(crate) mod http;
 mod layout;
 mod local;
 mod parse;
+mod pasted;
 mod place;
 mod summary;
 mod well_known;
@@ -46,10 +48,11 @@ use crate::manifest::check_name;
 
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};
-pub use fetcher::{Fetcher, Progress, Settings, Watcher};
+pub use fetcher::{Fetcher, Network, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub use parse::{is_range, is_shorthand};
+pub use pasted::{Pasted, pasted};
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
 

@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::{
-    limits::{MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES},
+    limits::{MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_LINKS_IN_SKILL, MAX_TREE_BYTES},
     path::{PathProblem, Seen},
 };
 
@@ -94,7 +94,7 @@ pub enum TreeError {
     )]
     SkillTooLarge(String),
     /// A link that leads out of the skill, or to no file.
-    #[error("`{0}` is a link that does not lead to a file of the skill")]
+    #[error("`{0}` is a link that does not lead to a file or folder of the same repository")]
     Link(String),
     /// Neither a file nor a folder.
     #[error("`{0}` is neither a file nor a folder")]
@@ -130,55 +130,31 @@ impl TreeError {
 }
 
 impl Tree {
-    /// The files below a folder, without what tools leave behind. A link to another file of the
-    /// skill is read as that file; one that leads elsewhere is an error.
+    /// The files below a folder, without what tools leave behind. A link to another file or folder
+    /// of the skill is read as that; one that leads elsewhere is an error.
     pub fn read(folder: &Path) -> Result<Self, TreeError> {
-        let mut tree = Self::default();
-        tree.read_folder(Links::Follow, folder, folder, "", 0)?;
-        Ok(tree)
+        Self::read_within(folder, folder)
+    }
+
+    /// As [`Self::read`]; links may lead anywhere inside `boundary`, such as the repository that the
+    /// folder belongs to.
+    pub(crate) fn read_within(folder: &Path, boundary: &Path) -> Result<Self, TreeError> {
+        let real = |path: &Path| path.canonicalize().map_err(TreeError::io(path));
+        let links = Links::Follow {
+            boundary: real(boundary)?,
+            above: vec![real(folder)?],
+            left: MAX_LINKS_IN_SKILL,
+        };
+        let mut reader = Reader { tree: Self::default(), links };
+        reader.folder(folder, "", 0)?;
+        Ok(reader.tree)
     }
 
     /// As [`Self::read`]; every link is an error.
     pub(crate) fn read_without_links(folder: &Path) -> Result<Self, TreeError> {
-        let mut tree = Self::default();
-        tree.read_folder(Links::Refuse, folder, folder, "", 0)?;
-        Ok(tree)
-    }
-
-    fn read_folder(
-        &mut self,
-        links: Links,
-        root: &Path,
-        folder: &Path,
-        prefix: &str,
-        depth: usize,
-    ) -> Result<(), TreeError> {
-        let fail = || TreeError::io(folder);
-        for entry in fs::read_dir(folder).map_err(fail())? {
-            let entry = entry.map_err(fail())?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if is_left_behind(&name) {
-                continue;
-            }
-            let path = format!("{prefix}{name}");
-            let kind = entry.file_type().map_err(fail())?;
-            if kind.is_dir() {
-                if depth >= MAX_DEPTH {
-                    return Err(TreeError::Path { path, problem: PathProblem::Length });
-                }
-                self.read_folder(links, root, &entry.path(), &format!("{path}/"), depth + 1)?;
-            } else if kind.is_file() {
-                self.add(path, read_file(&entry.path())?)?;
-            } else if kind.is_symlink() {
-                let target =
-                    (links == Links::Follow).then(|| target(root, &entry.path())).flatten();
-                let target = target.ok_or_else(|| TreeError::Link(path.clone()))?;
-                self.add(path, read_file(&target)?)?;
-            } else {
-                return Err(TreeError::Special(path));
-            }
-        }
-        Ok(())
+        let mut reader = Reader { tree: Self::default(), links: Links::Refuse };
+        reader.folder(folder, "", 0)?;
+        Ok(reader.tree)
     }
 
     /// Adds a file.
@@ -282,17 +258,95 @@ impl Tree {
     }
 }
 
+/// Reads a folder.
+struct Reader {
+    tree: Tree,
+    links: Links,
+}
+
 /// What is done with links.
-#[derive(Clone, Copy, PartialEq)]
 enum Links {
-    Follow,
+    Follow {
+        /// Where they must stay.
+        boundary: PathBuf,
+        /// The folder that is read, and those behind links that led to where the reader is.
+        above: Vec<PathBuf>,
+        /// How many more are followed.
+        left: usize,
+    },
     Refuse,
 }
 
-/// The file of the same skill that a link leads to.
-fn target(root: &Path, link: &Path) -> Option<PathBuf> {
-    let (root, target) = (root.canonicalize().ok()?, link.canonicalize().ok()?);
-    (target.starts_with(root) && target.is_file()).then_some(target)
+impl Reader {
+    fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), TreeError> {
+        let fail = || TreeError::io(folder);
+        for entry in fs::read_dir(folder).map_err(fail())? {
+            let entry = entry.map_err(fail())?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if is_left_behind(&name) {
+                continue;
+            }
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type().map_err(fail())?;
+            if kind.is_dir() {
+                self.inner(&entry.path(), path, depth)?;
+            } else if kind.is_file() {
+                self.tree.add(path, read_file(&entry.path())?)?;
+            } else if kind.is_symlink() {
+                self.link(&entry.path(), path, depth)?;
+            } else {
+                return Err(TreeError::Special(path));
+            }
+        }
+        Ok(())
+    }
+
+    fn inner(&mut self, folder: &Path, path: String, depth: usize) -> Result<(), TreeError> {
+        if depth >= MAX_DEPTH {
+            return Err(TreeError::Path { path, problem: PathProblem::Length });
+        }
+        self.folder(folder, &format!("{path}/"), depth + 1)
+    }
+
+    fn link(&mut self, link: &Path, path: String, depth: usize) -> Result<(), TreeError> {
+        let Some(target) = self.links.target(link) else { return Err(TreeError::Link(path)) };
+        if target.is_file() {
+            return self.tree.add(path, read_file(&target)?);
+        }
+        self.links.enter(&target);
+        self.inner(&target, path, depth)?;
+        self.links.leave();
+        Ok(())
+    }
+}
+
+impl Links {
+    /// The file or folder that a link leads to, unless that is outside or in a circle.
+    fn target(&mut self, link: &Path) -> Option<PathBuf> {
+        let Self::Follow { boundary, above, left } = self else { return None };
+        *left = left.checked_sub(1)?;
+        let target = link.canonicalize().ok()?;
+        let inside = target.strip_prefix(boundary).ok()?;
+        if inside.components().any(|part| part.as_os_str() == ".git") {
+            return None;
+        }
+        // A folder that lies above the link would be in itself.
+        let holds_link = link.parent()?.canonicalize().ok()?.starts_with(&target);
+        let is_circle = holds_link || above.contains(&target);
+        (target.is_file() || target.is_dir() && !is_circle).then_some(target)
+    }
+
+    fn enter(&mut self, folder: &Path) {
+        if let Self::Follow { above, .. } = self {
+            above.push(folder.to_owned());
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Self::Follow { above, .. } = self {
+            above.pop();
+        }
+    }
 }
 
 /// The integrity of a list of digests by path.
@@ -392,6 +446,35 @@ mod tests {
         fs::remove_file(folder.join("out")).unwrap();
         symlink("nowhere", folder.join("out")).unwrap();
         assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
+    }
+
+    #[test]
+    fn links_may_lead_to_folders_inside_a_boundary() {
+        let place = tempfile::tempdir().unwrap();
+        let repository = place.path().join("repository");
+        let folder = repository.join("skills/x");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(repository.join("shared/deep")).unwrap();
+        fs::create_dir(repository.join(".git")).unwrap();
+        fs::write(repository.join(".git/config"), "c").unwrap();
+        fs::write(folder.join("SKILL.md"), "a").unwrap();
+        fs::write(repository.join("LICENSE"), "l").unwrap();
+        fs::write(repository.join("shared/deep/b.md"), "b").unwrap();
+        fs::write(place.path().join("secret"), "s").unwrap();
+        symlink("../../LICENSE", folder.join("LICENSE")).unwrap();
+        symlink("../../shared", folder.join("references")).unwrap();
+        let tree = Tree::read_within(&folder, &repository).unwrap();
+        let paths: Vec<_> = tree.files().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["LICENSE", "SKILL.md", "references/deep/b.md"]);
+        assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
+        for target in ["../..", ".", "../../.git/config", "../../../secret", "/etc/hosts"] {
+            symlink(target, folder.join("bad")).unwrap();
+            let refused = Tree::read_within(&folder, &repository).unwrap_err();
+            assert_eq!(refused.code(), "link", "{target}");
+            fs::remove_file(folder.join("bad")).unwrap();
+        }
+        symlink("../../skills", repository.join("shared/deep/up")).unwrap();
+        assert_eq!(Tree::read_within(&folder, &repository).unwrap_err().code(), "link");
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn git(text: &str) -> Result<LockedSource, SourceProblem> {
     if !full || url.is_empty() {
         return Err(no_commit());
     }
-    if let Some(folder) = folder.filter(|folder| path::check(folder).is_err()) {
+    if let Some(folder) = folder.filter(|folder| path::check_in_repository(folder).is_err()) {
         return Err(SourceProblem::Folder(folder.to_owned()));
     }
     let (url, commit) = (url.to_owned(), commit.to_owned());
@@ -167,6 +167,7 @@ mod tests {
             "registry+https://skills.example.com/registry#acme/pdf".to_owned(),
             format!("git+https://example.com/s.git#{commit}"),
             format!("git+git@example.com:s.git#{commit}:skills/a b"),
+            format!("git+https://example.com/s#{commit}:.claude/skills/a"),
             "path+../shared/notes".to_owned(),
             "url+https://example.com/a+b.zip".to_owned(),
             "well-known+https://example.com".to_owned(),

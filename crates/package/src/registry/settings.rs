@@ -6,17 +6,8 @@ use reqwest::header::HeaderValue;
 use zeroize::Zeroizing;
 
 use super::RegistryError;
+pub use crate::source::Network;
 use crate::source::{Progress, Watcher};
-
-/// Whether anybody is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Network {
-    /// Registries are asked.
-    #[default]
-    Online,
-    /// Only what was learnt before counts.
-    Offline,
-}
 
 /// Who may be asked without encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

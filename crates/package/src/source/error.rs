@@ -1,6 +1,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -252,6 +253,12 @@ pub enum SourceError {
         /// Why.
         error: io::Error,
     },
+    /// It is not in the cache, and nobody is asked.
+    #[error("{0} is not in the cache, and no server is asked; hint: run it once without --offline")]
+    Offline(String),
+    /// One error that is that of many skills.
+    #[error(transparent)]
+    Shared(Arc<SourceError>),
     /// No client for HTTP can be made.
     #[error(
         "no address can be asked: {0}; are the certificates of the system installed \
@@ -314,8 +321,16 @@ impl SourceError {
             Self::Lfs(_) => "git_lfs",
             Self::Git { .. } => "git_failed",
             Self::Io { .. } => "io",
+            Self::Offline(_) => "offline",
+            Self::Shared(error) => error.code(),
             Self::Client(_) => "no_client",
         }
+    }
+
+    /// The same error for many skills.
+    pub(super) fn for_each<T>(error: Self, count: usize) -> Vec<Result<T, Self>> {
+        let error = Arc::new(error);
+        (0..count).map(|_| Err(Self::Shared(Arc::clone(&error)))).collect()
     }
 
     pub(super) fn text(text: &str, why: impl Into<String>) -> Self {

@@ -1,7 +1,7 @@
 //! Lists the skills of sources and fetches them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -24,6 +24,10 @@ use crate::{
     Tree,
     limits::{MAX_ARCHIVE_BYTES, MAX_REPOSITORY_BYTES},
 };
+
+/// Why a link beside skills is not one of them.
+pub(super) const LINK_TO_NOTHING: &str =
+    "it is a link that does not lead to a folder of the same repository";
 
 /// Who is told what is going on.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -59,6 +63,16 @@ pub enum Progress {
     },
 }
 
+/// Whether anybody is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Servers are asked.
+    #[default]
+    Online,
+    /// Only what was fetched before counts.
+    Offline,
+}
+
 /// How a [`Fetcher`] works.
 #[derive(Clone)]
 pub struct Settings {
@@ -74,6 +88,8 @@ pub struct Settings {
     pub git_redirects: bool,
     /// How many bytes a repository may put into the cache.
     pub max_repository_bytes: u64,
+    /// Whether anybody is asked.
+    pub network: Network,
     /// Who is told what is going on.
     pub watcher: Option<Watcher>,
 }
@@ -88,6 +104,7 @@ impl Settings {
             http_patience: Duration::from_mins(2),
             git_redirects: true,
             max_repository_bytes: MAX_REPOSITORY_BYTES,
+            network: Network::default(),
             watcher: None,
         }
     }
@@ -126,7 +143,11 @@ impl Fetcher {
     /// no other way to know them.
     pub async fn offers(&self, source: &Source) -> Result<Vec<Offer>, SourceError> {
         match source {
-            Source::Folder(path) => blocking(path, local::folder).await,
+            Source::Folder(path) => {
+                let (offers, broken) = blocking(path, local::folder).await?;
+                broken.iter().for_each(|link| self.skipped(link, LINK_TO_NOTHING.to_owned()));
+                Ok(offers)
+            }
             Source::File(path) => blocking(path, local::file).await,
             Source::Url { url, digest } => self.offers_at(url, digest.as_ref()).await,
             Source::Git(source) => git::offers(&self.settings, source).await,
@@ -156,21 +177,46 @@ impl Fetcher {
         }
     }
 
-    /// The files of many skills, in the order of the offers. Those on this system are read on all
-    /// processors, the others are fetched one after the other.
+    /// The files of many skills, in the order of the offers: those of one repository together, those
+    /// on this system on all processors. What is wrong with one of them does not matter to the
+    /// others.
     pub async fn fetch_all(&self, offers: &[Offer]) -> Vec<Result<Tree, SourceError>> {
-        let local: Vec<(PathBuf, String)> = offers.iter().filter_map(on_this_system).collect();
+        let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
+        trees.resize_with(offers.len(), || None);
+        let local: Vec<_> = places(offers, |place| match place {
+            Place::Path { path, inside } => Some((path.clone(), inside.clone())),
+            _ => None,
+        });
+        let (positions, local): (Vec<usize>, Vec<_>) = local.into_iter().unzip();
         let read = tokio::task::spawn_blocking(move || local::trees(&local)).await;
-        let mut read = read.unwrap_or_default().into_iter();
-        let mut trees = Vec::with_capacity(offers.len());
-        for offer in offers {
-            let at_hand = on_this_system(offer).and_then(|_| read.next());
-            trees.push(match at_hand {
+        for (at, tree) in positions.into_iter().zip(read.unwrap_or_default()) {
+            trees[at] = Some(tree);
+        }
+        let mut repositories: HashMap<GitUrl, Vec<(usize, GitPlace)>> = HashMap::new();
+        for (at, place) in places(offers, |place| match place {
+            Place::Git(place) => Some(place.clone()),
+            _ => None,
+        }) {
+            repositories.entry(place.url.clone()).or_default().push((at, place));
+        }
+        for (url, places) in repositories {
+            let (positions, places): (Vec<usize>, Vec<_>) = places.into_iter().unzip();
+            let fetched = match self.trees(&url, &places).await {
+                Ok(fetched) => fetched,
+                Err(error) => SourceError::for_each(error, places.len()),
+            };
+            for (at, tree) in positions.into_iter().zip(fetched) {
+                trees[at] = Some(tree);
+            }
+        }
+        let mut fetched = Vec::with_capacity(offers.len());
+        for (offer, tree) in offers.iter().zip(trees) {
+            fetched.push(match tree {
                 Some(tree) => tree,
                 None => self.fetch(offer).await,
             });
         }
-        trees
+        fetched
     }
 
     /// The files of a skill that a lock names by its exact origin. A tag that was moved since, or
@@ -237,7 +283,6 @@ impl Fetcher {
         if let Some(expected) = expected {
             compare(url, expected, &digest)?;
         }
-        self.keep(&digest, &loaded.bytes)?;
         let found = artifact::list(loaded.bytes, &name_of(url))?;
         let offer = |(inside, summary): (String, Summary)| Offer {
             name: summary.name,
@@ -253,7 +298,38 @@ impl Fetcher {
         reach: Reach,
         limit: u64,
     ) -> Result<Loaded, SourceError> {
-        self.http.get(&self.settings, url, reach, limit).await
+        if self.settings.network == Network::Offline {
+            let known = self.known(url, limit);
+            return known.ok_or_else(|| SourceError::Offline(shown(url)));
+        }
+        let loaded = self.http.get(&self.settings, url, reach, limit).await?;
+        let digest = Digest::of(&loaded.bytes);
+        self.keep(&digest, &loaded.bytes)?;
+        self.remember(url, &loaded, &digest)?;
+        Ok(loaded)
+    }
+
+    /// What an address gave the last time.
+    fn known(&self, url: &Url, limit: u64) -> Option<Loaded> {
+        let text = std::fs::read_to_string(self.address(url)).ok()?;
+        let mut lines = text.lines();
+        let digest: Digest = lines.next()?.parse().ok()?;
+        let url = Url::parse(lines.next()?).ok()?;
+        let bytes = std::fs::read(self.kept(&digest)).ok()?;
+        let is_same = bytes.len() as u64 <= limit && Digest::of(&bytes) == digest;
+        // Nobody is asked because of what it says.
+        is_same.then_some(Loaded { bytes, url, reach: Reach::Public })
+    }
+
+    /// Keeps what an address gave, for when there is no network.
+    fn remember(&self, url: &Url, loaded: &Loaded, digest: &Digest) -> Result<(), SourceError> {
+        let text = format!("{digest}\n{}\n", loaded.url);
+        self.write(&self.address(url), text.as_bytes())
+    }
+
+    fn address(&self, url: &Url) -> PathBuf {
+        let name = Digest::of(url.as_str().as_bytes());
+        self.settings.cache.join("addresses").join(name.hex())
     }
 
     /// Loads a file that is known by its digest, unless the cache has it.
@@ -270,7 +346,6 @@ impl Fetcher {
         }
         let loaded = self.load(url, reach, MAX_ARCHIVE_BYTES).await?;
         compare(url, digest, &Digest::of(&loaded.bytes))?;
-        self.keep(digest, &loaded.bytes)?;
         Ok(loaded.bytes)
     }
 
@@ -284,15 +359,18 @@ impl Fetcher {
 
     /// Keeps a file, so that it is not loaded again once someone has chosen.
     fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<(), SourceError> {
-        let path = self.kept(digest);
-        let folder = self.settings.cache.join("files");
+        self.write(&self.kept(digest), bytes)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
         let write = || {
-            std::fs::create_dir_all(&folder)?;
-            let mut file = NamedTempFile::new_in(&folder)?;
+            let folder = path.parent().unwrap_or(&self.settings.cache);
+            std::fs::create_dir_all(folder)?;
+            let mut file = NamedTempFile::new_in(folder)?;
             std::io::Write::write_all(&mut file, bytes)?;
-            file.persist(&path).map_err(|error| error.error)
+            file.persist(path).map_err(|error| error.error)
         };
-        write().map(drop).map_err(SourceError::io(&path))
+        write().map(drop).map_err(SourceError::io(path))
     }
 }
 
@@ -312,11 +390,10 @@ fn name_of(url: &Url) -> String {
     if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
 }
 
-fn on_this_system(offer: &Offer) -> Option<(PathBuf, String)> {
-    match &offer.place {
-        Place::Path { path, inside } => Some((path.clone(), inside.clone())),
-        _ => None,
-    }
+/// The places of one kind, each with its position among the offers.
+fn places<T>(offers: &[Offer], of_kind: impl Fn(&Place) -> Option<T>) -> Vec<(usize, T)> {
+    let places = offers.iter().enumerate();
+    places.filter_map(|(at, offer)| Some((at, of_kind(&offer.place)?))).collect()
 }
 
 /// Reads from the disk where it blocks nobody.

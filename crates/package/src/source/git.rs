@@ -9,6 +9,7 @@ mod address;
 mod failure;
 mod heads;
 mod history;
+mod links;
 mod objects;
 mod program;
 mod references;
@@ -22,7 +23,10 @@ pub(crate) use heads::{Asked, Head};
 pub(super) use {heads::heads, history::past};
 
 use self::{references::References, repository::Repository, skill::Listing};
-use super::{GitPlace, GitSource, Offer, Place, Reference, Settings, SourceError, TagNow};
+use super::{
+    GitPlace, GitSource, Offer, Place, Progress, Reference, Settings, SourceError, TagNow,
+    fetcher::LINK_TO_NOTHING, summary::Summary,
+};
 use crate::Tree;
 
 /// The digest of a commit.
@@ -54,6 +58,15 @@ pub(super) async fn offers(
     settings: &Settings,
     source: &GitSource,
 ) -> Result<Vec<Offer>, SourceError> {
+    let listed = catalog(settings, source).await?;
+    Ok(listed.into_iter().map(|(offer, _)| offer).collect())
+}
+
+/// The skills of a repository, each with the object that its SKILL.md is.
+pub(super) async fn catalog(
+    settings: &Settings,
+    source: &GitSource,
+) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
     let repository = Repository::open(settings, &source.url).await?;
     let pinned = source.reference.as_deref().and_then(Commit::parse);
     let (commit, reference, path) = match pinned {
@@ -63,33 +76,17 @@ pub(super) async fn offers(
     repository.fetch_commit(&commit).await?;
     let listing = Listing::read(&repository, &commit).await?;
     let found = listing.skills(path.as_deref().unwrap_or_default())?;
-    let summaries = listing.summaries(&found).await?;
-    let offer = |(path, summary): (String, super::summary::Summary)| {
+    for link in found.broken {
+        settings.tell(Progress::Skipped { name: link, why: LINK_TO_NOTHING.to_owned() });
+    }
+    let summaries = listing.summaries(&found.skills).await?;
+    let offer = |(path, summary): (String, Summary)| {
+        let object = listing.object(&path);
         let (url, commit) = (source.url.clone(), commit.clone());
-        let place = GitPlace { url, reference: reference.clone(), commit, path };
-        let place = Place::Git(place);
-        Offer { name: summary.name, description: summary.description, place }
+        let place = Place::Git(GitPlace { url, reference: reference.clone(), commit, path });
+        (Offer { name: summary.name, description: summary.description, place }, object)
     };
-    Ok(found.into_iter().zip(summaries).map(offer).collect())
-}
-
-/// The skills of a repository, each with the object that its SKILL.md is.
-pub(super) async fn catalog(
-    settings: &Settings,
-    source: &GitSource,
-) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
-    let offers = offers(settings, source).await?;
-    let Some(Place::Git(first)) = offers.first().map(|offer| offer.place.clone()) else {
-        return Ok(Vec::new());
-    };
-    let repository = Repository::open(settings, &source.url).await?;
-    let listing = Listing::read(&repository, &first.commit).await?;
-    let object = |offer: &Offer| match &offer.place {
-        Place::Git(place) => listing.object(&place.path),
-        _ => None,
-    };
-    let objects: Vec<_> = offers.iter().map(object).collect();
-    Ok(offers.into_iter().zip(objects).collect())
+    Ok(found.skills.into_iter().zip(summaries).map(offer).collect())
 }
 
 /// The files of a skill in a commit.
@@ -106,25 +103,21 @@ pub(super) async fn trees(
     places: &[GitPlace],
 ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
     let repository = Repository::open(settings, url).await?;
-    let mut listings: HashMap<&Commit, Listing<'_>> = HashMap::new();
-    for place in places {
-        if !listings.contains_key(&place.commit) {
-            repository.fetch_commit(&place.commit).await?;
-            listings.insert(&place.commit, Listing::read(&repository, &place.commit).await?);
+    let mut by_commit: HashMap<&Commit, Vec<usize>> = HashMap::new();
+    for (at, place) in places.iter().enumerate() {
+        by_commit.entry(&place.commit).or_default().push(at);
+    }
+    let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
+    trees.resize_with(places.len(), || None);
+    for (commit, positions) in by_commit {
+        repository.fetch_commit(commit).await?;
+        let listing = Listing::read(&repository, commit).await?;
+        let paths: Vec<&str> = positions.iter().map(|at| places[*at].path.as_str()).collect();
+        for (at, tree) in positions.into_iter().zip(listing.trees(&paths).await?) {
+            trees[at] = Some(tree);
         }
     }
-    for (commit, listing) in &listings {
-        let paths = places.iter().filter(|place| place.commit == **commit);
-        listing.fetch(paths.map(|place| place.path.as_str())).await?;
-    }
-    let mut trees = Vec::with_capacity(places.len());
-    for place in places {
-        trees.push(match listings.get(&place.commit) {
-            Some(listing) => listing.tree(&place.path).await,
-            None => read(&repository, place).await,
-        });
-    }
-    Ok(trees)
+    Ok(trees.into_iter().flatten().collect())
 }
 
 /// The same for a lock: a tag must still be where it was. Without a network, what was fetched
@@ -137,8 +130,11 @@ pub(super) async fn locked_tree(
     if let Some(Reference::Tag(tag)) = &place.reference {
         match References::ask(&repository).await {
             Ok(references) => check_tag(&references, tag, place)?,
-            Err(SourceError::Unreachable { .. } | SourceError::TimedOut { .. })
-                if repository.has(&place.commit).await? => {}
+            Err(
+                SourceError::Unreachable { .. }
+                | SourceError::TimedOut { .. }
+                | SourceError::Offline(_),
+            ) if repository.has(&place.commit).await? => {}
             Err(error) => return Err(error),
         }
     }
@@ -157,5 +153,7 @@ fn check_tag(references: &References, tag: &str, place: &GitPlace) -> Result<(),
 
 async fn read(repository: &Repository<'_>, place: &GitPlace) -> Result<Tree, SourceError> {
     repository.fetch_commit(&place.commit).await?;
-    Listing::read(repository, &place.commit).await?.tree(&place.path).await
+    let listing = Listing::read(repository, &place.commit).await?;
+    let mut trees = listing.trees(&[place.path.as_str()]).await?;
+    trees.pop().unwrap_or_else(|| Err(SourceError::NoSkill { place: place.url.to_string() }))
 }

@@ -31,6 +31,15 @@ fn skill_above<'a>(folder: &str, found: &BTreeSet<&'a str>) -> Option<&'a str> {
     above.find_map(|folder| found.get(folder).copied())
 }
 
+/// The skill that a path belongs to, among those that [`skill_folders`] found.
+pub(super) fn owner<'a>(path: &str, skills: &'a [String]) -> Option<&'a str> {
+    let is_skill = |folder: &str| skills.binary_search_by(|skill| skill.as_str().cmp(folder)).ok();
+    let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+    let nearest = above.rev().find_map(is_skill);
+    let root = || is_skill("").filter(|_| !path.split('/').any(|part| part == "skills"));
+    nearest.or_else(root).map(|at| skills[at].as_str())
+}
+
 /// The only folder at the root, if it is a skill: what archivers wrap around one.
 pub(super) fn wrapper<'a>(mut paths: impl Iterator<Item = &'a str>) -> &'a str {
     let Some((first, _)) = paths.next().and_then(|path| path.split_once('/')) else { return "" };
@@ -84,6 +93,20 @@ mod tests {
         let paths =
             ["SKILL.md", "assets/SKILL.md", "skills/b/SKILL.md", "skills/b/template/SKILL.md"];
         assert_eq!(found(&paths), ["", "skills/b"]);
+    }
+
+    #[test]
+    fn what_lies_in_a_skill_has_an_owner() {
+        let skills = ["", "skills/b"].map(str::to_owned);
+        for (path, skill) in [
+            ("assets/x", Some("")),
+            ("skills/b/x", Some("skills/b")),
+            ("skills/c/x", None),
+            ("skills/b", None),
+        ] {
+            assert_eq!(owner(path, &skills), skill, "{path}");
+        }
+        assert_eq!(owner("x", &skills[1..]), None);
     }
 
     #[test]

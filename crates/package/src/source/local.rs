@@ -1,6 +1,7 @@
 //! Folders and files of this system.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -8,42 +9,94 @@ use std::{
 
 use savoir_skill::folder::is_skill_file;
 
-use super::{Offer, Place, SourceError, artifact, layout, summary::Summary, summary::stem};
+use super::{
+    Offer, Place, SourceError, artifact,
+    discover::{Listed, Target, View, discover},
+    layout,
+    summary::{Summary, stem},
+};
 use crate::{
     Tree, TreeError,
-    limits::{MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_OFFERS, MAX_WALKED},
+    limits::{MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_WALKED},
     parallel,
     tree::is_left_behind,
 };
 
-/// The skills of a folder.
-pub(super) fn folder(root: &Path) -> Result<Vec<Offer>, SourceError> {
-    let mut walk = Walk { root, found: Vec::new(), left: MAX_WALKED };
-    walk.folder("", 0)?;
-    let folders = layout::skill_folders(walk.found.iter().map(String::as_str));
-    if folders.is_empty() {
-        return Err(SourceError::NoSkill { place: root.display().to_string() });
+/// The skills of a folder, and links beside them that lead nowhere.
+pub(super) fn folder(named: &Path) -> Result<(Vec<Offer>, Vec<String>), SourceError> {
+    let real = named.canonicalize().map_err(SourceError::io(named))?;
+    let boundary = boundary(&real);
+    let start = slashes(real.strip_prefix(&boundary).unwrap_or(Path::new("")));
+    let mut walk = Walk { root: &boundary, left: MAX_WALKED, links: BTreeMap::new() };
+    let found = discover(&mut walk, &start)?;
+    if found.skills.is_empty() {
+        return Err(SourceError::NoSkill { place: named.display().to_string() });
     }
-    let some = &folders[..folders.len().min(MAX_OFFERS)];
-    parallel::map(some, |folder| in_folder(root, folder)).into_iter().collect()
+    let asked = Asked { named, boundary: &boundary, start: &start, links: &walk.links };
+    let offers = parallel::map(&found.skills, |skill| asked.offer(skill));
+    Ok((offers, found.broken))
 }
 
-fn in_folder(root: &Path, folder: &str) -> Result<Offer, SourceError> {
-    let path = &root.join(folder);
-    // No link was followed below the root, so that only its own name may be another.
-    let name = match layout::last_part(folder) {
-        "" => file_name(&path.canonicalize().map_err(SourceError::io(path))?),
-        name => name.to_owned(),
+/// Where links of a folder may lead: the work tree of git that it lies in, or itself. A home folder
+/// that is a repository has more in it than skills.
+fn boundary(folder: &Path) -> PathBuf {
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let is_repository = |folder: &&Path| {
+        folder.join(".git").exists()
+            && Some(*folder) != home.as_deref()
+            && folder.parent().is_some()
     };
-    let manifest = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"]
-        .iter()
-        .find_map(|manifest| read(&path.join(manifest)).ok());
-    let summary = match manifest {
-        Some(bytes) => Summary::read(&bytes, &name),
-        None => Summary::named(&name),
-    };
-    let place = Place::Path { path: path.to_owned(), inside: String::new() };
-    Ok(Offer { name: summary.name, description: summary.description, place })
+    folder.ancestors().find(is_repository).unwrap_or(folder).to_owned()
+}
+
+fn slashes(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("/")
+}
+
+/// A folder that someone named, and what was seen in it. Paths begin at the boundary.
+struct Asked<'a> {
+    named: &'a Path,
+    boundary: &'a Path,
+    start: &'a str,
+    links: &'a BTreeMap<String, PathBuf>,
+}
+
+impl Asked<'_> {
+    fn offer(&self, skill: &str) -> Offer {
+        let path = match layout::below(skill, self.start) {
+            _ if skill == self.start => self.named.to_owned(),
+            Some(inside) => self.named.join(inside),
+            None => self.boundary.join(skill),
+        };
+        let name = match layout::last_part(skill) {
+            "" => file_name(self.boundary),
+            name => name.to_owned(),
+        };
+        let manifest = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"]
+            .iter()
+            .find_map(|manifest| read(&path.join(manifest)).ok());
+        let summary = match manifest {
+            Some(bytes) => Summary::read(&bytes, &name),
+            None => Summary::named(&name),
+        };
+        // Outside of a repository only the folder that was named says where its links may lead.
+        let place = if self.start.is_empty() && self.leads_out(skill) {
+            Place::Path { path: self.named.to_owned(), inside: skill.to_owned() }
+        } else {
+            Place::Path { path, inside: String::new() }
+        };
+        Offer { name: summary.name, description: summary.description, place }
+    }
+
+    /// Whether a skill has links to what lies beside it.
+    fn leads_out(&self, skill: &str) -> bool {
+        let folder = self.boundary.join(skill);
+        let start = format!("{skill}/");
+        let links = self.links.range(start.clone()..);
+        let mut links = links.take_while(|(link, _)| link.starts_with(&start));
+        !skill.is_empty() && links.any(|(_, target)| !target.starts_with(&folder))
+    }
 }
 
 /// The skills of an archive, or the one that a Markdown file is.
@@ -60,7 +113,14 @@ pub(super) fn file(path: &Path) -> Result<Vec<Offer>, SourceError> {
 /// One skill of a folder or a file.
 pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
     if path.is_dir() {
-        return Ok(Tree::read(path)?);
+        let folder = path.join(inside);
+        let (real, named) = (folder.canonicalize(), path.canonicalize());
+        let real = real.map_err(SourceError::io(&folder))?;
+        let named = named.map_err(SourceError::io(path))?;
+        if !real.starts_with(&named) {
+            return Err(TreeError::Link(inside.to_owned()).into());
+        }
+        return Ok(Tree::read_within(&folder, &boundary(&named))?);
     }
     artifact::tree(read(path)?, &name_of(path), inside)
 }
@@ -100,16 +160,42 @@ fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
     Ok(bytes)
 }
 
-/// Looks for SKILL.md without following links.
+/// A folder of this system as it is looked through for skills.
 struct Walk<'a> {
     root: &'a Path,
-    found: Vec<String>,
+    /// How many more entries are looked at.
     left: usize,
+    /// The links that were seen and lead to something.
+    links: BTreeMap<String, PathBuf>,
+}
+
+impl View for Walk<'_> {
+    fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
+        let mut listed = Listed::default();
+        self.folder(folder, "", 0, &mut listed)?;
+        Ok(listed)
+    }
+
+    fn target(&self, link: &str) -> Target {
+        let inside = |target: &PathBuf| Some(target.strip_prefix(self.root).ok()?.to_owned());
+        match self.links.get(link).and_then(inside) {
+            Some(path) if path.iter().any(|part| part == ".git") => Target::Nowhere,
+            Some(path) if self.root.join(&path).is_dir() => Target::Folder(slashes(&path)),
+            Some(_) => Target::File,
+            None => Target::Nowhere,
+        }
+    }
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, inside: &str, depth: usize) -> Result<(), SourceError> {
-        let place = self.root.join(inside);
+    fn folder(
+        &mut self,
+        start: &str,
+        inside: &str,
+        depth: usize,
+        listed: &mut Listed,
+    ) -> Result<(), SourceError> {
+        let place = self.root.join(start).join(inside);
         let entries = match fs::read_dir(&place) {
             // Folders of others are none of ours.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && depth > 0 => {
@@ -120,18 +206,41 @@ impl Walk<'_> {
         for entry in entries {
             let entry = entry.map_err(SourceError::io(&place))?;
             let Some(left) = self.left.checked_sub(1) else {
-                return Err(SourceError::TooManyFiles(PathBuf::from(self.root)));
+                return Err(SourceError::TooManyFiles(place));
             };
             self.left = left;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = layout::join(inside, &name);
             let kind = entry.file_type().map_err(SourceError::io(&place))?;
             if kind.is_dir() && depth < MAX_DEPTH && !is_left_behind(&name) {
-                self.folder(&path, depth + 1)?;
+                self.folder(start, &path, depth + 1, listed)?;
             } else if !kind.is_dir() && is_skill_file(&name) {
-                self.found.push(path);
+                listed.skill_files.push(path.clone());
+            }
+            if kind.is_symlink() {
+                let target = entry.path().canonicalize();
+                self.links.extend(target.ok().map(|target| (layout::join(start, &path), target)));
+                listed.links.push(path);
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_in_the_repository_or_in_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let inner = place.join("repository/skills/x");
+        fs::create_dir_all(&inner).unwrap();
+        assert_eq!(boundary(&inner), inner);
+        fs::write(place.join("repository/.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(boundary(&inner), place.join("repository"));
+        assert_eq!(slashes(Path::new("a/b")), "a/b");
+        assert_eq!(slashes(Path::new("")), "");
     }
 }

@@ -96,6 +96,12 @@ fn place(text: &str, here: &Path) -> PathBuf {
 }
 
 fn local(path: &Path) -> Result<Source, SourceError> {
+    if is_bare_repository(path)
+        && let Ok(url) = Url::from_file_path(path.canonicalize().as_deref().unwrap_or(path))
+    {
+        let url = GitUrl::parse(url.as_str())?;
+        return Ok(Source::Git(GitSource { url, reference: None, path: None }));
+    }
     if path.is_dir() {
         Ok(Source::Folder(path.to_owned()))
     } else if path.exists() {
@@ -103,6 +109,11 @@ fn local(path: &Path) -> Result<Source, SourceError> {
     } else {
         Err(SourceError::NoPath(path.to_owned()))
     }
+}
+
+/// Whether a folder is a repository without a work tree: there are only objects to read.
+pub(super) fn is_bare_repository(path: &Path) -> bool {
+    path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
 /// Whether it looks like `git@host:path`, as SSH writes it.
@@ -118,7 +129,9 @@ fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
     match there {
         Some(source @ Source::File(_)) if is_file => return Ok(source),
         // Shells write the slash behind a folder, and nobody else does.
-        Some(source @ Source::Folder(_)) if text.ends_with('/') => return Ok(source),
+        Some(source @ (Source::Folder(_) | Source::Git(_))) if text.ends_with('/') => {
+            return Ok(source);
+        }
         None if is_file && text.matches('/').count() < 3 => {
             return Err(SourceError::NoPath(place(text, here)));
         }
@@ -315,7 +328,14 @@ fn address(text: &str) -> Result<Source, SourceError> {
 
 fn web_address(text: &str) -> Result<Source, SourceError> {
     let plain = text.split('#').next().unwrap_or(text);
-    let url = web(plain)?;
+    let mut url = web(plain)?;
+    if let Some(host) = url.host_str().and_then(|host| host.strip_prefix("www."))
+        && REPOSITORY_HOSTS.contains(&host)
+    {
+        let host = host.to_owned();
+        // A host that was one with `www.` is one without it.
+        let _ = url.set_host(Some(&host));
+    }
     let host = url.host_str().unwrap_or_default();
     let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     if parts.contains(&".well-known") && !is_file(url.path()) {
@@ -324,21 +344,41 @@ fn web_address(text: &str) -> Result<Source, SourceError> {
     if let Some(source) = page_of_folder(&url, &parts, text) {
         return source.map(Source::Git);
     }
-    let is_git = parts.iter().any(|part| has_ending(part, &[".git"]) || part.contains(".git@"));
-    if is_git {
-        return git(text).map(Source::Git);
+    let repository = without_page(&url, text);
+    if parts.iter().any(|part| has_ending(part, &[".git"]) || part.contains(".git@")) {
+        return git(&repository).map(Source::Git);
     }
     if is_file(url.path()) {
         return file_at(text);
     }
     let is_known = REPOSITORY_HOSTS.contains(&host);
     match parts.len() {
-        2.. if is_known && host != "gitlab.com" => repository_page(&url, text).map(Source::Git),
-        2 => git(text).map(Source::Git),
-        3.. if is_known => git(text).map(Source::Git),
+        2.. if is_known && host != "gitlab.com" => {
+            repository_page(&url, &repository).map(Source::Git)
+        }
+        2 => git(&repository).map(Source::Git),
+        3.. if is_known => git(&repository).map(Source::Git),
         3.. => file_at(text),
         _ => Ok(Source::WellKnown(url)),
     }
+}
+
+/// The address of a repository without what only a browser needs: `?tab=readme-ov-file`, and the
+/// place on the page.
+fn without_page(url: &Url, text: &str) -> String {
+    let mut address = url.clone();
+    address.set_query(None);
+    let fragment = text.split_once('#').map_or("", |(_, fragment)| fragment);
+    let is_anchor = url.query().is_some() || is_heading(fragment);
+    if is_anchor { address.to_string() } else { format!("{address}#{fragment}") }
+}
+
+/// Whether a fragment is the heading of a page, such as `#installation`, rather than a reference.
+fn is_heading(fragment: &str) -> bool {
+    const BRANCHES: [&str; 8] =
+        ["HEAD", "main", "master", "develop", "dev", "trunk", "stable", "next"];
+    let is_word = |c: char| c.is_ascii_alphabetic() || c == '-';
+    fragment.chars().all(is_word) && !BRANCHES.contains(&fragment)
 }
 
 /// The address of a repository as a browser shows it, or of something below it.
@@ -355,18 +395,30 @@ fn repository_page(url: &Url, text: &str) -> Result<GitSource, SourceError> {
 /// The page that a host shows for a folder or a file of a repository.
 fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSource, SourceError>> {
     let dash = parts.iter().position(|part| *part == "-").unwrap_or(parts.len());
+    let is_raw_github = url.host_str() == Some("raw.githubusercontent.com");
+    let is_archive = has_ending(url.path(), &ARCHIVES);
     let (repository, rest) = match parts {
+        // An archive is a file to load, wherever it lies.
+        _ if is_archive && (is_raw_github || parts.contains(&"raw")) => return None,
+        [_, _, "refs", "heads" | "tags", rest @ ..] | [_, _, rest @ ..]
+            if is_raw_github && rest.len() > 1 =>
+        {
+            (&parts[..2], rest)
+        }
         // GitLab, with groups in groups.
         _ if let Some(["-", "tree" | "blob" | "raw", rest @ ..]) = parts.get(dash..)
             && !rest.is_empty() =>
         {
             (&parts[..dash], rest)
         }
-        [_, _, "tree" | "blob", rest @ ..] if !rest.is_empty() => (&parts[..2], rest),
-        // Gitea and Forgejo say what kind of reference follows, Bitbucket does not.
-        [_, _, "src", "branch" | "tag" | "commit", rest @ ..] if !rest.is_empty() => {
+        [_, _, "raw", "refs", "heads" | "tags", rest @ ..]
+        | [_, _, "raw" | "src", "branch" | "tag" | "commit", rest @ ..]
+        | [_, _, "tree" | "blob" | "raw" | "blame" | "edit", rest @ ..]
+            if !rest.is_empty() =>
+        {
             (&parts[..2], rest)
         }
+        // Bitbucket does not say what kind of reference follows, Gitea and Forgejo do.
         [_, _, "src", rest @ ..] if !rest.is_empty() && url.host_str() == Some("bitbucket.org") => {
             (&parts[..2], rest)
         }
@@ -374,6 +426,10 @@ fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSou
     };
     let mut address = url.clone();
     address.set_query(None);
+    if is_raw_github {
+        // Both are names of hosts.
+        let _ = address.set_host(Some("github.com"));
+    }
     address.set_path(&repository.join("/"));
     let found = GitUrl::parse(address.as_str());
     let reference = rest.first().map(|part| decode(part));
@@ -468,6 +524,27 @@ mod tests {
             ("https://git.x.example/o/r", "https://git.x.example/o/r"),
             ("https://git.x.example/a/b/c.git/d@v1", "https://git.x.example/a/b/c.git @ v1 : d"),
             ("git+https://x.example/a/b/c#v1", "https://x.example/a/b/c @ v1"),
+            ("https://www.github.com/o/r", "https://github.com/o/r"),
+            ("https://github.com/o/r#installation", "https://github.com/o/r"),
+            ("https://github.com/o/r#main", "https://github.com/o/r @ main"),
+            ("https://github.com/o/r?tab=readme-ov-file#v1", "https://github.com/o/r"),
+            ("https://github.com/o/r.git/", "https://github.com/o/r.git"),
+            ("https://git.x.example/o/r?x=y", "https://git.x.example/o/r"),
+            (
+                "https://github.com/o/r/tree/main/skills/x/",
+                "https://github.com/o/r @ main : skills/x",
+            ),
+            ("https://github.com/o/r/tree/main/a?x=y#L3", "https://github.com/o/r @ main : a"),
+            ("https://github.com/o/r/raw/main/a/SKILL.md", "https://github.com/o/r @ main : a"),
+            (
+                "https://raw.githubusercontent.com/o/r/main/a/SKILL.md",
+                "https://github.com/o/r @ main : a",
+            ),
+            (
+                "https://raw.githubusercontent.com/o/r/refs/heads/main/a/SKILL.md",
+                "https://github.com/o/r @ main : a",
+            ),
+            ("https://codeberg.org/o/r/raw/tag/v1/a.md", "https://codeberg.org/o/r @ v1 : a.md"),
             ("git@github.com:o/r.git", "git@github.com:o/r.git"),
             ("git@github.com:o/r.git/a@v1", "git@github.com:o/r.git @ v1 : a"),
             ("ssh://git@host.example:2222/o/r@v1", "ssh://git@host.example:2222/o/r @ v1"),
@@ -487,6 +564,10 @@ mod tests {
                 "file https://github.com/o/r/archive/refs/heads/main.tar.gz",
             ),
             ("https://x.example/notes.md", "file https://x.example/notes.md"),
+            (
+                "https://raw.githubusercontent.com/o/r/main/a.zip",
+                "file https://raw.githubusercontent.com/o/r/main/a.zip",
+            ),
             ("https://x.example/a/b/c?d=e", "file https://x.example/a/b/c?d=e"),
             ("url+https://x.example/a", "file https://x.example/a"),
             (
@@ -546,6 +627,24 @@ mod tests {
         }
         for text in ["./none", "none.zip", "a/none.md", "~/none/at/all"] {
             assert_eq!(parsed(text).map_err(|e| e.code()), Err("no_path"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_repository_without_a_work_tree_is_a_repository() {
+        let here = tempfile::tempdir().unwrap();
+        let bare = here.path().join("a b@c.git");
+        for folder in ["objects", "refs"] {
+            fs::create_dir_all(bare.join(folder)).unwrap();
+        }
+        let parse = |text: &str| Source::parse(text, here.path()).unwrap();
+        assert!(matches!(parse("./a b@c.git"), Source::Folder(_)));
+        fs::write(bare.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        for text in ["./a b@c.git", "path+a b@c.git"] {
+            let Source::Git(git) = parse(text) else { panic!("{text}") };
+            assert!(git.url.as_str().starts_with("file:///"), "{}", git.url);
+            assert!(git.url.as_str().ends_with("/a%20b@c.git"), "{}", git.url);
+            assert_eq!((git.reference, git.path), (None, None));
         }
     }
 

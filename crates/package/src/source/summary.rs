@@ -18,20 +18,36 @@ pub(super) struct Summary {
 impl Summary {
     /// Nothing but a name, made from that of a folder or a file.
     pub(super) fn named(place: &str) -> Self {
-        let name = slugify(place).unwrap_or_else(|| "skill".to_owned());
-        Self { name, description: None }
+        Stated::default().at(place)
     }
 
     /// What the frontmatter says; a name that it lacks is made from that of a folder or a file.
     pub(super) fn read(bytes: &[u8], place: &str) -> Self {
-        let fallback = Self::named(place);
-        let Ok(source) = Source::from_bytes(bytes.to_vec()) else { return fallback };
+        Stated::read(bytes).at(place)
+    }
+}
+
+/// What a file says about itself, wherever it lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stated {
+    name: Option<String>,
+    description: Option<String>,
+}
+
+impl Stated {
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let Ok(source) = Source::from_bytes(bytes.to_vec()) else { return Self::default() };
         let reading = read(source, None);
         // A heading is no name: it changes more often than a file is renamed.
         let is_prose = reading.document.entries().is_empty();
         let name = Some(reading.skill.name).filter(|name| !is_prose && is_name(name));
-        let description = description(&reading.skill.description);
-        Self { name: name.unwrap_or(fallback.name), description }
+        Self { name, description: description(&reading.skill.description) }
+    }
+
+    /// The summary of a file in a folder of this name.
+    pub(super) fn at(self, place: &str) -> Summary {
+        let from_place = || slugify(place).unwrap_or_else(|| "skill".to_owned());
+        Summary { name: self.name.unwrap_or_else(from_place), description: self.description }
     }
 }
 

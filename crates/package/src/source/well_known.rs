@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     File, Tree, TreeError, archive,
-    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_INDEX_BYTES, MAX_OFFERS},
+    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_INDEX_BYTES},
     path,
 };
 
@@ -60,7 +60,7 @@ struct List {
 pub(super) async fn offers(fetcher: &Fetcher, site: &Url) -> Result<Vec<Offer>, SourceError> {
     let list = find(fetcher, site).await?;
     let mut offers = Vec::new();
-    for entry in list.index.skills.iter().take(MAX_OFFERS) {
+    for entry in &list.index.skills {
         match list.artifact(entry) {
             Ok(artifact) => offers.push(list.offer(entry, &artifact)),
             Err(why) => fetcher.skipped(&entry.name, why),

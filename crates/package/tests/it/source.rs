@@ -3,6 +3,7 @@
 mod git;
 mod hostile;
 mod local;
+mod offline;
 pub(crate) mod repository;
 mod site;
 mod web;

@@ -1,6 +1,6 @@
 //! Addresses of repositories.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use url::Url;
 
@@ -59,12 +59,32 @@ impl GitUrl {
         })
     }
 
-    /// Ways that git may take to it. Settings of the user may turn HTTPS into SSH and back.
-    pub(super) fn protocols(&self) -> &'static str {
-        match self.0.split_once("://") {
+    /// The folder that it leads to, if that is one of this system.
+    pub(super) fn local_path(&self) -> Option<PathBuf> {
+        let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "file")?;
+        url.to_file_path().ok()
+    }
+
+    /// Ways that git may take to it: the one that it says, SSH and HTTPS for each other, and what
+    /// settings of the user (`url.….insteadOf`) made of it. What a server says never adds one.
+    pub(super) fn protocols(&self, rewritten: &str) -> String {
+        let own = match self.0.split_once("://") {
             Some(("file", _)) => "file",
             Some(("http", _)) => "http",
             _ => "https:ssh",
+        };
+        let users = match rewritten.split_once("://") {
+            Some((scheme @ ("https" | "http" | "ssh" | "git" | "file"), _)) => scheme,
+            Some(_) => return own.to_owned(),
+            None if rewritten.starts_with('/') => "file",
+            // `transport::address` starts a helper.
+            None if rewritten.contains("::") => return own.to_owned(),
+            None => "ssh",
+        };
+        if own.split(':').any(|known| known == users) {
+            own.to_owned()
+        } else {
+            format!("{own}:{users}")
         }
     }
 }
@@ -82,5 +102,30 @@ fn is_scp(text: &str) -> bool {
 impl fmt::Display for GitUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_user_may_lead_elsewhere() {
+        let url = GitUrl::parse("https://host.example/o/r").unwrap();
+        for (rewritten, protocols) in [
+            ("https://host.example/o/r", "https:ssh"),
+            ("git@mirror.example:o/r", "https:ssh"),
+            ("http://mirror.example/o/r", "https:ssh:http"),
+            ("file:///srv/r.git", "https:ssh:file"),
+            ("/srv/r.git", "https:ssh:file"),
+            ("ext::sh -c id", "https:ssh"),
+            ("foo://x", "https:ssh"),
+        ] {
+            assert_eq!(url.protocols(rewritten), protocols, "{rewritten}");
+        }
+        let local = GitUrl::parse("file:///a%20b/r.git").unwrap();
+        assert_eq!(local.local_path().unwrap(), PathBuf::from("/a b/r.git"));
+        assert_eq!(local.protocols("file:///a%20b/r.git"), "file");
+        assert_eq!(url.local_path(), None);
     }
 }

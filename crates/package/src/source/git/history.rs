@@ -23,7 +23,7 @@ pub(in crate::source) async fn past(
     let commit = place.commit.as_str();
     let mut arguments = FETCH.to_vec();
     arguments.extend([depth.as_str(), "origin", commit]);
-    repository.call(&arguments, &[]).await?;
+    repository.ask(&arguments, &[], "the history").await?;
     let answer = repository.call(&["rev-list", &most, commit], &[]).await?;
     let answer = String::from_utf8_lossy(&answer);
     let commits: Vec<Commit> = answer.lines().filter_map(Commit::parse).collect();

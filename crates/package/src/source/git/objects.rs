@@ -1,16 +1,19 @@
 //! Objects of a repository: which paths a commit has, and the bytes of files.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use super::{Commit, Repository};
-use crate::{limits::MAX_TREE_BYTES, source::SourceError};
+use crate::source::SourceError;
 
 /// A path of a commit.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
     pub(super) kind: Kind,
-    pub(super) digest: String,
-    pub(super) path: String,
+    pub(super) digest: &'a str,
+    pub(super) path: &'a str,
 }
 
 /// What is at a path.
@@ -22,21 +25,89 @@ pub(super) enum Kind {
     Submodule,
 }
 
-/// The paths of a commit. Those that are no text belong to no skill that can be named.
-pub(super) async fn entries(
-    repository: &Repository<'_>,
-    commit: &Commit,
-) -> Result<Vec<Entry>, SourceError> {
-    let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
-    let answer = repository.call(&arguments, &[]).await?;
-    Ok(answer.split(|byte| *byte == 0).filter_map(entry).collect())
+impl Entry<'_> {
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Program)
+    }
+}
+
+/// The paths of a commit, sorted. They stay in the text that git printed, since a repository may
+/// have a million of them.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    text: String,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    kind: Kind,
+    digest: Range<u32>,
+    path: Range<u32>,
+}
+
+impl Entries {
+    pub(super) async fn of(
+        repository: &Repository<'_>,
+        commit: &Commit,
+    ) -> Result<Self, SourceError> {
+        let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
+        Ok(Self::parse(repository.call(&arguments, &[]).await?))
+    }
+
+    fn parse(answer: Vec<u8>) -> Self {
+        let text = String::from_utf8(answer)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let mut rows = Vec::new();
+        let mut start = 0;
+        for line in text.split('\0') {
+            rows.extend(row(line, start));
+            start += line.len() + 1;
+        }
+        let mut entries = Self { text, rows: Vec::new() };
+        // Git sorts them; a tree that was made by hand need not be.
+        rows.sort_by(|a, b| entries.path(a).cmp(entries.path(b)));
+        entries.rows = rows;
+        entries
+    }
+
+    fn path(&self, row: &Row) -> &str {
+        &self.text[row.path.start as usize..row.path.end as usize]
+    }
+
+    fn entry(&self, row: &Row) -> Entry<'_> {
+        let digest = &self.text[row.digest.start as usize..row.digest.end as usize];
+        Entry { kind: row.kind, digest, path: self.path(row) }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.rows.iter().map(|row| self.entry(row))
+    }
+
+    /// What is at a path, unless that is a folder.
+    pub(super) fn get(&self, path: &str) -> Option<Entry<'_>> {
+        let at = self.rows.partition_point(|row| self.path(row) < path);
+        let entry = self.entry(self.rows.get(at)?);
+        (entry.path == path).then_some(entry)
+    }
+
+    /// All that lies below a folder.
+    pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = Entry<'_>> {
+        let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let from = self.rows.partition_point(|row| self.path(row) < start.as_str());
+        let rest = &self.rows[from..];
+        let end = rest.partition_point(|row| self.path(row).starts_with(&start));
+        rest[..end].iter().map(|row| self.entry(row))
+    }
+
+    pub(super) fn is_folder(&self, path: &str) -> bool {
+        self.below(path).next().is_some()
+    }
 }
 
 /// `mode type digest`, a tab, and the path.
-fn entry(line: &[u8]) -> Option<Entry> {
-    let (head, path) = String::from_utf8_lossy(line)
-        .split_once('\t')
-        .map(|(head, path)| (head.to_owned(), path.to_owned()))?;
+fn row(line: &str, start: usize) -> Option<Row> {
+    let (head, path) = line.split_once('\t')?;
     let mut words = head.split(' ');
     let kind = match words.next()? {
         "120000" => Kind::Link,
@@ -44,68 +115,127 @@ fn entry(line: &[u8]) -> Option<Entry> {
         "100755" => Kind::Program,
         _ => Kind::File,
     };
-    Some(Entry { kind, digest: words.nth(1)?.to_owned(), path })
+    let digest = words.nth(1)?;
+    let range = |end: usize, length: usize| -> Option<Range<u32>> {
+        let end = start + end;
+        Some(u32::try_from(end - length).ok()?..u32::try_from(end).ok()?)
+    };
+    let (digest, path) = (range(head.len(), digest.len())?, range(line.len(), path.len())?);
+    Some(Row { kind, digest, path })
 }
 
-/// The sizes of files by their digests. Those that are not in the cache are fetched first.
-pub(super) async fn sizes(
+/// The sizes of files by their digests, where the cache has them.
+pub(super) async fn sizes<'a>(
     repository: &Repository<'_>,
-    digests: &BTreeSet<&str>,
-) -> Result<HashMap<String, u64>, SourceError> {
-    let known = known_sizes(repository, digests).await?;
-    let missing: Vec<&str> =
-        digests.iter().copied().filter(|digest| !known.contains_key(*digest)).collect();
-    if missing.is_empty() {
-        return Ok(known);
-    }
-    repository.fetch_files(&missing).await?;
-    known_sizes(repository, digests).await
-}
-
-async fn known_sizes(
-    repository: &Repository<'_>,
-    digests: &BTreeSet<&str>,
-) -> Result<HashMap<String, u64>, SourceError> {
-    let answer = repository.call(&["cat-file", "--batch-check"], &lines(digests)).await?;
-    let answer = String::from_utf8_lossy(&answer);
-    let sizes = answer.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let (digest, kind, size) = (words.next()?, words.next()?, words.next()?);
-        (kind == "blob").then(|| Some((digest.to_owned(), size.parse().ok()?)))?
-    });
-    Ok(sizes.collect())
-}
-
-/// The bytes of files that are in the cache, by their digests.
-pub(super) async fn read(
-    repository: &Repository<'_>,
-    digests: &BTreeSet<&str>,
-) -> Result<HashMap<String, Vec<u8>>, SourceError> {
+    digests: &[&'a str],
+) -> Result<HashMap<&'a str, u64>, SourceError> {
     if digests.is_empty() {
         return Ok(HashMap::new());
     }
-    // Each file has a line before it and one behind.
-    let limit = MAX_TREE_BYTES as usize + digests.len() * 128;
-    let answer = repository.call_for(&["cat-file", "--batch"], &lines(digests), limit).await?;
-    let mut files = HashMap::new();
-    let mut rest = answer.as_slice();
-    while let Some((digest, bytes, after)) = next_file(rest) {
-        files.insert(digest, bytes.to_vec());
-        rest = after;
+    let arguments = ["cat-file", "--buffer", "--batch-check=%(objecttype) %(objectsize)"];
+    let answer = repository.call(&arguments, &lines(digests)).await?;
+    let answer = String::from_utf8_lossy(&answer);
+    // There is a line for each, in the same order.
+    let size = |(digest, line): (&&'a str, &str)| {
+        Some((*digest, line.strip_prefix("blob ")?.parse().ok()?))
+    };
+    Ok(digests.iter().zip(answer.lines()).filter_map(size).collect())
+}
+
+/// The bytes of some files.
+#[derive(Debug, Default)]
+pub(super) struct Blobs {
+    answer: Vec<u8>,
+    places: HashMap<String, Range<usize>>,
+}
+
+impl Blobs {
+    /// Reads files that are in the cache and have so many bytes together.
+    pub(super) async fn read(
+        repository: &Repository<'_>,
+        digests: &[&str],
+        bytes: u64,
+    ) -> Result<Self, SourceError> {
+        if digests.is_empty() {
+            return Ok(Self::default());
+        }
+        // Each file has a line before it and one behind.
+        let limit = usize::try_from(bytes).unwrap_or(usize::MAX) + digests.len() * 128;
+        let arguments = ["cat-file", "--buffer", "--batch"];
+        let answer = repository.call_for(&arguments, &lines(digests), limit).await?;
+        let mut places = HashMap::with_capacity(digests.len());
+        let mut start = 0;
+        while let Some((digest, content)) = next_file(&answer, start) {
+            start = content.end + 1;
+            places.insert(digest.to_owned(), content);
+        }
+        Ok(Self { answer, places })
     }
-    Ok(files)
+
+    pub(super) fn get(&self, digest: &str) -> Option<&[u8]> {
+        self.answer.get(self.places.get(digest)?.clone())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.places.iter().map(|(digest, at)| (digest.as_str(), &self.answer[at.clone()]))
+    }
 }
 
 /// `digest type size`, a line feed, the bytes, and a line feed.
-fn next_file(bytes: &[u8]) -> Option<(String, &[u8], &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let head = str::from_utf8(&bytes[..end]).ok()?;
-    let (digest, rest) = head.split_once(" blob ")?;
-    let (start, size) = (end + 1, rest.parse::<usize>().ok()?);
-    let content = bytes.get(start..start.checked_add(size)?)?;
-    Some((digest.to_owned(), content, bytes.get(start + size + 1..)?))
+fn next_file(answer: &[u8], start: usize) -> Option<(&str, Range<usize>)> {
+    let rest = answer.get(start..)?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let head = str::from_utf8(&rest[..end]).ok()?;
+    let (digest, size) = head.split_once(" blob ")?;
+    let from = start + end + 1;
+    let to = from.checked_add(size.parse().ok()?)?;
+    (to < answer.len()).then_some((digest, from..to))
 }
 
-fn lines(digests: &BTreeSet<&str>) -> Vec<u8> {
-    digests.iter().flat_map(|digest| [digest.as_bytes(), b"\n"].concat()).collect()
+/// Each digest once, in the order in which they first occur: files that lie side by side are also
+/// packed side by side.
+pub(super) fn distinct<'a>(digests: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = HashSet::new();
+    digests.filter(|digest| seen.insert(*digest)).collect()
+}
+
+fn lines(digests: &[&str]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(digests.len() * 41);
+    for digest in digests {
+        lines.extend_from_slice(digest.as_bytes());
+        lines.push(b'\n');
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(paths: &[&str]) -> Entries {
+        let line = |path: &&str| format!("100644 blob {}\t{path}\0", "a".repeat(40));
+        Entries::parse(paths.iter().map(line).collect::<String>().into_bytes())
+    }
+
+    #[test]
+    fn what_lies_below_a_folder_is_found_without_looking_at_the_rest() {
+        let entries = entries(&["a/b/c", "a.b", "a/b.md", "ab/c", "a-b/c", "a/b-c/d"]);
+        let below = |folder: &str| -> Vec<_> { entries.below(folder).map(|e| e.path).collect() };
+        assert_eq!(below("a"), ["a/b-c/d", "a/b.md", "a/b/c"]);
+        assert_eq!(below("a/b"), ["a/b/c"]);
+        assert_eq!(below("").len(), 6);
+        assert_eq!(below("b"), [""; 0]);
+        assert!(entries.is_folder("ab") && !entries.is_folder("a.b"));
+        let found = entries.get("a/b.md").unwrap();
+        assert_eq!((found.kind, found.digest.len()), (Kind::File, 40));
+        assert!(entries.get("a/b").is_none() && entries.get("z").is_none());
+    }
+
+    #[test]
+    fn files_are_read_from_what_git_prints() {
+        let answer = b"aa blob 3\nx\ny\nbb missing\n".to_vec();
+        assert_eq!(next_file(&answer, 0), Some(("aa", 10..13)));
+        assert_eq!(next_file(&answer, 14), None);
+        assert_eq!(next_file(b"aa blob 3\nx", 0), None);
+    }
 }

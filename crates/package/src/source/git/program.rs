@@ -34,17 +34,34 @@ const SETTINGS: [&str; 17] = [
     "transfer.bundleURI=false",
 ];
 
-/// What the user may tell git through the environment. All else that begins with `GIT_` could
-/// lead it to another repository or to other programs.
-const KEPT: [&str; 7] = [
+/// What the user may tell git through the environment: settings, certificates, proxies, and who
+/// answers its questions. All else that begins with `GIT_` could lead it to another repository or
+/// to other programs.
+const KEPT: [&str; 20] = [
     "GIT_ASKPASS",
+    "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_HTTP_PROXY_AUTHMETHOD",
+    "GIT_PROXY_SSL_CAINFO",
+    "GIT_PROXY_SSL_CERT",
+    "GIT_PROXY_SSL_CERT_PASSWORD_PROTECTED",
+    "GIT_PROXY_SSL_KEY",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_SSH_VARIANT",
     "GIT_SSL_CAINFO",
     "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_CERT_PASSWORD_PROTECTED",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
 ];
+
+/// How the names of settings in the environment begin.
+const KEPT_STARTS: [&str; 2] = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
 /// How much of what git complains about is read.
 const MAX_COMPLAINT: usize = 16 * 1024;
@@ -59,6 +76,10 @@ pub(super) struct Call<'a> {
     pub(super) folder: &'a Path,
     /// How many bytes of the answer are read.
     pub(super) limit: usize,
+    /// Ways that git may take to the repository; none if it need not ask anybody.
+    pub(super) protocols: &'a str,
+    /// How many bytes the repository may have in the cache.
+    pub(super) room: u64,
 }
 
 impl Call<'_> {
@@ -76,7 +97,7 @@ impl Call<'_> {
                 done.map_err(|_| SourceError::TimedOut { place: self.url.to_string(), waited })?
             }
             () = self.grown() => {
-                return Err(self.too_large(self.settings.max_repository_bytes));
+                return Err(self.too_large(self.room));
             }
         };
         let answer = done.map_err(|error| self.broken(&error))?;
@@ -98,8 +119,7 @@ impl Call<'_> {
             }
         }
         command
-            .env("GIT_ALLOW_PROTOCOL", self.url.protocols())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ALLOW_PROTOCOL", self.protocols)
             .env("GIT_LFS_SKIP_SMUDGE", "1")
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
@@ -107,9 +127,12 @@ impl Call<'_> {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("LC_ALL", "C")
             // Nobody is there to answer a question: the answer is no.
-            .env("GCM_INTERACTIVE", "never")
-            .env("SSH_ASKPASS", "false")
-            .env("SSH_ASKPASS_REQUIRE", "force");
+            .env("GCM_INTERACTIVE", "never");
+        // A program of the user that answers may ask where the user sees it.
+        if std::env::var_os("SSH_ASKPASS").is_none() {
+            command.env("SSH_ASKPASS", "false");
+        }
+        command.env("SSH_ASKPASS_REQUIRE", "force");
         command.arg("--git-dir").arg(self.folder).arg("--no-pager");
         for setting in SETTINGS {
             command.args(["-c", setting]);
@@ -124,9 +147,12 @@ impl Call<'_> {
         command
     }
 
-    /// Ends when the repository has grown too large.
+    /// Ends when the repository has grown too large, which only a server can make it.
     async fn grown(&self) {
-        while size(self.folder) <= self.settings.max_repository_bytes {
+        if self.protocols.is_empty() {
+            return std::future::pending().await;
+        }
+        while size(self.folder) <= self.room {
             sleep(LOOK).await;
         }
     }
@@ -150,7 +176,9 @@ impl Call<'_> {
 
 fn is_steering(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name.starts_with("GIT_") && !KEPT.contains(&name.as_ref())
+    let is_kept =
+        KEPT.contains(&name.as_ref()) || KEPT_STARTS.iter().any(|start| name.starts_with(start));
+    name.starts_with("GIT_") && !is_kept
 }
 
 /// What git said.
@@ -228,10 +256,10 @@ mod tests {
 
     #[test]
     fn the_environment_does_not_steer_git() {
-        for name in ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND"] {
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND"] {
             assert!(is_steering(OsStr::new(name)), "{name}");
         }
-        for name in ["GIT_SSH_COMMAND", "HOME", "https_proxy"] {
+        for name in ["GIT_SSH_COMMAND", "GIT_CONFIG_KEY_0", "HOME", "https_proxy"] {
             assert!(!is_steering(OsStr::new(name)), "{name}");
         }
     }

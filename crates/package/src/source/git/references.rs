@@ -1,6 +1,6 @@
 //! Tags and branches of a repository.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use strsim::jaro_winkler;
 
@@ -21,7 +21,14 @@ type Resolved = (Commit, Option<Reference>, Option<String>);
 impl References {
     pub(super) async fn ask(repository: &Repository<'_>) -> Result<Self, SourceError> {
         let arguments = ["ls-remote", "--quiet", "origin", "HEAD", "refs/heads/*", "refs/tags/*"];
-        let answer = repository.call(&arguments, &[]).await?;
+        if repository.is_offline()
+            && let Ok(known) = fs::read_to_string(repository.known_references())
+        {
+            return Ok(Self::parse(&known));
+        }
+        let answer = repository.ask(&arguments, &[], "the list of references").await?;
+        // Without it, only what has no network later is harder to please.
+        let _ = fs::write(repository.known_references(), &answer);
         Ok(Self::parse(&String::from_utf8_lossy(&answer)))
     }
 

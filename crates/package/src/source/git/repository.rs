@@ -3,6 +3,7 @@
 use std::{
     fs::{self, TryLockError},
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{
     limits::MAX_GIT_LIST_BYTES,
-    source::{Progress, Settings, SourceError},
+    source::{Network, Progress, Settings, SourceError, parse::is_bare_repository},
 };
 
 /// How long to wait before asking again whether another process is done.
@@ -39,6 +40,8 @@ pub(super) struct Repository<'a> {
     pub(super) settings: &'a Settings,
     pub(super) url: &'a GitUrl,
     folder: PathBuf,
+    /// What settings of the user make of the address; git says so when the network is needed.
+    rewritten: OnceLock<String>,
     /// Others wait until it is closed.
     _lock: fs::File,
 }
@@ -55,7 +58,8 @@ impl<'a> Repository<'a> {
         let parent = settings.cache.join("git");
         fs::create_dir_all(&parent).map_err(SourceError::io(&parent))?;
         let lock = lock(&folder.with_extension("lock"), settings.git_patience).await?;
-        let repository = Self { settings, url, folder, _lock: lock };
+        let rewritten = OnceLock::new();
+        let repository = Self { settings, url, folder, rewritten, _lock: lock };
         repository.make().await?;
         Ok(repository)
     }
@@ -63,16 +67,38 @@ impl<'a> Repository<'a> {
     /// Makes the repository, unless it is there and has room for more.
     async fn make(&self) -> Result<(), SourceError> {
         let is_full = || size(&self.folder) > self.settings.max_repository_bytes / 2;
-        if self.folder.join("HEAD").exists() && !is_full() {
-            return Ok(());
+        let is_there = self.folder.join("HEAD").exists();
+        // Without a network it could not be filled again.
+        if is_there && (self.is_offline() || !is_full()) {
+            return self.borrow_objects();
         }
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder).map_err(SourceError::io(&self.folder))?;
         }
         // Without a template there are no hooks.
         self.call(&["init", "--quiet", "--bare", "--template=", "--initial-branch=main"], &[])
-            .await
-            .map(drop)
+            .await?;
+        self.borrow_objects()
+    }
+
+    /// Reads the objects of a repository of this system where they are, if it has nothing else.
+    /// Its settings do not count: those of the cache do.
+    fn borrow_objects(&self) -> Result<(), SourceError> {
+        let Some(from) = self.url.local_path().filter(|path| is_bare_repository(path)) else {
+            return Ok(());
+        };
+        let objects = from.join("objects").display().to_string();
+        if objects.contains(['\n', char::REPLACEMENT_CHARACTER]) {
+            return Ok(());
+        }
+        let folder = self.folder.join("objects/info");
+        let path = folder.join("alternates");
+        let text = format!("{objects}\n");
+        if fs::read_to_string(&path).is_ok_and(|known| known == text) {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder).map_err(SourceError::io(&folder))?;
+        fs::write(&path, text).map_err(SourceError::io(&path))
     }
 
     pub(super) async fn call(
@@ -89,8 +115,83 @@ impl<'a> Repository<'a> {
         input: &[u8],
         limit: usize,
     ) -> Result<Vec<u8>, SourceError> {
-        let call = Call { settings: self.settings, url: self.url, folder: &self.folder, limit };
-        call.run(arguments, input).await
+        self.started(arguments, input, limit, "", 0).await
+    }
+
+    /// Calls git where it asks the server of the repository. `what` is what for.
+    pub(super) async fn ask(
+        &self,
+        arguments: &[&str],
+        input: &[u8],
+        what: &str,
+    ) -> Result<Vec<u8>, SourceError> {
+        self.ask_within(self.settings.max_repository_bytes, arguments, input, what).await
+    }
+
+    async fn ask_within(
+        &self,
+        room: u64,
+        arguments: &[&str],
+        input: &[u8],
+        what: &str,
+    ) -> Result<Vec<u8>, SourceError> {
+        if self.is_offline() {
+            return Err(SourceError::Offline(format!("{what} of {}", self.url)));
+        }
+        let rewritten = match self.rewritten.get() {
+            Some(rewritten) => rewritten,
+            None => {
+                let answer = self.call(&["ls-remote", "--get-url", "origin"], &[]).await?;
+                let answer = String::from_utf8_lossy(&answer).trim().to_owned();
+                self.rewritten.get_or_init(|| answer)
+            }
+        };
+        let protocols = self.url.protocols(rewritten);
+        let answer = self.started(arguments, input, MAX_GIT_LIST_BYTES, &protocols, room).await;
+        // It may have been faster than the look at its size.
+        let answer = answer.and_then(|answer| match size(&self.folder) <= room {
+            true => Ok(answer),
+            false => Err(SourceError::TooLarge { place: self.url.to_string(), limit: room }),
+        });
+        if matches!(answer, Err(SourceError::TooLarge { .. })) {
+            self.remove_unfinished();
+        }
+        answer
+    }
+
+    async fn started(
+        &self,
+        arguments: &[&str],
+        input: &[u8],
+        limit: usize,
+        protocols: &str,
+        room: u64,
+    ) -> Result<Vec<u8>, SourceError> {
+        let Self { settings, url, folder, .. } = self;
+        Call { settings, url, folder, limit, protocols, room }.run(arguments, input).await
+    }
+
+    /// Whether nobody is asked. A repository of this system is there without a network.
+    pub(super) fn is_offline(&self) -> bool {
+        self.settings.network == Network::Offline && self.url.local_path().is_none()
+    }
+
+    /// Where the answer to the last question for references is kept.
+    pub(super) fn known_references(&self) -> PathBuf {
+        self.folder.join("savoir-references")
+    }
+
+    /// Removes what git was receiving when it was stopped.
+    fn remove_unfinished(&self) {
+        let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        for folder in entries(&self.folder.join("objects")) {
+            for entry in entries(&folder.path()) {
+                if entry.file_name().to_string_lossy().starts_with("tmp_") {
+                    // If it cannot be removed, the next fetch says that the cache is too large.
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
     }
 
     /// Whether a commit was fetched before.
@@ -107,7 +208,7 @@ impl<'a> Repository<'a> {
         }
         let mut arguments = FETCH.to_vec();
         arguments.extend(["--depth=1", "origin", commit.as_str()]);
-        match self.call(&arguments, &[]).await {
+        match self.ask(&arguments, &[], &format!("the commit {commit}")).await {
             Err(SourceError::Git { message, .. }) if is_missing_object(&message) => {
                 Err(SourceError::NoCommit { url: self.url.clone(), commit: commit.clone() })
             }
@@ -117,9 +218,21 @@ impl<'a> Repository<'a> {
 
     /// Fetches files by their digests, all at once.
     pub(super) async fn fetch_files(&self, digests: &[&str]) -> Result<(), SourceError> {
+        self.fetch_files_within(self.settings.max_repository_bytes, digests).await
+    }
+
+    /// Fetches the files of one skill after those of many were too large: what one of the others
+    /// left behind must not count against it.
+    pub(super) async fn fetch_files_of_one(&self, digests: &[&str]) -> Result<(), SourceError> {
+        let room = self.settings.max_repository_bytes.saturating_mul(2);
+        self.fetch_files_within(room, digests).await
+    }
+
+    async fn fetch_files_within(&self, room: u64, digests: &[&str]) -> Result<(), SourceError> {
         let mut arguments = FETCH.to_vec();
         arguments.extend(["--stdin", "origin"]);
-        self.call(&arguments, (digests.join("\n") + "\n").as_bytes()).await.map(drop)
+        let input = digests.join("\n") + "\n";
+        self.ask_within(room, &arguments, input.as_bytes(), "a file").await.map(drop)
     }
 }
 

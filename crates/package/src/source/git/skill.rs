@@ -1,65 +1,77 @@
 //! Skills in a commit.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use savoir_skill::{folder::is_skill_file, limits::MAX_FILE_BYTES as MAX_MANIFEST_BYTES};
+use tokio::task::JoinHandle;
 
 use super::{
     Commit, Repository,
-    objects::{self, Entry, Kind},
+    failure::is_missing_object,
+    links::Links,
+    objects::{self, Blobs, Entries, Entry, Kind},
     references::similar,
 };
 use crate::{
     File, Tree, TreeError,
-    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_OFFERS, MAX_TREE_BYTES},
+    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_LINKS_IN_SKILL, MAX_READ_AT_ONCE, MAX_TREE_BYTES},
+    parallel,
     path::{self, PathProblem},
     source::{
-        Progress, SourceError, artifact,
+        Progress, SourceError,
+        discover::{Found, Listed, Target, View, discover},
         layout::{below, is_markdown, join, last_part, skill_folders},
-        summary::{Summary, stem},
+        summary::{Stated, Summary, stem},
     },
     tree::is_left_behind,
 };
 
-/// How many links may lead to a file.
-const MAX_LINKS: usize = 8;
-
 /// How a file begins that stands for one that is kept in Git LFS.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// The names of a SKILL.md, the usual one first.
+const SKILL_FILES: [&str; 4] = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"];
+
+/// How many skills are fetched together once all of them are too many.
+const FEW_SKILLS: usize = 32;
 
 /// The paths of a commit.
 pub(super) struct Listing<'a> {
     repository: &'a Repository<'a>,
-    entries: Vec<Entry>,
+    entries: Entries,
+    links: Links,
 }
+
+/// The files of a skill, by paths from its folder.
+type Files<'l> = Vec<(String, Entry<'l>)>;
 
 impl<'a> Listing<'a> {
     pub(super) async fn read(
         repository: &'a Repository<'a>,
         commit: &Commit,
     ) -> Result<Self, SourceError> {
-        Ok(Self { repository, entries: objects::entries(repository, commit).await? })
+        let entries = Entries::of(repository, commit).await?;
+        let links = Links::read(repository, &entries).await?;
+        Ok(Self { repository, entries, links })
     }
 
     /// Folders of skills below a path, or the path itself if it is a Markdown file.
-    pub(super) fn skills(&self, path: &str) -> Result<Vec<String>, SourceError> {
-        if self.prose(path).is_some() {
-            return Ok(vec![path.to_owned()]);
+    pub(super) fn skills(&self, path: &str) -> Result<Found, SourceError> {
+        let real = self.links.resolve(path).ok_or_else(|| self.nothing_at(path))?;
+        if self.prose(&real).is_some() {
+            return Ok(Found { skills: vec![real], broken: Vec::new() });
         }
-        let named = self.entries.iter().filter(|entry| !entry.path.contains(char::is_control));
-        let inside = named.filter_map(|entry| below(&entry.path, path));
-        let found = skill_folders(inside);
-        if found.is_empty() {
+        let found = discover(&mut Paths(self), &real)?;
+        if found.skills.is_empty() {
             return Err(self.nothing_at(path));
         }
-        Ok(found.iter().take(MAX_OFFERS).map(|folder| join(path, folder)).collect())
+        Ok(found)
     }
 
     /// A Markdown file at a path.
-    fn prose(&self, path: &str) -> Option<&Entry> {
-        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File | Kind::Program);
-        let at_path = self.entries.iter().find(|entry| entry.path == path && is_markdown(path));
-        at_path.filter(is_file)
+    fn prose(&self, path: &str) -> Option<Entry<'_>> {
+        let at_path = || self.entries.get(path).filter(Entry::is_file);
+        is_markdown(path).then(at_path).flatten()
     }
 
     fn nothing_at(&self, path: &str) -> SourceError {
@@ -67,32 +79,46 @@ impl<'a> Listing<'a> {
         if path.is_empty() {
             return SourceError::NoSkill { place: url.to_string() };
         }
-        let all = skill_folders(self.entries.iter().map(|entry| entry.path.as_str()));
+        let all = skill_folders(self.entries.iter().map(|entry| entry.path));
         SourceError::NoPathInside { url, path: path.to_owned(), similar: similar(path, all.iter()) }
     }
 
     /// What skills say about themselves. Of each, one file is fetched.
     pub(super) async fn summaries(&self, skills: &[String]) -> Result<Vec<Summary>, SourceError> {
         let manifests: Vec<_> = skills.iter().map(|skill| self.manifest(skill)).collect();
-        let digests = manifests.iter().flatten().map(|entry| entry.digest.as_str()).collect();
-        let sizes = objects::sizes(self.repository, &digests).await?;
-        let mut left = MAX_TREE_BYTES;
-        let mut is_small = |digest: &&str| {
-            let size = sizes.get(*digest).copied().unwrap_or(u64::MAX);
-            let fits = size <= MAX_MANIFEST_BYTES as u64 && size <= left;
-            left -= if fits { size } else { 0 };
-            fits
-        };
-        let wanted = digests.iter().copied().filter(|digest| is_small(digest)).collect();
-        let files = objects::read(self.repository, &wanted).await?;
-        let summary = |(skill, manifest): (&String, Option<&Entry>)| {
-            let name = self.name(skill);
-            match manifest.and_then(|entry| files.get(&entry.digest)) {
-                Some(bytes) => Summary::read(bytes, &name),
-                None => Summary::named(&name),
-            }
+        let digests = objects::distinct(manifests.iter().flatten().map(|entry| entry.digest));
+        let stated = self.stated(&digests).await?;
+        let summary = |(skill, manifest): (&String, Option<Entry<'_>>)| {
+            let stated = manifest.and_then(|entry| stated.get(entry.digest));
+            stated.cloned().unwrap_or_default().at(&self.name(skill))
         };
         Ok(skills.iter().zip(manifests).map(summary).collect())
+    }
+
+    /// What files say about themselves. They are read in parts, so that no more than one part is
+    /// in memory, and one part is understood while git reads the next one.
+    async fn stated(&self, digests: &[&str]) -> Result<HashMap<String, Stated>, SourceError> {
+        let mut sizes = objects::sizes(self.repository, digests).await?;
+        let missing: Vec<&str> =
+            digests.iter().copied().filter(|digest| !sizes.contains_key(*digest)).collect();
+        if !missing.is_empty() {
+            self.repository.fetch_files(&missing).await?;
+            sizes.extend(objects::sizes(self.repository, &missing).await?);
+        }
+        sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
+        let mut stated = HashMap::with_capacity(sizes.len());
+        let mut understood: Option<JoinHandle<Vec<(String, Stated)>>> = None;
+        for part in parts(digests, &sizes) {
+            let blobs = Blobs::read(self.repository, &part.digests, part.bytes).await?;
+            let next = tokio::task::spawn_blocking(move || understand(&blobs));
+            if let Some(before) = understood.replace(next) {
+                stated.extend(before.await.unwrap_or_default());
+            }
+        }
+        if let Some(last) = understood {
+            stated.extend(last.await.unwrap_or_default());
+        }
+        Ok(stated)
     }
 
     /// What a skill is called that has no name.
@@ -107,166 +133,335 @@ impl<'a> Listing<'a> {
 
     /// The object that the SKILL.md of a skill is.
     pub(super) fn object(&self, skill: &str) -> Option<String> {
-        self.manifest(skill).map(|entry| entry.digest.clone())
+        self.manifest(skill).map(|entry| entry.digest.to_owned())
     }
 
-    fn manifest(&self, skill: &str) -> Option<&Entry> {
-        self.prose(skill).or_else(|| {
-            let is_manifest = |entry: &&Entry| {
-                entry.kind != Kind::Link && below(&entry.path, skill).is_some_and(is_skill_file)
-            };
-            self.entries.iter().find(is_manifest)
-        })
+    fn manifest(&self, skill: &str) -> Option<Entry<'_>> {
+        let in_folder = |name: &&str| self.file(&join(skill, name));
+        self.prose(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
     }
 
-    /// Fetches the files of many skills at once, so that none of them has to be fetched alone.
-    pub(super) async fn fetch(
+    /// The file at a path, also behind links.
+    fn file(&self, path: &str) -> Option<Entry<'_>> {
+        match self.entries.get(path)? {
+            entry if entry.is_file() => Some(entry),
+            entry if entry.kind == Kind::Link => {
+                self.entries.get(&self.links.resolve(path)?).filter(Entry::is_file)
+            }
+            _ => None,
+        }
+    }
+
+    /// The files of many skills. What is wrong with one of them does not matter to the others, nor
+    /// does whatever else the repository has.
+    pub(super) async fn trees(
         &self,
-        skills: impl Iterator<Item = &str>,
+        skills: &[&str],
+    ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
+        let plans: Vec<_> = skills.iter().map(|skill| self.files_of(skill)).collect();
+        let mut sizes = self.fetch(&plans).await?;
+        let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
+        let mut waiting: Vec<(usize, &Files<'_>)> = Vec::new();
+        let mut bytes = 0;
+        trees.resize_with(plans.len(), || None);
+        for (at, (plan, failed)) in plans.iter().zip(&mut sizes.failed).enumerate() {
+            let checked = match (plan, failed.take()) {
+                (Err(_), _) => continue,
+                (Ok(_), Some(error)) => Err(error),
+                (Ok(files), None) => {
+                    self.check_sizes(files, &sizes.known).map(|size| (files, size))
+                }
+            };
+            match checked {
+                Err(error) => trees[at] = Some(Err(error)),
+                Ok((files, size)) => {
+                    waiting.push((at, files));
+                    bytes += size;
+                }
+            }
+            if bytes >= MAX_READ_AT_ONCE {
+                self.build(&std::mem::take(&mut waiting), bytes, &mut trees).await?;
+                bytes = 0;
+            }
+        }
+        self.build(&waiting, bytes, &mut trees).await?;
+        let built = plans.into_iter().zip(trees).zip(skills).map(|((plan, tree), skill)| {
+            plan.and_then(|_| tree.unwrap_or_else(|| Err(self.nothing_at(skill))))
+        });
+        Ok(built.collect())
+    }
+
+    /// Makes trees of files that are in the cache.
+    async fn build(
+        &self,
+        plans: &[(usize, &Files<'_>)],
+        bytes: u64,
+        trees: &mut [Option<Result<Tree, SourceError>>],
     ) -> Result<(), SourceError> {
-        let skills: BTreeSet<&str> = skills.collect();
-        let is_above = |path: &str| {
-            let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-            skills.contains("")
-                || skills.contains(path)
-                || above.into_iter().any(|folder| skills.contains(folder))
+        let digests = plans.iter().flat_map(|(_, files)| digests_of(files));
+        let blobs = Blobs::read(self.repository, &objects::distinct(digests), bytes).await?;
+        for (at, files) in plans {
+            trees[*at] = Some(build(files, &blobs));
+        }
+        Ok(())
+    }
+
+    /// Fetches the files of skills, all at once. Only if that is too much, or one of them cannot be
+    /// had, the good ones are told from the others.
+    async fn fetch<'p>(
+        &self,
+        plans: &'p [Result<Files<'_>, SourceError>],
+    ) -> Result<Sizes<'p>, SourceError> {
+        let all = objects::distinct(plans.iter().flatten().flat_map(digests_of));
+        let known = objects::sizes(self.repository, &all).await?;
+        let mut sizes = Sizes { known, failed: Vec::new() };
+        sizes.failed.resize_with(plans.len(), || None);
+        let missing = |plan: &'p Result<Files<'_>, SourceError>, sizes: &Sizes<'_>| {
+            let digests = plan.iter().flat_map(digests_of);
+            digests.filter(|digest| !sizes.known.contains_key(digest)).collect::<Vec<_>>()
         };
-        let files = self.entries.iter().filter(|entry| entry.kind != Kind::Submodule);
-        let digests =
-            files.filter(|entry| is_above(&entry.path)).map(|entry| entry.digest.as_str());
-        objects::sizes(self.repository, &digests.collect()).await.map(drop)
+        for group in [plans.len(), FEW_SKILLS, 1] {
+            let mut is_done = true;
+            for (number, some) in plans.chunks(group.max(1)).enumerate() {
+                let wanted = some.iter().flat_map(|plan| missing(plan, &sizes));
+                let wanted = objects::distinct(wanted);
+                if wanted.is_empty() {
+                    continue;
+                }
+                let fetched = match group {
+                    1 => self.repository.fetch_files_of_one(&wanted).await,
+                    _ => self.repository.fetch_files(&wanted).await,
+                };
+                match fetched {
+                    Ok(()) => {
+                        sizes.known.extend(objects::sizes(self.repository, &wanted).await?);
+                    }
+                    Err(error) if !is_of_one(&error) => return Err(error),
+                    Err(error) if group == 1 => sizes.failed[number] = Some(error),
+                    Err(_) => is_done = false,
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+        Ok(sizes)
     }
 
-    /// The files of a skill. Whatever else the repository has does not matter.
-    pub(super) async fn tree(&self, skill: &str) -> Result<Tree, SourceError> {
-        if let Some(entry) = self.prose(skill) {
-            let mut files = self.contents(std::slice::from_ref(&entry)).await?;
-            return artifact::prose(files.remove(&entry.digest).unwrap_or_default());
-        }
-        let entries = self.entries_of(skill)?;
-        let files = self.contents(&entries.values().copied().collect::<Vec<_>>()).await?;
-        let mut tree = Tree::default();
-        for (path, entry) in sorted(&entries) {
-            let target = follow(path, entry, &entries, &files)?;
-            let bytes = files.get(&target.digest).cloned().unwrap_or_default();
-            if bytes.starts_with(LFS) {
-                return Err(SourceError::Lfs(path.to_owned()));
-            }
-            let executable = target.kind == Kind::Program;
-            tree.add(path.to_owned(), File { bytes, executable })?;
-        }
-        if tree.files().any(|(path, _)| is_skill_file(path)) {
-            Ok(tree)
-        } else {
-            Err(self.nothing_at(skill))
-        }
-    }
-
-    /// What belongs to a skill, by paths from its folder. What steers tools of a repository whose
-    /// root is a skill is no part of that; anywhere else it is refused.
-    fn entries_of(&self, skill: &str) -> Result<HashMap<&str, &Entry>, SourceError> {
-        let mut found = HashMap::new();
-        for entry in &self.entries {
-            let Some(inside) = below(&entry.path, skill) else { continue };
-            if inside.split('/').any(is_left_behind) {
-                continue;
-            }
-            if skill.is_empty() && matches!(path::check(inside), Err(PathProblem::Forbidden(_))) {
-                self.repository.settings.tell(Progress::LeftOut { path: inside.to_owned() });
-                continue;
-            }
-            if entry.kind == Kind::Submodule {
-                return Err(SourceError::Submodule(inside.to_owned()));
-            }
-            // A tree that was made by hand can have one name twice.
-            if found.insert(inside, entry).is_some() {
-                let problem = PathProblem::Duplicate;
-                return Err(TreeError::Path { path: inside.to_owned(), problem }.into());
-            }
-        }
-        if found.len() > MAX_FILES {
-            let why = format!("it has more than {MAX_FILES} files");
-            return Err(TreeError::TooLarge(why).into());
-        }
-        Ok(found)
-    }
-
-    /// The bytes of all files, fetched at once and only if they are not too many.
-    async fn contents(&self, entries: &[&Entry]) -> Result<HashMap<String, Vec<u8>>, SourceError> {
-        let digests = entries.iter().map(|entry| entry.digest.as_str()).collect::<BTreeSet<_>>();
-        let sizes = objects::sizes(self.repository, &digests).await?;
+    /// The bytes of a skill, unless it has too many.
+    fn check_sizes(
+        &self,
+        files: &Files<'_>,
+        sizes: &HashMap<&str, u64>,
+    ) -> Result<u64, SourceError> {
         let mut total = 0;
-        for entry in entries {
-            let Some(size) = sizes.get(&entry.digest) else {
+        for (_, entry) in files {
+            let Some(size) = sizes.get(entry.digest) else {
                 let message = format!("`{}` is missing in what was fetched", entry.path);
                 return Err(SourceError::Git { url: self.repository.url.clone(), message });
             };
             total += size;
             if *size > MAX_FILE_BYTES || total > MAX_TREE_BYTES {
                 let limit = if *size > MAX_FILE_BYTES { MAX_FILE_BYTES } else { MAX_TREE_BYTES };
-                return Err(SourceError::TooLarge { place: entry.path.clone(), limit });
+                return Err(SourceError::TooLarge { place: entry.path.to_owned(), limit });
             }
         }
-        objects::read(self.repository, &digests).await
+        Ok(total)
     }
-}
 
-fn sorted<'a>(entries: &HashMap<&'a str, &'a Entry>) -> Vec<(&'a str, &'a Entry)> {
-    let mut sorted: Vec<_> = entries.iter().map(|(path, entry)| (*path, *entry)).collect();
-    sorted.sort_by_key(|(path, _)| *path);
-    sorted
-}
-
-/// The file at a path. Links may lead to other files of the skill, and nowhere else.
-fn follow<'a>(
-    path: &str,
-    entry: &'a Entry,
-    entries: &HashMap<&'a str, &'a Entry>,
-    files: &HashMap<String, Vec<u8>>,
-) -> Result<&'a Entry, SourceError> {
-    let (mut place, mut entry) = (path.to_owned(), entry);
-    for _ in 0..MAX_LINKS {
-        if entry.kind != Kind::Link {
-            return Ok(entry);
+    /// What belongs to a skill, sorted by paths from its folder. Links are followed as long as they
+    /// stay in the repository.
+    fn files_of(&self, skill: &str) -> Result<Files<'_>, SourceError> {
+        if !skill.is_empty() {
+            path::check_in_repository(skill)
+                .map_err(|problem| TreeError::Path { path: skill.to_owned(), problem })?;
         }
-        let target = files.get(&entry.digest).and_then(|bytes| str::from_utf8(bytes).ok());
-        let target = target.and_then(|target| linked(&place, target));
-        let next = target.and_then(|target| Some((entries.get(target.as_str()).copied()?, target)));
-        let Some((next, target)) = next else { break };
-        (place, entry) = (target, next);
+        let real = self.links.resolve(skill);
+        let real = real.ok_or_else(|| TreeError::Link(skill.to_owned()))?;
+        if let Some(entry) = self.prose(&real) {
+            return Ok(vec![("SKILL.md".to_owned(), entry)]);
+        }
+        let is_root = real.is_empty();
+        let mut gathered = Gathered { listing: self, is_root, files: Vec::new(), links: 0 };
+        gathered.folder(&real, "", &mut vec![real.clone()])?;
+        let mut files = gathered.files;
+        files.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // A tree that was made by hand can have one name twice.
+        if let Some(twice) = files.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (path, problem) = (twice[0].0.clone(), PathProblem::Duplicate);
+            return Err(TreeError::Path { path, problem }.into());
+        }
+        if !files.iter().any(|(path, _)| is_skill_file(path)) {
+            return Err(self.nothing_at(skill));
+        }
+        Ok(files)
     }
-    Err(TreeError::Link(path.to_owned()).into())
 }
 
-/// Where a link leads, unless that is outside.
-fn linked(link: &str, target: &str) -> Option<String> {
-    if target.starts_with('/') {
-        return None;
+/// A commit as it is looked through for skills.
+struct Paths<'l, 'a>(&'l Listing<'a>);
+
+impl View for Paths<'_, '_> {
+    fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
+        let entries = self.0.entries.below(folder);
+        // A name with control characters cannot be shown, nor chosen.
+        let skill_files = entries.filter(|entry| {
+            is_skill_file(last_part(entry.path))
+                && entry.kind != Kind::Submodule
+                && !entry.path.contains(char::is_control)
+        });
+        let inside = |path: &str| below(path, folder).map(str::to_owned);
+        Ok(Listed {
+            skill_files: skill_files.filter_map(|entry| inside(entry.path)).collect(),
+            links: self.0.links.below(folder).filter_map(inside).collect(),
+        })
     }
-    let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
+
+    fn target(&self, link: &str) -> Target {
+        match self.0.links.resolve(link) {
+            Some(path) if self.0.entries.is_folder(&path) => Target::Folder(path),
+            Some(path) if self.0.entries.get(&path).is_some() => Target::File,
+            _ => Target::Nowhere,
+        }
+    }
+}
+
+/// The files of a skill while they are gathered.
+struct Gathered<'l, 'a> {
+    listing: &'l Listing<'a>,
+    /// Whether the skill is the whole repository.
+    is_root: bool,
+    files: Files<'l>,
+    /// How many links were followed.
+    links: usize,
+}
+
+impl<'l> Gathered<'l, '_> {
+    /// Takes in a folder, whose files get a prefix. `above` are the folders that led to it.
+    fn folder(
+        &mut self,
+        folder: &str,
+        prefix: &str,
+        above: &mut Vec<String>,
+    ) -> Result<(), SourceError> {
+        let listing = self.listing;
+        for entry in listing.entries.below(folder) {
+            let Some(inside) = below(entry.path, folder) else { continue };
+            if inside.split('/').any(is_left_behind) {
+                continue;
             }
-            part => parts.push(part),
+            let path = format!("{prefix}{inside}");
+            // What steers tools of a repository that is a skill is not a part of it; anywhere else
+            // it is refused.
+            if self.is_root && matches!(path::check(&path), Err(PathProblem::Forbidden(_))) {
+                listing.repository.settings.tell(Progress::LeftOut { path });
+                continue;
+            }
+            match entry.kind {
+                Kind::File | Kind::Program => self.file(path, entry)?,
+                Kind::Submodule => return Err(SourceError::Submodule(path)),
+                Kind::Link => self.link(path, entry, above)?,
+            }
         }
+        Ok(())
     }
-    Some(parts.join("/"))
+
+    fn link(
+        &mut self,
+        path: String,
+        link: Entry<'_>,
+        above: &mut Vec<String>,
+    ) -> Result<(), SourceError> {
+        let listing = self.listing;
+        self.links += 1;
+        let target = listing.links.resolve(link.path);
+        let Some(target) = target.filter(|_| self.links <= MAX_LINKS_IN_SKILL) else {
+            return Err(TreeError::Link(path).into());
+        };
+        if let Some(entry) = listing.entries.get(&target) {
+            return match entry.kind {
+                Kind::Submodule => Err(SourceError::Submodule(path)),
+                _ => self.file(path, entry),
+            };
+        }
+        // A folder that lies above the link would be in itself.
+        let is_circle = below(link.path, &target).is_some() || above.contains(&target);
+        if is_circle || !listing.entries.is_folder(&target) {
+            return Err(TreeError::Link(path).into());
+        }
+        above.push(target.clone());
+        self.folder(&target, &format!("{path}/"), above)?;
+        above.pop();
+        Ok(())
+    }
+
+    fn file(&mut self, path: String, entry: Entry<'l>) -> Result<(), SourceError> {
+        if self.files.len() >= MAX_FILES {
+            let why = format!("it has more than {MAX_FILES} files");
+            return Err(TreeError::TooLarge(why).into());
+        }
+        self.files.push((path, entry));
+        Ok(())
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The sizes of files, and what went wrong with the skills that could not be fetched.
+struct Sizes<'p> {
+    known: HashMap<&'p str, u64>,
+    failed: Vec<Option<SourceError>>,
+}
 
-    #[test]
-    fn where_links_lead() {
-        assert_eq!(linked("a/b", "c").as_deref(), Some("a/c"));
-        assert_eq!(linked("a/b", "../c/./d").as_deref(), Some("c/d"));
-        assert_eq!(linked("a", "../c"), None);
-        assert_eq!(linked("a", "b/../../x/a"), None);
-        assert_eq!(linked("a", "/etc/passwd"), None);
+/// Whether an error may be that of one skill among many.
+fn is_of_one(error: &SourceError) -> bool {
+    match error {
+        SourceError::TooLarge { .. } | SourceError::Offline(_) => true,
+        SourceError::Git { message, .. } => is_missing_object(message),
+        _ => false,
     }
+}
+
+fn digests_of<'p>(files: &'p Files<'_>) -> impl Iterator<Item = &'p str> {
+    files.iter().map(|(_, entry)| entry.digest)
+}
+
+fn build(files: &Files<'_>, blobs: &Blobs) -> Result<Tree, SourceError> {
+    let mut tree = Tree::default();
+    for (path, entry) in files {
+        let bytes = blobs.get(entry.digest).unwrap_or_default();
+        if bytes.starts_with(LFS) {
+            return Err(SourceError::Lfs(path.clone()));
+        }
+        let executable = entry.kind == Kind::Program;
+        tree.add(path.clone(), File { bytes: bytes.to_vec(), executable })?;
+    }
+    Ok(tree)
+}
+
+/// Some files that are read together.
+#[derive(Debug, Default)]
+struct Part<'d> {
+    digests: Vec<&'d str>,
+    bytes: u64,
+}
+
+/// Files in parts of a bounded size. Those whose size is not known are left out.
+fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<Part<'d>> {
+    let mut parts = vec![Part::default()];
+    for digest in digests {
+        let Some(size) = sizes.get(digest) else { continue };
+        if parts.last().is_some_and(|part| part.bytes >= MAX_READ_AT_ONCE) {
+            parts.push(Part::default());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.digests.push(digest);
+            part.bytes += size;
+        }
+    }
+    parts
+}
+
+/// What files say about themselves, on all processors.
+fn understand(blobs: &Blobs) -> Vec<(String, Stated)> {
+    let files: Vec<(&str, &[u8])> = blobs.iter().collect();
+    parallel::map(files, |(digest, bytes)| (digest.to_owned(), Stated::read(bytes)))
 }

@@ -2,12 +2,17 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
-use savoir_package::{Tree, source::Place};
+use savoir_package::{
+    Tree,
+    manifest::Wanted,
+    shelf::{locked_source, wanted},
+    source::{Offer, Place},
+};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
 use super::{
     Bench, names, paths,
-    repository::{Repository, cached, objects},
+    repository::{Repository, cached, git, objects},
     skill,
 };
 
@@ -133,6 +138,143 @@ async fn what_lies_elsewhere_does_not_matter() {
     for offer in &offers {
         bench.fetcher.fetch(offer).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn skills_in_folders_of_agents_are_skills() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    let folders = [".agents", ".claude", ".codex", ".cursor", ".github"];
+    for folder in folders {
+        let name = folder.trim_start_matches('.');
+        repository.write(&format!("{folder}/skills/{name}/SKILL.md"), skill(name));
+        repository.write(&format!("{folder}/skills/{name}/scripts/run.sh"), "#!/bin/sh\n");
+    }
+    // What no skill may have is refused in that skill alone.
+    repository.write(".claude/skills/evil/SKILL.md", skill("evil"));
+    repository.write(".claude/skills/evil/.claude/settings.json", "{}");
+    repository.commit();
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    assert_eq!(names(&offers), ["agents", "claude", "evil", "codex", "cursor", "github"]);
+    for (offer, tree) in offers.iter().zip(bench.fetcher.fetch_all(&offers).await) {
+        if offer.name == "evil" {
+            assert_eq!(tree.unwrap_err().code(), "forbidden_path");
+            continue;
+        }
+        assert_eq!(paths(&tree.unwrap()), ["SKILL.md", "scripts/run.sh"]);
+        let locked = locked_source(&offer.place, bench.path()).unwrap();
+        let place = Place::parse(&locked.to_string(), bench.path()).unwrap();
+        assert!(bench.fetcher.fetch_locked(&place).await.is_ok(), "{locked}");
+        let wanted = wanted(&offer.place, bench.path());
+        assert!(matches!(wanted, Wanted::Git { path: Some(path), .. } if path.starts_with('.')));
+    }
+}
+
+#[tokio::test]
+async fn links_inside_a_repository_are_followed() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    repository.write("LICENSE", "l");
+    repository.write("skills/a/SKILL.md", skill("a"));
+    repository.link("skills/a/LICENSE", "../../LICENSE");
+    repository.write("shared/x/SKILL.md", skill("x"));
+    repository.write("shared/docs/one.md", "1");
+    repository.link("skills/x", "../shared/x");
+    repository.link("skills/a/docs", "../../shared/docs");
+    repository.write("texts/z.md", skill("z"));
+    repository.write("skills/z/notes.md", "n");
+    repository.link("skills/z/SKILL.md", "../../texts/z.md");
+    repository.write(".claude/settings.json", "{}");
+    repository.link(".claude/skills", "../skills");
+    repository.link("skills/gone", "../nowhere");
+    repository.commit();
+    let url = repository.url();
+    let offers = bench.offers(&url).await.unwrap();
+    assert_eq!(places(&offers), ["shared/x", "skills/a", "skills/z"]);
+    assert_eq!(names(&offers), ["x", "a", "z"]);
+    let trees = bench.fetcher.fetch_all(&offers).await;
+    let trees: Vec<Tree> = trees.into_iter().map(Result::unwrap).collect();
+    assert_eq!(paths(&trees[1]), ["LICENSE", "SKILL.md", "docs/one.md"]);
+    assert_eq!(trees[2].get("SKILL.md").unwrap().bytes, skill("z").into_bytes());
+    for inside in ["skills", ".claude/skills", ".claude"] {
+        let offers = bench.offers(&format!("{url}/.git/{inside}")).await.unwrap();
+        assert_eq!(places(&offers), ["shared/x", "skills/a", "skills/z"], "{inside}");
+    }
+    let (offer, tree) = bench.one(&format!("{url}/.git/.claude/skills/x")).await.unwrap();
+    assert_eq!((places(&[offer]), tree), (vec!["shared/x".to_owned()], trees[0].clone()));
+    // The same in a work tree.
+    let folder = repository.path().join(".claude/skills").display().to_string();
+    for named in [repository.path().display().to_string(), folder] {
+        let offers = bench.offers(&named).await.unwrap();
+        let mut names = names(&offers);
+        names.sort_unstable();
+        assert_eq!(names, ["a", "x", "z"], "{named}");
+        for (offer, tree) in offers.iter().zip(bench.fetcher.fetch_all(&offers).await) {
+            assert!(trees.contains(&tree.unwrap()), "{}", offer.name);
+        }
+    }
+}
+
+fn places(offers: &[Offer]) -> Vec<String> {
+    let path = |offer: &Offer| match &offer.place {
+        Place::Git(place) => place.path.clone(),
+        other => format!("{other:?}"),
+    };
+    offers.iter().map(path).collect()
+}
+
+#[tokio::test]
+async fn one_bad_skill_does_not_matter_to_the_others() {
+    let bench = Bench::with(|settings| settings.max_repository_bytes = 5_000_000);
+    let repository = collection();
+    let commit = repository.commit();
+    repository.write("skills/huge/SKILL.md", skill("huge"));
+    let noise = (0..1_400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
+    repository.write("skills/huge/noise.bin", noise.collect::<Vec<_>>());
+    repository.write("skills/odd/SKILL.md", skill("odd"));
+    repository.write("skills/odd/a\nb", "x");
+    for n in 0..2_001 {
+        repository.write(&format!("skills/many/{n}"), "");
+    }
+    repository.write("skills/many/SKILL.md", skill("many"));
+    repository.commit();
+    for module in ["skills/module/m", "skills/m2/SKILL.md", "elsewhere"] {
+        let entry = format!("160000,{commit},{module}");
+        repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    }
+    repository.git(&["commit", "--quiet", "--message=x"]);
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    assert_eq!(names(&offers), ["csv", "huge", "many", "odd", "pdf"]);
+    let trees = bench.fetcher.fetch_all(&offers).await;
+    let codes: Vec<_> =
+        trees.iter().map(|tree| tree.as_ref().map_or_else(|e| e.code(), |_| "ok")).collect();
+    assert_eq!(codes, ["ok", "too_large", "too_large", "path_characters", "ok"]);
+}
+
+#[tokio::test]
+async fn a_bare_repository_is_read_where_it_lies() {
+    let (bench, repository) = (Bench::new(), collection());
+    let commit = repository.commit();
+    let bare = bench.path().join("a b.git");
+    let place = bare.display().to_string();
+    git(repository.path(), &["clone", "--quiet", "--bare", ".", &place]);
+    let offers = bench.offers(&place).await.unwrap();
+    assert_eq!(names(&offers), ["csv", "pdf"]);
+    let trees = bench.fetcher.fetch_all(&offers).await;
+    assert_eq!(paths(trees[1].as_ref().unwrap()), ["SKILL.md", "scripts/run.sh"]);
+    let locked = locked_source(&offers[1].place, bench.path()).unwrap().to_string();
+    assert!(
+        locked.starts_with("git+file:///") && locked.ends_with(&format!("#{commit}:skills/pdf"))
+    );
+    let packs = cached(bench.path())[0].join("objects/pack");
+    assert_eq!(fs::read_dir(packs).map_or(0, Iterator::count), 0, "nothing was copied");
+    let again = bench.offers(&format!("file://{}", place.replace(' ', "%20"))).await.unwrap();
+    assert_eq!(again, offers);
+    assert_eq!(bench.offers("./a b.git/").await.unwrap(), offers);
+    assert!(!bare.join("SKILL.md").exists() && !bare.join("skills").exists());
+    // What is committed later is seen.
+    repository.write("skills/new/SKILL.md", skill("new"));
+    repository.commit();
+    git(&bare, &["fetch", "--quiet", &repository.url(), "main:main"]);
+    assert_eq!(names(&bench.offers(&place).await.unwrap()), ["csv", "new", "pdf"]);
 }
 
 #[tokio::test]

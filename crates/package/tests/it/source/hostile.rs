@@ -13,21 +13,46 @@ fn one_skill() -> Repository {
 }
 
 #[tokio::test]
-async fn links_lead_to_files_of_the_skill_or_nowhere() {
+async fn links_lead_to_files_of_the_repository_or_nowhere() {
     let repository = one_skill();
-    repository.write("secret", "s");
+    repository.write("LICENSE", "l");
+    repository.write("b/SKILL.md", skill("b"));
     repository.link("a/again.md", "SKILL.md");
     repository.link("a/third.md", "./again.md");
+    repository.link("a/LICENSE", "../b/../LICENSE");
     repository.commit();
-    let (_, tree) = Bench::new().one(&repository.url()).await.unwrap();
-    assert_eq!(paths(&tree), ["SKILL.md", "again.md", "third.md"]);
+    let bench = Bench::new();
+    let offers = bench.offers(&repository.url()).await.unwrap();
+    let tree = bench.fetcher.fetch(&offers[0]).await.unwrap();
+    assert_eq!(paths(&tree), ["LICENSE", "SKILL.md", "again.md", "third.md"]);
     assert_eq!(tree.get("third.md"), tree.get("SKILL.md"));
-    for target in ["../secret", "/etc/passwd", "nowhere", "..", "out", "../a/../secret"] {
+    assert_eq!(tree.get("LICENSE").unwrap().bytes, b"l");
+    for target in ["../../secret", "/etc/passwd", "nowhere", "..", ".", "out", "../a/out/x"] {
         repository.link("a/out", target);
         repository.commit();
-        assert_eq!(Bench::new().code(&repository.url()).await, "link", "{target}");
+        let bench = Bench::new();
+        let offers = bench.offers(&repository.url()).await.unwrap();
+        let trees = bench.fetcher.fetch_all(&offers).await;
+        assert_eq!(trees[0].as_ref().unwrap_err().code(), "link", "{target}");
+        assert!(trees[1].is_ok(), "one bad skill does not matter to the others");
         fs::remove_file(repository.path().join("a/out")).unwrap();
     }
+}
+
+#[tokio::test]
+async fn links_that_would_multiply_are_refused() {
+    let repository = one_skill();
+    for level in 0..12 {
+        for link in 0..8 {
+            repository.write(&format!("l{level}/file"), "x");
+            repository.link(&format!("l{level}/{link}"), &format!("../l{}", level + 1));
+        }
+    }
+    repository.write("l12/file", "x");
+    repository.link("a/many", "../l0");
+    repository.commit();
+    let refused = Bench::new().code(&repository.url()).await;
+    assert!(["too_large", "link"].contains(&refused), "{refused}");
 }
 
 #[tokio::test]

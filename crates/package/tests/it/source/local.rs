@@ -1,6 +1,6 @@
 //! Folders and files.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 use savoir_package::source::Place;
 
@@ -25,6 +25,37 @@ async fn a_folder_is_a_skill_or_has_some() {
     assert_eq!(names(&bench.offers("./all").await.unwrap()), ["csv", "pdf"]);
     fs::create_dir(bench.path().join("none")).unwrap();
     assert_eq!(bench.code("./none").await, "no_skill");
+}
+
+#[tokio::test]
+async fn links_stay_in_the_folder_that_was_named() {
+    let bench = Bench::new();
+    let all = bench.path().join("all");
+    fs::create_dir_all(all.join("skills/a")).unwrap();
+    fs::create_dir_all(all.join("shared/x")).unwrap();
+    fs::create_dir_all(all.join("skills/bad")).unwrap();
+    fs::write(all.join("skills/a/SKILL.md"), skill("a")).unwrap();
+    fs::write(all.join("skills/bad/SKILL.md"), skill("bad")).unwrap();
+    fs::write(all.join("shared/x/SKILL.md"), skill("x")).unwrap();
+    fs::write(all.join("LICENSE"), "l").unwrap();
+    fs::write(bench.path().join("secret"), "s").unwrap();
+    symlink("../../LICENSE", all.join("skills/a/LICENSE")).unwrap();
+    symlink("../shared/x", all.join("skills/x")).unwrap();
+    symlink("../../../secret", all.join("skills/bad/secret")).unwrap();
+    let offers = bench.offers("./all").await.unwrap();
+    assert_eq!(names(&offers), ["x", "a", "bad"]);
+    let trees = bench.fetcher.fetch_all(&offers).await;
+    assert_eq!(paths(trees[0].as_ref().unwrap()), ["SKILL.md"]);
+    assert_eq!(paths(trees[1].as_ref().unwrap()), ["LICENSE", "SKILL.md"]);
+    assert_eq!(trees[2].as_ref().unwrap_err().code(), "link");
+    let text = offers[1].place.text(bench.path());
+    assert_eq!(text, "path+./all#skills/a");
+    let place = Place::parse(&text, bench.path()).unwrap();
+    assert!(bench.fetcher.fetch_locked(&place).await.is_ok());
+    let climbing = Place::parse("path+./all#../secret", bench.path()).unwrap();
+    assert!(bench.fetcher.fetch_locked(&climbing).await.is_err());
+    // Named alone, nothing says that the folder above belongs to it.
+    assert_eq!(bench.code("./all/skills/a").await, "link");
 }
 
 #[tokio::test]

@@ -1,0 +1,162 @@
+//! Which skills a folder has, also behind links that lead to other folders of the same repository.
+
+use std::collections::BTreeSet;
+
+use savoir_skill::folder::IGNORED_FOLDERS;
+
+use super::{
+    SourceError,
+    layout::{below, join, owner, skill_folders},
+};
+use crate::limits::MAX_LINKED_FOLDERS;
+
+/// A repository, or a folder of this system, as far as looking for skills needs it. Paths begin at
+/// its root.
+pub(super) trait View {
+    /// The SKILL.md files and the links below a folder, as seen from there.
+    fn list(&mut self, folder: &str) -> Result<Listed, SourceError>;
+
+    /// Where a link leads.
+    fn target(&self, link: &str) -> Target;
+}
+
+/// What lies below a folder.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) skill_files: Vec<String>,
+    pub(super) links: Vec<String>,
+}
+
+/// Where a link leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// To a folder of the repository, by its own path.
+    Folder(String),
+    /// To a file of the repository.
+    File,
+    /// Out of the repository, in a circle, or to nothing.
+    Nowhere,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The folders of skills by their own paths, sorted: what is a link to one is not another one.
+    pub(super) skills: Vec<String>,
+    /// Links beside skills that lead nowhere.
+    pub(super) broken: Vec<String>,
+}
+
+/// A folder that was looked through, with its skills as seen from there.
+struct Seen {
+    folder: String,
+    skills: Vec<String>,
+}
+
+impl Seen {
+    /// Whether looking through another folder would find nothing new.
+    fn covers(&self, folder: &str) -> bool {
+        if self.folder == folder {
+            return true;
+        }
+        let Some(inside) = below(folder, &self.folder) else { return false };
+        let is_skill = || self.skills.binary_search_by(|skill| skill.as_str().cmp(inside)).is_ok();
+        !is_ignored(inside) && (is_skill() || owner(inside, &self.skills).is_none())
+    }
+}
+
+/// Looks for skills below a folder.
+pub(super) fn discover(view: &mut impl View, start: &str) -> Result<Found, SourceError> {
+    let mut found = BTreeSet::new();
+    let mut broken = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut waiting = vec![start.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        if seen.len() > MAX_LINKED_FOLDERS || seen.iter().any(|seen| seen.covers(&folder)) {
+            continue;
+        }
+        let listed = view.list(&folder)?;
+        let skills = skill_folders(listed.skill_files.iter().map(String::as_str));
+        for link in listed.links {
+            // What lies in a skill belongs to it.
+            if is_ignored(&link) || owner(&link, &skills).is_some() {
+                continue;
+            }
+            let whole = join(&folder, &link);
+            match view.target(&whole) {
+                Target::Folder(target) => waiting.push(target),
+                Target::Nowhere if is_beside_skills(&whole) => broken.push(whole),
+                Target::File | Target::Nowhere => {}
+            }
+        }
+        found.extend(skills.iter().map(|skill| join(&folder, skill)));
+        seen.push(Seen { folder, skills });
+    }
+    Ok(Found { skills: found.into_iter().collect(), broken })
+}
+
+fn is_ignored(path: &str) -> bool {
+    path.split('/').any(|part| IGNORED_FOLDERS.contains(&part))
+}
+
+/// Whether a link stands where a skill is expected.
+fn is_beside_skills(link: &str) -> bool {
+    link.rsplit('/').nth(1) == Some("skills") || link.ends_with("/skills")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files, and links with what they lead to.
+    struct Paths<'a>(&'a [&'a str], &'a [(&'a str, &'a str)]);
+
+    impl View for Paths<'_> {
+        fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
+            let inside = |path: &&str| below(path, folder).map(str::to_owned);
+            Ok(Listed {
+                skill_files: self.0.iter().filter_map(inside).collect(),
+                links: self.1.iter().filter_map(|(link, _)| inside(link)).collect(),
+            })
+        }
+
+        fn target(&self, link: &str) -> Target {
+            match self.1.iter().find(|(path, _)| *path == link).map(|(_, target)| *target) {
+                Some("nowhere") | None => Target::Nowhere,
+                Some("file") => Target::File,
+                Some(folder) => Target::Folder(folder.to_owned()),
+            }
+        }
+    }
+
+    fn found(files: &[&str], links: &[(&str, &str)], start: &str) -> Vec<String> {
+        discover(&mut Paths(files, links), start).unwrap().skills
+    }
+
+    #[test]
+    fn a_link_to_a_skill_is_not_another_skill() {
+        let files = ["skills/a/SKILL.md", "skills/b/SKILL.md", "shared/x/SKILL.md"];
+        let links = [(".claude/skills", "skills"), ("skills/x", "shared/x"), ("back", "")];
+        assert_eq!(found(&files, &links, ""), ["shared/x", "skills/a", "skills/b"]);
+        assert_eq!(found(&files, &links, "skills"), ["shared/x", "skills/a", "skills/b"]);
+        assert_eq!(found(&files, &links, ".claude"), ["shared/x", "skills/a", "skills/b"]);
+        assert_eq!(found(&files, &[("loop", "skills"), ("skills/up", "")], "skills").len(), 3);
+    }
+
+    #[test]
+    fn a_link_may_name_what_would_not_be_found_otherwise() {
+        let files = ["big/SKILL.md", "big/parts/mini/SKILL.md", "node_modules/p/s/SKILL.md"];
+        assert_eq!(found(&files, &[], ""), ["big"]);
+        let links = [("skills/mini", "big/parts/mini"), ("skills/s", "node_modules/p/s")];
+        assert_eq!(found(&files, &links, ""), ["big", "big/parts/mini", "node_modules/p/s"]);
+        // A link in a skill is a part of it.
+        assert_eq!(found(&files, &[("big/other", "big/parts")], ""), ["big"]);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_listed_where_skills_are_expected() {
+        let links = [("skills/x", "nowhere"), ("docs/y", "nowhere"), ("skills/z", "file")];
+        let found = discover(&mut Paths(&["a/SKILL.md"], &links), "").unwrap();
+        assert_eq!((found.skills, found.broken), (vec!["a".into()], vec!["skills/x".into()]));
+    }
+}

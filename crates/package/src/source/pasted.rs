@@ -1,0 +1,523 @@
+//! Lines of other installers, as people copy them from a README: `npx skills add owner/repo …`.
+
+use super::SourceError;
+
+/// What a line of another installer asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pasted {
+    /// Where the skills come from, as [`Source::parse`](super::Source::parse) reads it.
+    pub sources: Vec<String>,
+    /// The names of the skills; without any, all may be meant.
+    pub skills: Vec<String>,
+    /// The agents that get them; without any, those that are in use.
+    pub agents: Vec<String>,
+    /// Whether they are for every project of the user.
+    pub global: bool,
+    /// Whether nobody is to be asked.
+    pub yes: bool,
+    /// Whether the skills are only to be listed.
+    pub list: bool,
+    /// Whether all skills are wanted.
+    pub all: bool,
+}
+
+/// Understands the words of a line that was written for another installer, whether it was pasted as
+/// one argument or as several. Nothing if it is no such line.
+///
+/// ```
+/// use savoir_package::source::pasted;
+///
+/// let line = ["npx skills add acme/skills --skill pdf -a codex -y".to_owned()];
+/// let asked = pasted(&line)?.expect("it is a line of `npx skills`");
+/// assert_eq!((asked.sources, asked.skills), (vec!["acme/skills".into()], vec!["pdf".into()]));
+/// assert!(pasted(&["acme/skills".to_owned()])?.is_none());
+/// # Ok::<(), savoir_package::source::SourceError>(())
+/// ```
+pub fn pasted(words: &[String]) -> Result<Option<Pasted>, SourceError> {
+    let (commands, is_text) = match words {
+        [page] if let Some(asked) = catalog_page(page) => return Ok(Some(asked)),
+        [line] if line.trim().contains(char::is_whitespace) => (split(line), true),
+        words => (vec![words.to_vec()], false),
+    };
+    let mut asked: Option<Pasted> = None;
+    let mut unknown = None;
+    for command in &commands {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let (tool, rest) = match tool(&words) {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(error) => {
+                unknown = unknown.or(Some(error));
+                continue;
+            }
+        };
+        let mut line = Line { tool, command: command.join(" "), asked: Pasted::default() };
+        line.read(rest)?;
+        let asked = asked.get_or_insert_default();
+        asked.sources.extend(line.asked.sources);
+        asked.skills.extend(line.asked.skills);
+        asked.agents.extend(line.asked.agents);
+        asked.global |= line.asked.global;
+        asked.yes |= line.asked.yes;
+        asked.list |= line.asked.list;
+        asked.all |= line.asked.all;
+    }
+    // Several words may also be the names of several skills, such as `git docker`.
+    let is_line = is_text || RUNNERS.iter().any(|runner| starts_with(words, runner));
+    match (asked, unknown) {
+        (None, Some(error)) if is_line => Err(error),
+        (asked, _) => Ok(asked),
+    }
+}
+
+/// The page of a skill in the catalog of `npx skills`: `https://skills.sh/owner/repo/skill`.
+fn catalog_page(page: &str) -> Option<Pasted> {
+    let rest = page.trim().strip_prefix("https://")?;
+    let rest = rest.strip_prefix("www.").unwrap_or(rest).strip_prefix("skills.sh/")?;
+    let rest = rest.split(['?', '#']).next()?;
+    let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+    let [owner, repository, skill @ ..] = parts.as_slice() else { return None };
+    let skills = skill.first().map(|&skill| skill.to_owned()).into_iter().collect();
+    let sources = vec![format!("github:{owner}/{repository}")];
+    Some(Pasted { sources, skills, ..Pasted::default() })
+}
+
+/// Whose line it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tool {
+    /// `skills add`, and those that resemble it.
+    Skills,
+    /// `gh skill install REPOSITORY SKILL@VERSION`
+    Gh,
+    /// `claude plugin marketplace add`, and extensions of others.
+    Plugin,
+    /// `git clone`
+    Git,
+}
+
+/// Programs that run a package of npm.
+const RUNNERS: [&[&str]; 9] = [
+    &["npx"],
+    &["bunx"],
+    &["pnpx"],
+    &["pnpm", "dlx"],
+    &["pnpm", "exec"],
+    &["yarn", "dlx"],
+    &["npm", "exec"],
+    &["npm", "x"],
+    &["bun", "x"],
+];
+
+/// Options with a value, short and long.
+const VALUES: [&str; 11] = [
+    "-a", "--agent", "-s", "--skill", "--scope", "--pin", "--ref", "--branch", "-b", "--path",
+    "--depth",
+];
+
+/// Options that change nothing of what is installed.
+const IGNORED: [&str; 12] = [
+    "--copy",
+    "--force",
+    "-f",
+    "--full-depth",
+    "--symlink",
+    "--recursive",
+    "--recurse-submodules",
+    "--single-branch",
+    "--quiet",
+    "-q",
+    "--universal",
+    "--verbose",
+];
+
+/// The tool that words begin with, and the rest. Words that begin with the name of a known program
+/// and are no install are an error.
+fn tool<'a, 'w>(words: &'a [&'w str]) -> Result<Option<(Tool, &'a [&'w str])>, SourceError> {
+    let mut words = words;
+    while let [first, rest @ ..] = words
+        && (["$", ">", "%", "sudo", "!"].contains(first) || is_assignment(first))
+    {
+        words = rest;
+    }
+    if let Some(runner) = RUNNERS.iter().find(|runner| words.starts_with(runner)) {
+        let mut rest = &words[runner.len()..];
+        while let [option, after @ ..] = rest
+            && option.starts_with('-')
+        {
+            rest = after;
+        }
+        let Some((package, after)) = rest.split_first() else { return Ok(None) };
+        let name = package.strip_prefix('@').unwrap_or(package).split('@').next();
+        return match (name.unwrap_or_default(), after) {
+            ("skills", ["add" | "install" | "i" | "a", rest @ ..])
+            | ("openskills", ["install" | "add", rest @ ..])
+            | ("add-skill", rest) => Ok(Some((Tool::Skills, rest))),
+            _ => Err(not_understood(words)),
+        };
+    }
+    Ok(match words {
+        ["skills" | "openskills", "add" | "install" | "i", rest @ ..]
+        | ["add-skill", rest @ ..]
+        | ["savoir", "install" | "add", rest @ ..] => Some((Tool::Skills, rest)),
+        ["gh", "skill" | "skills", "install" | "add", rest @ ..] => Some((Tool::Gh, rest)),
+        ["claude" | "codex" | "copilot", "plugin", "marketplace", "add", rest @ ..]
+        | ["/plugin" | "/plugins", "marketplace", "add", rest @ ..]
+        | ["gemini", "extensions" | "extension" | "skills" | "skill", "install", rest @ ..] => {
+            Some((Tool::Plugin, rest))
+        }
+        ["git", "clone", rest @ ..] => Some((Tool::Git, rest)),
+        // It only makes sense after the marketplace was named, which is the line before it.
+        ["claude" | "codex" | "copilot", "plugin", "install" | "enable", ..]
+        | ["/plugin" | "/plugins", "install" | "enable", ..] => return Err(no_marketplace(words)),
+        ["npm" | "pnpm" | "yarn" | "bun" | "gh" | "git" | "claude" | "gemini" | "codex", _, ..] => {
+            return Err(not_understood(words));
+        }
+        _ => None,
+    })
+}
+
+fn starts_with(words: &[String], start: &[&str]) -> bool {
+    words.len() > start.len() && words.iter().zip(start).all(|(word, start)| word == start)
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    })
+}
+
+fn not_understood(words: &[&str]) -> SourceError {
+    let why = "it does not install skills in a way that is known; hint: give `savoir install` the \
+               repository, such as owner/repo or https://github.com/owner/repo";
+    SourceError::text(&words.join(" "), why)
+}
+
+fn no_marketplace(words: &[&str]) -> SourceError {
+    let why = "it does not say where the plugin comes from; hint: give `savoir install` the \
+               repository of its marketplace, such as owner/repo";
+    SourceError::text(&words.join(" "), why)
+}
+
+/// One line while it is read.
+struct Line {
+    tool: Tool,
+    command: String,
+    asked: Pasted,
+}
+
+impl Line {
+    fn read(&mut self, words: &[&str]) -> Result<(), SourceError> {
+        let mut reference = None;
+        let mut path = None;
+        let mut plain: Vec<&str> = Vec::new();
+        let mut rest = words;
+        while let [word, after @ ..] = rest {
+            rest = after;
+            let (option, attached) = match word.split_once('=') {
+                Some((option, value)) if option.starts_with("--") => (option, Some(value)),
+                _ => (*word, None),
+            };
+            if !option.starts_with('-') {
+                plain.push(option);
+                continue;
+            }
+            if option == "--" {
+                plain.extend(rest);
+                break;
+            }
+            let mut values: Vec<&str> = Vec::new();
+            if VALUES.contains(&option) {
+                values.extend(attached);
+                if attached.is_none() {
+                    // `-a claude-code codex` has two values; the source came before them.
+                    let many = matches!(option, "-a" | "--agent" | "-s" | "--skill");
+                    let most = if many && !plain.is_empty() { rest.len() } else { 1 };
+                    let count = rest.iter().take_while(|word| !word.starts_with('-')).count();
+                    let (taken, left) = rest.split_at(count.min(most));
+                    values.extend(taken);
+                    rest = left;
+                }
+                if values.is_empty() {
+                    return Err(self.wrong(&format!("`{option}` has no value")));
+                }
+            }
+            match option {
+                "-a" | "--agent" => self.asked.agents.extend(named(&values)),
+                "-s" | "--skill" => {
+                    self.asked.all |= values.contains(&"*");
+                    self.asked.skills.extend(named(&values));
+                }
+                "--scope" => self.asked.global = values == ["user"],
+                "--pin" | "--ref" | "--branch" | "-b" => reference = values.first().copied(),
+                "--path" => path = values.first().copied(),
+                "-g" | "--global" | "--user" => self.asked.global = true,
+                "-y" | "--yes" => self.asked.yes = true,
+                "-l" | "--list" => self.asked.list = true,
+                "--all" => (self.asked.all, self.asked.yes) = (true, true),
+                "-p" | "--project" | "--depth" => {}
+                option if IGNORED.contains(&option) => {}
+                option => return Err(self.wrong(&format!("its option `{option}` is not known"))),
+            }
+        }
+        self.sources(&plain, reference, path)
+    }
+
+    fn sources(
+        &mut self,
+        plain: &[&str],
+        reference: Option<&str>,
+        path: Option<&str>,
+    ) -> Result<(), SourceError> {
+        let Some((first, others)) = plain.split_first() else {
+            return Err(self.wrong("it names no repository"));
+        };
+        let mut reference = reference.map(str::to_owned);
+        let mut source = (*first).to_owned();
+        match self.tool {
+            Tool::Git | Tool::Plugin => {}
+            Tool::Gh => {
+                for skill in others {
+                    let (name, version) = skill.split_once('@').unwrap_or((skill, ""));
+                    self.asked.skills.push(name.to_owned());
+                    let version = Some(version.to_owned()).filter(|version| !version.is_empty());
+                    reference = reference.or(version);
+                }
+            }
+            Tool::Skills => {
+                // There, what follows `@` is the name of a skill, and `#` a reference.
+                let (place, fragment) = split_fragment(&source);
+                let (place, fragment) = (place.to_owned(), fragment.map(str::to_owned));
+                let (place, skill) = split_skill(&place);
+                let (at, other) = match fragment.as_deref().map(|text| text.split_once('@')) {
+                    Some(Some((at, skill))) => (Some(at.to_owned()), Some(skill.to_owned())),
+                    _ => (fragment, None),
+                };
+                self.asked.skills.extend(skill.map(str::to_owned).into_iter().chain(other));
+                reference = reference.or(at);
+                source = place.to_owned();
+                self.asked.sources.extend(others.iter().map(|&other| other.to_owned()));
+            }
+        }
+        if let Some(path) = path {
+            let path = path.trim_matches('/');
+            source = match source.contains("://") {
+                true if source.ends_with(".git") => format!("{source}/{path}"),
+                true => format!("{}.git/{path}", source.trim_end_matches('/')),
+                false => format!("{source}/{path}"),
+            };
+        }
+        if let Some(reference) = reference {
+            source = format!("{source}@{reference}");
+        }
+        // `npx skills add owner/repo` always means GitHub, also where a registry is set.
+        if super::is_shorthand(&source) {
+            source = format!("github:{source}");
+        }
+        self.asked.sources.insert(0, source);
+        Ok(())
+    }
+
+    fn wrong(&self, why: &str) -> SourceError {
+        let hint = "leave it out, or write the line for Savoir: savoir install SOURCE --skill NAME";
+        SourceError::text(&self.command, format!("{why}; hint: {hint}"))
+    }
+}
+
+fn named(values: &[&str]) -> impl Iterator<Item = String> {
+    let parts = values.iter().flat_map(|value| value.split(','));
+    let named = parts.filter(|value| !value.is_empty() && *value != "*");
+    named.map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+fn split_fragment(source: &str) -> (&str, Option<&str>) {
+    match source.split_once('#') {
+        Some((place, fragment)) if !fragment.is_empty() => (place, Some(fragment)),
+        Some((place, _)) => (place, None),
+        None => (source, None),
+    }
+}
+
+/// `owner/repo@skill`: what stands behind the last `@`, unless the address needs it.
+fn split_skill(source: &str) -> (&str, Option<&str>) {
+    match source.rsplit_once('@') {
+        Some((place, skill))
+            if place.contains('/') && !place.ends_with('/') && !skill.contains(['/', ':']) =>
+        {
+            (place, Some(skill))
+        }
+        _ => (source, None),
+    }
+}
+
+/// The commands of a text, each as its words, as a shell would split them. What is only for a
+/// shell, such as a variable, stays as it is.
+fn split(text: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut characters = text.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '\\') => match characters.next() {
+                Some('\n') | None => {}
+                Some(c) => word.get_or_insert_default().push(c),
+            },
+            (None, '#') if word.is_none() => while characters.next_if(|c| *c != '\n').is_some() {},
+            (None, '\n' | ';' | '&' | '|') => {
+                commands.last_mut().into_iter().for_each(|command| command.extend(word.take()));
+                commands.push(Vec::new());
+            }
+            (None, c) if c.is_whitespace() => {
+                commands.last_mut().into_iter().for_each(|command| command.extend(word.take()));
+            }
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    commands.last_mut().into_iter().for_each(|command| command.extend(word.take()));
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Pasted {
+        let whole = pasted(&[text.to_owned()]).unwrap().unwrap();
+        let words: Vec<String> = split(text).concat();
+        if split(text).len() == 1 {
+            assert_eq!(pasted(&words).unwrap().unwrap(), whole, "as one word and as many");
+        }
+        whole
+    }
+
+    fn source(text: &str) -> String {
+        let line = line(text);
+        assert_eq!(line.sources.len(), 1, "{text}");
+        line.sources[0].clone()
+    }
+
+    #[test]
+    fn lines_of_readmes_name_their_repository() {
+        for (text, expected) in [
+            ("npx skills add o/r", "github:o/r"),
+            ("$ npx skills@latest add o/r", "github:o/r"),
+            ("npx --yes skills@1.4.5 add https://github.com/o/r", "https://github.com/o/r"),
+            ("pnpm dlx skills add o/r", "github:o/r"),
+            ("bunx skills add o/r", "github:o/r"),
+            ("yarn dlx skills add o/r", "github:o/r"),
+            ("skills add o/r/skills/x", "github:o/r/skills/x"),
+            ("npx skills add o/r#v1", "github:o/r@v1"),
+            ("npx add-skill o/r", "github:o/r"),
+            ("npx openskills install o/r", "github:o/r"),
+            ("npx skills add git@github.com:o/r.git", "git@github.com:o/r.git"),
+            ("npx skills add ./local", "./local"),
+            (
+                "npx skills add https://github.com/o/r/tree/main/skills/x",
+                "https://github.com/o/r/tree/main/skills/x",
+            ),
+            ("gh skill install o/r", "github:o/r"),
+            ("gh skill install o/r pdf@v1.2", "github:o/r@v1.2"),
+            ("gh skill install o/r pdf --pin abc1234", "github:o/r@abc1234"),
+            ("claude plugin marketplace add o/r", "github:o/r"),
+            ("/plugin marketplace add o/r", "github:o/r"),
+            ("gemini extensions install https://github.com/o/r", "https://github.com/o/r"),
+            (
+                "gemini skills install https://github.com/o/r.git --path skills/x",
+                "https://github.com/o/r.git/skills/x",
+            ),
+            (
+                "git clone https://github.com/o/r.git ~/.claude/skills/r",
+                "https://github.com/o/r.git",
+            ),
+            (
+                "git clone --depth 1 -b v2 https://github.com/o/r && cd r",
+                "https://github.com/o/r@v2",
+            ),
+            ("FOO=1 npx skills add o/r # installs it", "github:o/r"),
+            ("npx skills add \\\n  o/r", "github:o/r"),
+        ] {
+            assert_eq!(source(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn options_keep_their_meaning() {
+        let all = line("npx -y skills add https://github.com/o/r --skill x -a claude-code -g -y");
+        assert_eq!((all.skills, all.agents), (vec!["x".into()], vec!["claude-code".into()]));
+        assert!(all.global && all.yes && !all.list && !all.all);
+        let many = line("npx skills add o/r -s a 'b c' --agent=codex,cursor --list");
+        assert_eq!(many.skills, ["a", "b c"]);
+        assert_eq!(many.agents, ["codex", "cursor"]);
+        assert!(many.list && !many.yes && !many.global);
+        let every = line("npx skills add o/r --skill '*' -a '*'");
+        assert!(every.all && every.skills.is_empty() && every.agents.is_empty());
+        let every = line("npx skills add o/r --all");
+        assert!(every.all && every.yes);
+        let named = line("npx skills add o/r@pdf");
+        assert_eq!((named.sources, named.skills), (vec!["github:o/r".into()], vec!["pdf".into()]));
+        let gh = line("gh skill install o/r pdf --agent claude-code --scope user");
+        assert_eq!((gh.skills, gh.global), (vec!["pdf".into()], true));
+        let before = line("npx skills add -s x o/r");
+        assert_eq!((before.skills, before.sources), (vec!["x".into()], vec!["github:o/r".into()]));
+    }
+
+    #[test]
+    fn only_the_lines_that_install_count() {
+        let two = line("/plugin marketplace add o/r\n/plugin install x@y");
+        assert_eq!(two.sources, ["github:o/r"]);
+        let chain = line("git clone https://github.com/o/r && cd r && npm install");
+        assert_eq!(chain.sources, ["https://github.com/o/r"]);
+        let page = pasted(&["https://skills.sh/o/r/pdf?x=y".to_owned()]).unwrap().unwrap();
+        assert_eq!((page.sources, page.skills), (vec!["github:o/r".into()], vec!["pdf".into()]));
+    }
+
+    #[test]
+    fn what_is_no_such_line_is_left_alone() {
+        for words in [
+            &["o/r"][..],
+            &["./My Skill"],
+            &["pdf"],
+            &["o/r", "p/q"],
+            &["PDF Tools"],
+            &["git", "docker"],
+            &["npx"],
+            &[],
+        ] {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(pasted(&words).unwrap(), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_has_a_hint() {
+        for text in [
+            "npx skills add o/r --telemetry",
+            "npx skills add",
+            "npx skills add o/r -a",
+            "npx cowsay hello",
+            "npm install x",
+            "/plugin install x@y",
+            "git pull origin",
+        ] {
+            let error = pasted(&[text.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains("hint: "), "{text}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_can_be_pasted(text in ".{0,60}", odd in "(npx|git|gh|skills|add|clone|-a|'|\"|\\\\|#|&| |o/r|@|=){0,12}") {
+            for text in [text, odd] {
+                // What matters is that there is an answer.
+                let _ = pasted(&[text]);
+            }
+        }
+    }
+}
