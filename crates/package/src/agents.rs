@@ -2,6 +2,7 @@
 //!
 //! To add an agent, add a line to `agents/table.rs`.
 
+mod place;
 mod table;
 
 use std::{
@@ -9,9 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_skill::{Dialect, name::MAX_COMPARED};
+use savoir_skill::{Dialect, Hint, name::MAX_COMPARED};
 use serde::Serialize;
 use thiserror::Error;
+
+pub use place::{PLUGIN_FOLDER, hint_at, hint_of_path, is_in_plugin, plugin_hint};
 
 /// A program that reads skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +181,11 @@ impl Agent {
         let named = |agent: &&Self| agent.id == word || agent.aliases.contains(&word);
         let unknown = || UnknownAgent { word: word.to_owned(), near: nearest(word) };
         Self::ALL.iter().find(named).ok_or_else(unknown)
+    }
+
+    /// What is known about the dialect of a skill that is installed for it.
+    pub fn hint(&self) -> Hint {
+        Hint { dialect: self.dialect, why: format!("it is installed for {}", self.title) }
     }
 
     /// The folder of a project to which its skills are written.

@@ -5,7 +5,7 @@ mod wishes;
 use std::sync::Arc;
 
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Reading, Safety, Source, SourceError, State,
+    Diagnostic, Dialect, Folder, Hint, Reading, Safety, Source, SourceError, State,
     check::{self, Options},
     folder::is_skill_file,
     permission::{Permission, Tier},
@@ -104,10 +104,16 @@ impl CardError {
 impl Card {
     /// Reads SKILL.md. `called` is the name of its folder, or of the offer that it came from.
     pub fn read(tree: &Tree, called: &str) -> Result<Self, CardError> {
+        Self::read_at(tree, called, None)
+    }
+
+    /// Reads SKILL.md of a skill whose place, or the agent that it is for, says something about its
+    /// dialect: see [`hint_of_path`](crate::agents::hint_of_path) and [`Agent::hint`](crate::Agent::hint).
+    pub fn read_at(tree: &Tree, called: &str, hint: Option<Hint>) -> Result<Self, CardError> {
         let (_, file) =
             tree.files().find(|(path, _)| is_skill_file(path)).ok_or(CardError::Missing)?;
         let source = Source::from_bytes(file.bytes.clone())?;
-        let folder = tree.as_folder(Some(called));
+        let folder = tree.as_folder(Some(called)).with_hint(hint);
         let reading = read(source, Some(&folder));
         if !is_readable(&reading) {
             return Err(invalid(&reading, &folder));

@@ -9,6 +9,7 @@ use std::{
 };
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use savoir_package::agents::{self, PLUGIN_FOLDER};
 use savoir_skill::folder::{File, Folder, IGNORED_FOLDERS, is_skill_file};
 use savoir_skill::limits;
 
@@ -59,8 +60,11 @@ impl Walk<'_> {
         match fs::metadata(path) {
             Err(error) => self.unreadable(path, &error),
             Ok(metadata) if metadata.is_dir() => {
-                let mut rules = ancestors(&self.absolute);
-                self.folder(path, &mut rules, 0, None);
+                let mut above = Above {
+                    rules: ancestors(&self.absolute),
+                    plugin: agents::is_in_plugin(&self.absolute),
+                };
+                self.folder(path, &mut above, 0, None);
                 if self.count == 0 {
                     self.give(Candidate::Empty { path: path.to_owned() });
                 }
@@ -82,6 +86,10 @@ impl Walk<'_> {
             .map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let folder =
             parent.filter(|_| is_skill_file(&name)).and_then(|parent| Folder::open(parent).ok());
+        let folder = folder.map(|folder| {
+            let hint = agents::hint_at(folder.root());
+            folder.with_hint(hint)
+        });
         let root = path.is_symlink().then(|| parent.unwrap_or(path).to_owned());
         self.give(Candidate::Skill { path: path.to_owned(), folder, root, named: true });
     }
@@ -106,7 +114,7 @@ impl Walk<'_> {
     fn folder(
         &mut self,
         dir: &Path,
-        rules: &mut Vec<Gitignore>,
+        above: &mut Above,
         depth: usize,
         outer: Option<(&mut Vec<File>, &str)>,
     ) {
@@ -114,7 +122,13 @@ impl Walk<'_> {
             Ok(entries) => entries,
             Err(error) => return self.unreadable(dir, &error),
         };
-        let before = rules.len();
+        let (before, was_plugin) = (above.rules.len(), above.plugin);
+        let has_folder =
+            |name: &str| entries.iter().any(|entry| entry.name == name && entry.is_dir);
+        // A repository in a plugin is not a part of it.
+        above.plugin =
+            has_folder(PLUGIN_FOLDER) || above.plugin && !(depth > 0 && has_folder(".git"));
+        let rules = &mut above.rules;
         if entries.iter().any(|entry| entry.name == ".gitignore" && !entry.is_dir) {
             rules.extend(gitignore(&self.absolute_of(dir)));
         }
@@ -129,26 +143,29 @@ impl Walk<'_> {
                 let is_dir = skill.is_dir;
                 let root = skill.is_link.then(|| self.root.clone());
                 let mut files = Vec::new();
-                self.entries(dir, &entries, rules, depth, Some((&mut files, "")));
+                self.entries(dir, &entries, above, depth, Some((&mut files, "")));
                 if is_dir {
                     let problem = "it is a folder, not a file".to_owned();
                     self.give(Candidate::Unreadable { path, problem });
                 } else {
                     files.sort_by(|a, b| a.path.cmp(&b.path));
-                    let folder = Some(Folder::from_parts(dir.to_owned(), files));
-                    self.give(Candidate::Skill { path, folder, root, named: false });
+                    let hint = agents::hint_of_path(&self.absolute_of(dir));
+                    let hint = hint.or_else(|| above.plugin.then(agents::plugin_hint));
+                    let folder = Folder::from_parts(dir.to_owned(), files).with_hint(hint);
+                    self.give(Candidate::Skill { path, folder: Some(folder), root, named: false });
                 }
             }
-            (None, outer) => self.entries(dir, &entries, rules, depth, outer),
+            (None, outer) => self.entries(dir, &entries, above, depth, outer),
         }
-        rules.truncate(before);
+        above.rules.truncate(before);
+        above.plugin = was_plugin;
     }
 
     fn entries(
         &mut self,
         dir: &Path,
         entries: &[Listed],
-        rules: &mut Vec<Gitignore>,
+        above: &mut Above,
         depth: usize,
         mut outer: Option<(&mut Vec<File>, &str)>,
     ) {
@@ -171,12 +188,19 @@ impl Walk<'_> {
             match &mut outer {
                 Some((files, prefix)) => {
                     let inner = join(prefix, &entry.name);
-                    self.folder(&path, rules, depth + 1, Some((files, &inner)));
+                    self.folder(&path, above, depth + 1, Some((files, &inner)));
                 }
-                None => self.folder(&path, rules, depth + 1, None),
+                None => self.folder(&path, above, depth + 1, None),
             }
         }
     }
+}
+
+/// What folders say about those below them.
+struct Above {
+    rules: Vec<Gitignore>,
+    /// Whether one of them is a plugin of Claude Code.
+    plugin: bool,
 }
 
 struct Listed {

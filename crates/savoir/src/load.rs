@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_package::agents;
 use savoir_skill::{
     Diagnostic, Dialect, Folder, Reading, Source, SourceError, Span,
     check::{Options, check},
@@ -43,7 +44,7 @@ fn folder_of(file: &Path) -> Option<Folder> {
     let name = file.file_name()?.to_string_lossy();
     let parent = file.parent().filter(|_| is_skill_file(&name))?;
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    Folder::open(parent).ok()
+    Some(Folder::open(parent).ok()?.with_hint(agents::hint_at(parent)))
 }
 
 pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {

@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use crate::{
     convert::Fields,
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Severity},
     document::Document,
     folder::Folder,
     frontmatter::Fences,
@@ -40,7 +40,7 @@ use crate::{
     shape::{self, Field, Others, Shape},
     skill::Skill,
     source::Span,
-    yaml::YamlVersion,
+    yaml::{Node, YamlVersion},
 };
 
 pub(crate) use gibberish::tools as command_tools;
@@ -236,6 +236,11 @@ pub(crate) trait Language: Sync {
         false
     }
 
+    /// How bad it is when a file has no frontmatter at all.
+    fn without_frontmatter(&self) -> Severity {
+        Severity::Error
+    }
+
     /// Why a file looks like this dialect.
     fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence>;
 
@@ -314,7 +319,7 @@ pub enum Strength {
 }
 
 /// Why a file looks like a dialect. The lowest rank wins; ranks are the rows of the detection
-/// table in `docs/dialects.md`.
+/// table in `docs/dialects.md`. Row 1b, the place, is a [`Hint`].
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) rank: u8,
@@ -340,6 +345,16 @@ pub struct Detection {
     /// How sure that is.
     pub strength: Strength,
     /// The reason, in words.
+    pub why: String,
+}
+
+/// Which dialect the place of a skill suggests: it lies in an agent's skills folder, or is installed
+/// for that agent. It counts more than weak evidence in the file and less than strong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The dialect that the agent understands best.
+    pub dialect: Dialect,
+    /// The reason, in words, such as ``it lies in `.claude/skills` ``.
     pub why: String,
 }
 
@@ -370,26 +385,45 @@ impl Clues<'_> {
         self.document.fields()?.path(path)?.text()
     }
 
+    /// The keys of a map at top level.
+    pub(crate) fn keys_of(&self, key: &str) -> Vec<&str> {
+        let entries = self.document.field(key).and_then(|node| node.entries());
+        entries.unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect()
+    }
+
     /// The words of `inputs[].type`.
     pub(crate) fn input_types(&self) -> Vec<&str> {
-        let items = self.document.field("inputs").and_then(|inputs| inputs.items());
-        let types = items.unwrap_or_default().iter().filter_map(|item| item.get("type"));
-        types.filter_map(|kind| kind.text()).collect()
+        self.inputs().iter().filter_map(|item| item.get("type")?.text()).collect()
+    }
+
+    /// Whether the body has `{{name}}` for the name of an input.
+    pub(crate) fn uses_an_input(&self) -> bool {
+        let names = self.inputs().iter().filter_map(|item| item.get("name")?.text());
+        let names: Vec<&str> = names.collect();
+        let mut uses = self.document.body().split("{{").skip(1);
+        uses.any(|rest| {
+            rest.split_once("}}").is_some_and(|(inside, _)| names.contains(&inside.trim()))
+        })
+    }
+
+    fn inputs(&self) -> &[Node] {
+        self.document.field("inputs").and_then(Node::items).unwrap_or_default()
     }
 }
 
-/// Finds the dialect of a file by what it holds.
-pub fn detect(document: &Document) -> Option<Detection> {
+/// Finds the dialect of a file by what it holds and by where it lies.
+pub fn detect(document: &Document, hint: Option<&Hint>) -> Option<Detection> {
     let clues = Clues { document };
-    Dialect::ALL
-        .into_iter()
-        .filter_map(|dialect| dialect.0.evidence(&clues).map(|evidence| (dialect, evidence)))
-        .min_by_key(|(_, evidence)| evidence.rank)
-        .map(|(dialect, evidence)| Detection {
-            dialect,
-            strength: evidence.strength,
-            why: evidence.why,
-        })
+    let evidence = |dialect: Dialect| Some((dialect, dialect.0.evidence(&clues)?));
+    let found = Dialect::ALL.into_iter().filter_map(evidence);
+    let found = found.filter(|(_, evidence)| hint.is_none() || evidence.strength != Strength::Weak);
+    let best = found.min_by_key(|(_, evidence)| evidence.rank);
+    let by_file =
+        best.map(|(dialect, Evidence { strength, why, .. })| Detection { dialect, strength, why });
+    by_file.or_else(|| {
+        let Hint { dialect, why } = hint?.clone();
+        Some(Detection { dialect, strength: Strength::Strong, why })
+    })
 }
 
 /// The three dialects that know most of the fields of a file.

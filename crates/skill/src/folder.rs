@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::limits;
+use crate::{dialect::Hint, limits};
 
 /// A file beside SKILL.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub struct Folder {
     name: Option<String>,
     files: Vec<File>,
     contents: Contents,
+    hint: Option<Hint>,
 }
 
 /// Who knows the bytes of a file.
@@ -65,7 +66,7 @@ impl Folder {
     /// A folder whose files are known already.
     pub fn from_parts(root: PathBuf, files: Vec<File>) -> Self {
         let name = folder_name(&root);
-        Self { root, name, files, contents: Contents::Disk }
+        Self { root, name, files, contents: Contents::Disk, hint: None }
     }
 
     /// A folder that is on no disk, such as one in an archive: its name, its files sorted by path,
@@ -77,7 +78,18 @@ impl Folder {
     ) -> Self {
         let root = name.unwrap_or_default().into();
         let contents = Contents::Memory(Arc::new(bytes));
-        Self { root, name: name.map(str::to_owned), files, contents }
+        Self { root, name: name.map(str::to_owned), files, contents, hint: None }
+    }
+
+    /// The same folder with what its place says about the dialect of its skill.
+    #[must_use]
+    pub fn with_hint(self, hint: Option<Hint>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// What its place says about the dialect of its skill.
+    pub fn hint(&self) -> Option<&Hint> {
+        self.hint.as_ref()
     }
 
     /// Where it is.

@@ -70,7 +70,7 @@ mod shape;
 mod source;
 
 pub use diagnostic::{Diagnostic, Edit, Fix, Safety, Severity};
-pub use dialect::{Detection, Dialect, Strength};
+pub use dialect::{Detection, Dialect, Hint, Strength};
 pub use document::{Document, State};
 pub use folder::Folder;
 pub use reading::{Reading, read, read_as};

@@ -36,16 +36,31 @@ impl Reading {
         self.diagnostics.iter().find(|diagnostic| diagnostic.is_error())
     }
 
-    /// Whether the skill may be used: it has no error but breakages that its dialect lets a
-    /// lenient reader repair.
+    /// Whether the skill may be used: it has no error, or its dialect is one that agents read
+    /// leniently and they would load it. Such a reader repairs breakages whose meaning is plain and
+    /// takes fields as they are, but for those that limit what the skill may do.
     pub fn is_usable(&self) -> bool {
         let lenient = self.detection.dialect.language().repairs();
         self.document.state() != State::Unreadable
             && self.diagnostics.iter().filter(|found| found.is_error()).all(|found| {
                 let safe = found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
-                lenient && safe && self.document.problems().contains(found)
+                lenient
+                    && if self.document.problems().contains(found) {
+                        safe
+                    } else {
+                        is_field_that_limits_nothing(found)
+                    }
             })
     }
+}
+
+/// Fields that limit what a skill may do or who may start it.
+const LIMITING: [&str; 4] =
+    ["allowed-tools", "disallowed-tools", "disable-model-invocation", "user-invocable"];
+
+fn is_field_that_limits_nothing(found: &Diagnostic) -> bool {
+    let field = found.field.as_deref().and_then(|field| field.split(['[', '.']).next());
+    field.is_some_and(|field| !LIMITING.contains(&field))
 }
 
 /// Reads a file and finds its dialect.
@@ -62,7 +77,7 @@ impl Reading {
 /// ```
 pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = Document::parse(source);
-    let detected = dialect::detect(&document);
+    let detected = dialect::detect(&document, folder.and_then(Folder::hint));
     let unknown = detected.is_none() && !document.entries().is_empty();
     let detection = detected.unwrap_or_else(base_format);
     let document = by_rules_of(document, detection.dialect);
@@ -200,13 +215,18 @@ fn missing_frontmatter(document: &Document, dialect: Dialect) -> Diagnostic {
         format!("Missing opening '---': {} needs frontmatter", dialect.title())
     };
     let code = if empty { "empty-file" } else { "missing-frontmatter" };
-    Diagnostic::error(code, document.head_span(), message)
-        .help("begin the file with `---`, the fields, and `---`")
+    let mut found = Diagnostic::error(code, document.head_span(), message)
+        .help("begin the file with `---`, the fields, and `---`");
+    if !empty {
+        found.severity = dialect.language().without_frontmatter();
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Hint;
 
     fn reading(text: &str) -> Reading {
         read(Source::new(text.into()), None)
@@ -215,13 +235,14 @@ mod tests {
     #[test]
     fn blanks_after_a_fence_do_not_take_the_fields_away() {
         for text in [
-            "--- \nname: c\ndescription: d\nversion: 1.0.0\n---\n# Body\n",
-            "---\nname: c\ndescription: d\nversion: 1.0.0\n--- \n# Body\n",
+            "--- \nname: c\ndescription: d\nruntime: {type: x}\n---\n# Body\n",
+            "---\nname: c\ndescription: d\nruntime: {type: x}\n--- \n# Body\n",
         ] {
             let reading = reading(text);
             assert_eq!(reading.detection.dialect, Dialect::SKILLRT);
             assert_eq!(reading.skill.description, "d");
-            assert_eq!(reading.error().map(|found| found.code), Some("fence-trailing-blank"));
+            let codes: Vec<_> = reading.diagnostics.iter().map(|found| found.code).collect();
+            assert!(codes.contains(&"fence-trailing-blank"), "{codes:?}");
         }
     }
 
@@ -233,6 +254,38 @@ mod tests {
         assert!(!guess.is_valid() && !guess.is_usable());
         let forbidden = reading("---\nuser_id: u\ndescription: Use for: this\n---\n");
         assert!(!forbidden.is_usable(), "the specifications forbid repairs");
+    }
+
+    #[test]
+    fn what_agents_accept_is_usable() {
+        let long = "x".repeat(2000);
+        for text in [
+            format!("---\nname: c\ndescription: {long}\n---\n"),
+            "---\nname: My Skill\ndescription: d\nversion: 26.08.00\nfoo: bar\n---\n".to_owned(),
+            "---\nname: c\n---\n".to_owned(),
+            "---\nname: c\nmodel: x\neffort: hihg\n---\n".to_owned(),
+            "---\nname: c\ndescription: d\nmetadata: {openclaw: {}}\nversion: v1\n---\n".to_owned(),
+        ] {
+            assert!(reading(&text).is_usable(), "{text}");
+        }
+        let limits = reading("---\nname: c\nmodel: x\ndisallowed-tools: {a: b}\n---\n");
+        assert!(!limits.is_usable(), "what limits a skill must be understood");
+    }
+
+    #[test]
+    fn claude_code_reads_a_file_without_frontmatter() {
+        let hint = Hint { dialect: Dialect::CLAUDE_CODE, why: "it lies there".into() };
+        let folder = Folder::in_memory(Some("demo"), Vec::new(), |_| None).with_hint(Some(hint));
+        let found = read(Source::new("# Demo\n\nShows it.\n".into()), Some(&folder));
+        assert_eq!(found.detection.dialect, Dialect::CLAUDE_CODE);
+        assert_eq!(
+            (found.skill.name.as_str(), found.skill.description.as_str()),
+            ("demo", "Shows it.")
+        );
+        assert!(found.is_usable() && found.is_valid(), "{:?}", found.diagnostics);
+        assert_eq!(found.diagnostics[0].code, "missing-frontmatter");
+        let empty = read(Source::new("\n".into()), Some(&folder));
+        assert!(!empty.is_usable());
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub(crate) enum Shape {
 pub(crate) enum Others {
     /// They are kept and say nothing.
     Open,
+    /// They are kept; one that looks like a known one is probably a slip and deserves a warning.
+    Typos,
     /// They deserve a warning.
     Closed,
 }
@@ -188,18 +190,26 @@ impl Checker<'_> {
                 _ => {}
             }
         }
-        if others == Others::Closed {
-            self.unknown(map, fields, path);
+        if others != Others::Open {
+            self.unknown(map, (fields, others), path);
         }
     }
 
-    fn unknown(&mut self, map: Option<&Node>, fields: &'static [Field], path: &Path<'_>) {
+    fn unknown(
+        &mut self,
+        map: Option<&Node>,
+        (fields, others): (&'static [Field], Others),
+        path: &Path<'_>,
+    ) {
         for entry in map.and_then(Node::entries).unwrap_or_default() {
             if fields.iter().all(|field| field.key != entry.key) {
                 let free = |key: &&str| map.is_some_and(|map| map.get(key).is_none());
                 let known = fields.iter().map(|field| field.key).filter(free);
                 let here = Path::Key(path, &entry.key).to_string();
-                self.found.push(unknown_field(&here, &entry.key, entry.key_span, known));
+                let found = unknown_field(&here, &entry.key, entry.key_span, known);
+                if others == Others::Closed || found.fix.is_some() {
+                    self.found.push(found);
+                }
             }
         }
     }

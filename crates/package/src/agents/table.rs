@@ -5,7 +5,7 @@ use savoir_skill::Dialect;
 use super::{Agent, Base, Depth, Foreign, Precedence, Sign, UserFolder};
 
 /// The folder of a project that all agents may read.
-const AGENTS: &str = ".agents/skills";
+pub(super) const AGENTS: &str = ".agents/skills";
 
 /// The folder of a home that all agents may read.
 const SHARED: UserFolder = home(".agents/skills");

@@ -138,8 +138,9 @@ impl Language for AgentFlow {
         if kinds.iter().any(|kind| matches!(*kind, "text" | "textarea")) {
             return Some(Evidence::strong(6, "an input has the type `text` or `textarea`"));
         }
-        let inputs = clues.document.field("inputs")?;
-        inputs.items().map(|_| Evidence::weak(8, "it has a list of `inputs`"))
+        clues
+            .uses_an_input()
+            .then(|| Evidence::weak(8, "its text uses a name of the `inputs` list as `{{name}}`"))
     }
 
     fn fields(&self, _: Option<&Document>) -> &'static [Field] {

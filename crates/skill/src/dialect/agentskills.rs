@@ -27,7 +27,8 @@ pub(super) const FENCES: Fences =
 pub(super) const TOOLS: Shape =
     Shape::Either(&[Shape::Text(&[]), Shape::List(&Shape::Scalar(&[]))]);
 
-const DESCRIPTION: &[Limit] = &[Limit::error(MAX_DESCRIPTION_CHARS)];
+/// Codex cuts a longer one, and nobody but the reference validator refuses it.
+const DESCRIPTION: &[Limit] = &[Limit::warning(MAX_DESCRIPTION_CHARS, "description-truncated")];
 
 /// The six fields.
 pub(super) const KEYS: [&str; 6] =
@@ -47,7 +48,7 @@ const FIELDS: &[Field] = &[
     Field::optional("license", Shape::Scalar(&[]), "Licence name or bundled licence file."),
     Field::optional(
         "compatibility",
-        Shape::Scalar(&[Limit::error(500)]),
+        Shape::Scalar(&[Limit::warning(500, "too-long")]),
         "What the skill needs from its environment.",
     ),
     Field::optional("metadata", Shape::Map, "Any further fields, text to text."),
@@ -87,7 +88,7 @@ impl Language for AgentSkills {
             ));
         }
         match entries.iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
-            None => Some(Evidence::strong(12, "all its fields are fields of the base format")),
+            None => Some(Evidence::strong(13, "all its fields are fields of the base format")),
             Some(other) => (clues.has("name") || clues.has("description")).then(|| {
                 let why = format!("it has a name or description; `{}` is unknown", other.key);
                 Evidence::weak(14, why)
@@ -100,7 +101,7 @@ impl Language for AgentSkills {
     }
 
     fn others(&self) -> Others {
-        Others::Closed
+        Others::Typos
     }
 
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {

@@ -9,12 +9,12 @@ use crate::{
     allowed_tools,
     convert::Fields,
     diagnostic::{Diagnostic, Edit, Fix, Severity},
-    document::Document,
+    document::{Document, State},
     frontmatter::Fences,
     name::{self, NameGrammar},
     render::Placeholders,
     shape::{Field, Limit, Shape},
-    skill::{Input, InputKind, Skill},
+    skill::{Input, InputKind, Mode, Skill},
     yaml::write::write_scalar,
 };
 
@@ -97,7 +97,7 @@ const FIELDS: &[Field] = &[
     Field::optional("license", Shape::Scalar(&[]), "Licence name or bundled licence file."),
     Field::optional(
         "compatibility",
-        Shape::Scalar(&[Limit::error(500)]),
+        Shape::Scalar(&[Limit::warning(500, "too-long")]),
         "What the skill needs from its environment.",
     ),
     Field::optional("metadata", Shape::Map, "Any further fields."),
@@ -128,12 +128,23 @@ impl Language for ClaudeCode {
         true
     }
 
+    /// It takes the folder's name and the first lines of the text instead.
+    fn without_frontmatter(&self) -> Severity {
+        Severity::Warning
+    }
+
     fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
         if let Some(key) = clues.first_of(&OWN_KEYS) {
             return Some(Evidence::strong(10, format!("only Claude Code has `{key}`")));
         }
-        let model = clues.document.field("model")?.text()?;
-        (!model.is_empty()).then(|| Evidence::strong(10, "`model` names a model"))
+        if clues.text("model").is_some_and(|model| !model.is_empty()) {
+            return Some(Evidence::strong(10, "`model` names a model"));
+        }
+        if clues.has("when_to_use") {
+            return Some(Evidence::strong(11, "it has `when_to_use`"));
+        }
+        (clues.text("context") == Some("fork"))
+            .then(|| Evidence::strong(11, "it has `context: fork`"))
     }
 
     fn fields(&self, _: Option<&Document>) -> &'static [Field] {
@@ -141,6 +152,10 @@ impl Language for ClaudeCode {
     }
 
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
+        if skill.mode == Mode::Prose && reader.document.state() == State::Absent {
+            super::prose::Prose.read(reader, skill);
+            return;
+        }
         reader.identity(skill);
         reader.base_metadata(skill);
         skill.when_to_use = reader.text("when_to_use");

@@ -195,7 +195,8 @@ impl Language for Gaia {
         let grants = clues.document.field("permissions").and_then(Node::items).unwrap_or_default();
         let is_grant =
             |node: &Node| node.text().is_some_and(|text| Permission::parse(text).is_ok());
-        (!grants.is_empty() && grants.iter().all(is_grant))
+        // Some skills of other systems list permissions in the same way, without a version.
+        (!grants.is_empty() && grants.iter().all(is_grant) && clues.has("version"))
             .then(|| Evidence::strong(3, "`permissions` is a list of `domain:level`"))
     }
 

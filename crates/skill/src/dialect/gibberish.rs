@@ -273,7 +273,7 @@ mod tests {
                 "---\nname: x\ndescription: d\n{metadata}---\n\n### go\n\nGo.\n\n\
                  #### Command\n\n```bash\ntrue\n```\n"
             );
-            detect(&Document::parse(Source::new(text))).map(|found| found.dialect)
+            detect(&Document::parse(Source::new(text)), None).map(|found| found.dialect)
         };
         assert_eq!(found(""), Some(Dialect::GIBBERISH));
         assert_eq!(found("metadata:\n  savoir-from: skillrt\n"), Some(Dialect::GIBBERISH));

@@ -77,12 +77,8 @@ impl Language for PersonalAgent {
     }
 
     fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
-        let keys = ["when_to_use", "when-to-use", "allowed_tools", "context_fork"];
-        if let Some(key) = clues.first_of(&keys) {
-            return Some(Evidence::weak(11, format!("it has `{key}`")));
-        }
-        let context = clues.document.field("context")?.text()?;
-        (context == "fork").then(|| Evidence::weak(11, "it has `context: fork`"))
+        let key = clues.first_of(&["when-to-use", "allowed_tools", "context_fork"])?;
+        Some(Evidence::weak(12, format!("it has `{key}`")))
     }
 
     fn fields(&self, _: Option<&Document>) -> &'static [Field] {

@@ -67,10 +67,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `metadata.version` and `metadata.author`, where the base format keeps them.
+    /// `metadata.version` and `metadata.author`, where the base format keeps them, or `version` and
+    /// `author` beside them, where many people write them.
     pub(crate) fn base_metadata(&self, skill: &mut Skill) {
-        skill.version = self.text("metadata.version");
-        skill.authors = self.strings("metadata.author");
+        skill.version = self.text("metadata.version").or_else(|| self.text("version"));
+        let authors = ["metadata.author", "author", "authors"].map(|key| self.strings(key));
+        skill.authors = authors.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     }
 
     /// Fields that the host obeys and the model has no word for.

@@ -140,20 +140,23 @@ impl Language for Skillrt {
     }
 
     fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence> {
-        for key in ["runtime", "dependencies", "permissions", "outputs"] {
-            if clues.is_map(key) {
-                return Some(Evidence::strong(4, format!("`{key}` is a map")));
-            }
+        if clues.keys_of("runtime").contains(&"type") {
+            return Some(Evidence::strong(4, "`runtime` has a `type`"));
         }
-        let has_inputs = clues.document.field("inputs").is_some_and(|node| node.items().is_some());
-        if has_inputs && clues.input_types().iter().any(|kind| KINDS.contains(kind)) {
-            return Some(Evidence::strong(7, "an input has a type of skillrt"));
+        let permissions = clues.keys_of("permissions");
+        let known = |key: &&str| ["network", "filesystem", "env"].contains(key);
+        // Some skills of other systems list hosts and variables in the same way, without a version.
+        if !permissions.is_empty() && permissions.iter().all(known) && clues.has("version") {
+            return Some(Evidence::strong(4, "`permissions` is a map of skillrt"));
         }
-        if has_inputs && clues.has("version") {
-            return Some(Evidence::weak(7, "it has `inputs` and a `version`"));
+        let dependencies = clues.keys_of("dependencies");
+        if let Some(key) = dependencies.iter().find(|key| ["mcp-servers", "tools"].contains(key)) {
+            return Some(Evidence::strong(4, format!("`dependencies` has `{key}`")));
         }
-        let identity = ["name", "version", "description"].iter().all(|key| clues.has(key));
-        identity.then(|| Evidence::weak(13, "it has name, version and description"))
+        let typed = clues.input_types().iter().any(|kind| KINDS.contains(kind));
+        (typed && clues.uses_an_input()).then(|| {
+            Evidence::strong(7, "an input has a type of skillrt, and the text uses `{{name}}`")
+        })
     }
 
     fn fields(&self, document: Option<&Document>) -> &'static [Field] {

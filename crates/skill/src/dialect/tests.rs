@@ -1,4 +1,4 @@
-//! The schemas against what the dialects read and write.
+//! How dialects are found, and the schemas against what the dialects read and write.
 
 use std::path::Path;
 
@@ -132,4 +132,81 @@ fn prose_has_no_fields() {
     assert_eq!(problem(&schema, &json!({}), ""), None);
     assert!(problem(&schema, &json!({"name": "a"}), "").is_some());
     assert!(schema["description"].as_str().unwrap().ends_with("There is no frontmatter."));
+}
+
+fn found(head: &str, body: &str) -> (Dialect, Strength) {
+    let text = format!("---\nname: a\ndescription: d\n{head}---\n{body}\n");
+    let found = detect(&Document::parse(Source::new(text)), None).unwrap();
+    (found.dialect, found.strength)
+}
+
+#[test]
+fn fields_that_many_systems_have_are_no_evidence() {
+    let (weak, strong) =
+        ((Dialect::AGENTSKILLS, Strength::Weak), (Dialect::AGENTSKILLS, Strength::Strong));
+    assert_eq!(found("license: MIT\nmetadata: {version: 1.0.0, author: a}\n", ""), strong);
+    for head in [
+        "version: 1.0.0\n",
+        "version: 1.0.0\nauthor: a\ntags: [a]\nlicense: MIT\n",
+        "version: 1.0.0\nallowed-tools: Read\n",
+        "outputs: {type: text}\n",
+        "runtime: {name: python}\n",
+        "runtime: python\n",
+        "dependencies: {python: [requests]}\n",
+        "dependencies: [requests]\n",
+        "permissions: {network: [], shell: []}\n",
+        "permissions: {}\n",
+        "permissions: {network: [example.com]}\n",
+        "permissions: ['network:read']\n",
+        "permissions: [read files]\n",
+        "security_tier: community\n",
+        "tools: [Read, Write]\n",
+        "inputs: [{name: topic, type: string}]\nversion: 1.0.0\n",
+        "inputs: [topic]\n",
+    ] {
+        assert_eq!(found(head, "Work on {topic}."), weak, "{head}");
+    }
+}
+
+#[test]
+fn each_system_has_evidence_of_its_own() {
+    let strong = |dialect| (dialect, Strength::Strong);
+    let inputs = "inputs: [{name: topic, type: file}]\n";
+    assert_eq!(found(inputs, "Work on {{ topic }}."), strong(Dialect::SKILLRT));
+    let untyped = "inputs: [{name: topic}]\n";
+    assert_eq!(found(untyped, "Work on {{topic}}."), (Dialect::AGENT_FLOW, Strength::Weak));
+    for (head, dialect) in [
+        ("runtime: {type: markdown-skill}\n", Dialect::SKILLRT),
+        ("permissions: {network: []}\nversion: 1.0.0\n", Dialect::SKILLRT),
+        ("dependencies: {tools: [git]}\n", Dialect::SKILLRT),
+        ("dependencies: {mcp-servers: [x]}\n", Dialect::SKILLRT),
+        ("permissions: ['network:read']\nversion: 1.0.0\n", Dialect::GAIA),
+        ("metadata: {gaia: {}}\n", Dialect::GAIA),
+        ("read_only: true\n", Dialect::GIBBERISH),
+        ("user_id: u\n", Dialect::AGENT_FLOW),
+        ("inputs: [{name: topic, type: textarea}]\n", Dialect::AGENT_FLOW),
+        ("metadata: {openclaw: {}}\n", Dialect::OPENCLAW),
+        ("when_to_use: often\n", Dialect::CLAUDE_CODE),
+        ("context: fork\n", Dialect::CLAUDE_CODE),
+        ("model: opus\nversion: 1.0.0\n", Dialect::CLAUDE_CODE),
+    ] {
+        assert_eq!(found(head, ""), strong(dialect), "{head}");
+    }
+    assert_eq!(found("allowed_tools: Read\n", ""), (Dialect::PERSONAL_AGENT, Strength::Weak));
+}
+
+#[test]
+fn a_place_counts_more_than_weak_evidence_and_less_than_strong() {
+    let hint = Hint { dialect: Dialect::CODEX, why: "it lies in `.codex/skills`".into() };
+    let found = |head: &str| {
+        let text = format!("---\nname: a\n{head}---\nWork on {{{{topic}}}}.\n");
+        detect(&Document::parse(Source::new(text)), Some(&hint)).unwrap()
+    };
+    let by_place = found("version: 1.0.0\n");
+    assert_eq!((by_place.dialect, by_place.strength), (Dialect::CODEX, Strength::Strong));
+    assert_eq!(by_place.why, "it lies in `.codex/skills`");
+    assert_eq!(found("inputs: [{name: topic}]\n").dialect, Dialect::CODEX);
+    assert_eq!(found("inputs: [{name: topic}]\neffort: high\n").dialect, Dialect::CLAUDE_CODE);
+    assert_eq!(found("permissions: {network: []}\nversion: 1.0.0\n").dialect, Dialect::SKILLRT);
+    assert_eq!(found("").dialect, Dialect::AGENTSKILLS);
 }

@@ -1,11 +1,12 @@
 //! Real skills, messy ones among them: what we read agrees with what a careful reader found.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use savoir_skill::{
     Document, Safety, Source, SourceError, State,
     check::{Options, check, fix},
     name::NameGrammar,
+    read,
     yaml::{Data, Node, YamlVersion},
 };
 use serde_json::Value;
@@ -203,6 +204,45 @@ fn we_read_what_a_careful_reader_read() {
     let stale = stale.map(|(path, fact, _)| format!("{path} {fact}: listed, but not different"));
     let problems: Vec<String> = unknown.chain(stale).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// How many files of the corpus are read in which dialect. Reviewed by eye: see `docs/dialects.md`.
+const DIALECTS: [(&str, usize); 6] = [
+    ("agent-flow", 1),
+    ("agentskills", 467),
+    ("claude-code", 78),
+    ("gaia", 1),
+    ("openclaw", 49),
+    ("prose", 20),
+];
+
+/// Fields of which a file must have one to be read in a dialect that few files are written in. A file
+/// of gibb.eri.sh may have tool sections instead.
+const OWN_FIELDS: [(&str, &[&str]); 5] = [
+    ("agent-flow", &["knowledge_base", "user_id", "model", "inputs"]),
+    ("gaia", &["metadata", "security_tier", "permissions"]),
+    ("gibberish", &["modes", "read_only", "always_ask"]),
+    ("personal-agent", &["when-to-use", "allowed_tools", "context_fork"]),
+    ("skillrt", &["runtime", "permissions", "dependencies", "inputs"]),
+];
+
+#[test]
+fn only_files_with_evidence_of_their_own_are_of_a_rare_dialect() {
+    let Some(folder) = shared("corpus") else { return };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in expected(&folder) {
+        let bytes = fs::read(folder.join(&one.path)).expect("a file of the corpus");
+        let Ok(source) = Source::from_bytes(bytes) else { continue };
+        let reading = read(source, None);
+        let dialect = reading.detection.dialect.id();
+        *counts.entry(dialect).or_default() += 1;
+        let Some((_, own)) = OWN_FIELDS.iter().find(|(id, _)| *id == dialect) else { continue };
+        let has_own = own.iter().any(|key| reading.document.field(key).is_some());
+        let has_tools = dialect == "gibberish" && reading.document.body().contains("#### Command");
+        assert!(has_own || has_tools, "{} is read as {dialect}", one.path);
+    }
+    let counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    assert_eq!(counts, DIALECTS);
 }
 
 #[test]

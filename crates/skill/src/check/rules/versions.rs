@@ -12,7 +12,7 @@ rule! {
     ///
     /// ## Bad
     ///
-    /// ````markdown
+    /// ````markdown dialect=skillrt
     /// ---
     /// name: invoices
     /// version: 1.0.0
@@ -27,7 +27,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown
+    /// ````markdown dialect=skillrt
     /// ---
     /// name: invoices
     /// version: 1.0.0

@@ -155,9 +155,9 @@ fn dialect_of(document: &Document) -> Dialect {
     let detected = match document.entry_lines("user_id") {
         Some(lines) => {
             let text = edit::apply(document.text(), &[Edit::replace(lines, "")]);
-            dialect::detect(&Document::parse(crate::Source::new(text)))
+            dialect::detect(&Document::parse(crate::Source::new(text)), None)
         }
-        None => dialect::detect(document),
+        None => dialect::detect(document, None),
     };
     detected
         .filter(|detection| detection.strength == Strength::Strong)
