@@ -93,7 +93,7 @@ pub(super) fn sync(
         let ready = door.missing(&missing, &state, wish.ask)?;
         wish.consent.to(&ready, &state.lock)?;
         let agents = door.agents(wish.agents, &state.manifest)?;
-        let install = Install { agents, edits, occupied: manner.occupied() };
+        let install = Install { agents, edits, occupied: manner.occupied(), ..Install::default() };
         door.refuse_own_folders(&ready, &install.agents)?;
         let plan = || -> Result<Plan, CommandError> {
             let mut plan = door.shelf.install(&ready, &install)?;

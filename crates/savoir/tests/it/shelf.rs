@@ -89,7 +89,7 @@ fn a_folder_is_installed_listed_checked_and_taken_back() {
     assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
     assert_eq!(
         machine.read("project/savoir.toml"),
-        "[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
+        "[agents]\nuse = [\"claude-code\"]\n\n[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
     );
     let lock = machine.read("project/savoir.lock");
     for line in ["source = \"path+../elsewhere/pdf\"", "agents = [\"claude-code\"]"] {
