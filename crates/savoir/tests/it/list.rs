@@ -267,7 +267,7 @@ fn skills_of_savoir_are_held_to_its_locks() {
     assert!(info.contains("trusted as     community\nsigned by      Acme\n"), "{info}");
     machine.lock("project", "maps", &integrity, "\"claude-code\", \"nobody\"");
     let run = machine.run(&["list"]);
-    assert!(run.stderr.contains("savoir.lock: `nobody` is no agent that is known"), "{run}");
+    assert!(run.stderr.contains("savoir.lock: unknown agent `nobody`"), "{run}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use savoir_package::Agent;
 use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
@@ -16,23 +17,16 @@ use crate::error::CommandError;
 const OURS: [&str; 2] = ["command", "args"];
 
 /// An agent that can be given a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    #[value(help = "Claude Code")]
     ClaudeCode,
-    #[value(help = "Codex")]
     Codex,
-    #[value(help = "Cursor")]
     Cursor,
-    #[value(help = "Gemini CLI", alias = "gemini-cli")]
     Gemini,
-    #[value(help = "opencode")]
     Opencode,
-    #[value(help = "Qwen Code", alias = "qwen-code")]
     Qwen,
-    #[value(help = "Visual Studio Code")]
+    /// Visual Studio Code, in which GitHub Copilot reads the servers.
     Vscode,
-    #[value(help = "Windsurf")]
     Windsurf,
 }
 
@@ -46,6 +40,34 @@ pub(super) enum Whose {
 }
 
 impl Client {
+    /// The agents that can be given a server, by their ids in the table of agents.
+    pub(super) const AGENTS: [&'static str; 8] = [
+        "claude-code",
+        "codex",
+        "cursor",
+        "gemini-cli",
+        "opencode",
+        "qwen-code",
+        "github-copilot",
+        "windsurf",
+    ];
+
+    /// The settings of an agent, if they are known.
+    pub(super) fn of(agent: &Agent) -> Option<Self> {
+        Some(match agent.id {
+            "claude-code" => Self::ClaudeCode,
+            "codex" => Self::Codex,
+            "cursor" => Self::Cursor,
+            "gemini-cli" => Self::Gemini,
+            "opencode" => Self::Opencode,
+            "qwen-code" => Self::Qwen,
+            "github-copilot" => Self::Vscode,
+            "windsurf" => Self::Windsurf,
+            _ => return None,
+        })
+    }
+
+    /// The word in the names of stored changes, which must not change.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",

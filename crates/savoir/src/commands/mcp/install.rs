@@ -6,12 +6,16 @@ use std::{
     process::ExitCode,
 };
 
+use clap::builder::TypedValueParser;
 use savoir_engine::Home;
 use savoir_skill::digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::clients::{Client, Whose};
+use super::{
+    super::agents,
+    clients::{Client, Whose},
+};
 use crate::{
     ask,
     error::CommandError,
@@ -64,7 +68,7 @@ pub(crate) struct Uninstall {
 #[derive(Debug, clap::Args)]
 struct Place {
     /// The agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clients())]
     agent: Client,
     /// Whose settings
     #[arg(long, value_name = "SCOPE", default_value = "user")]
@@ -75,6 +79,11 @@ struct Place {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+}
+
+/// The agents whose settings are known, by every word that names them.
+fn clients() -> impl TypedValueParser<Value = Client> {
+    agents(&Client::AGENTS).try_map(|agent| Client::of(agent).ok_or("its settings are not known"))
 }
 
 fn server_name(name: &str) -> Result<String, String> {
