@@ -21,11 +21,7 @@ use savoir_engine::{
     disclosure::{Candidate, Unusable},
     subject::Subject,
 };
-use savoir_package::{
-    Agent,
-    agents::{Scope, UnknownAgent},
-    ledger::Entry,
-};
+use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use self::sight::Sight;
@@ -33,7 +29,9 @@ use crate::{
     discover,
     error::CommandError,
     installed::{Installed, named_project},
-    load, trust,
+    load,
+    lookup::ordered,
+    trust,
 };
 
 /// Where drafts are kept, below the data of the user: no agent looks there.
@@ -144,7 +142,7 @@ impl AgentSkills {
         Ok(Folders::new(places, Some(usage), drafts))
     }
 
-    /// What is installed: that of the project before that of the user.
+    /// What is installed, in the order in which names are looked up.
     fn installed(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
         let installed = Installed::open(self.which.project.as_deref())?;
         for warning in installed.warnings() {
@@ -154,12 +152,9 @@ impl AgentSkills {
         let takes = |entry: &&Entry| {
             self.which.agent.is_empty() || entry.agents().iter().any(|agent| wanted(agent))
         };
-        let in_project =
-            |entry: &&Entry| entry.places().iter().any(|place| place.scope() == Scope::Project);
-        let entries = installed.ledger.entries().iter().filter(takes);
-        let (project, user): (Vec<&Entry>, Vec<&Entry>) = entries.partition(in_project);
-        let ordered = project.into_iter().chain(user);
-        Ok(ordered.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
+        let entries = installed.ledger.entries().iter().filter(takes).collect();
+        let found = ordered(entries, &installed).into_iter();
+        Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
     }
 
     fn subject_of(&self, name: &str) -> Result<Subject, RunError> {

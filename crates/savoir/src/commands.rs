@@ -52,6 +52,7 @@ mod tools;
 mod undo;
 mod update;
 mod verify;
+mod which;
 mod whoami;
 mod workflow;
 
@@ -114,7 +115,9 @@ enum Command {
     Undo(undo::Args),
     Adopt(adopt::Args),
     Search(search::Args),
+    #[command(visible_alias = "ls")]
     List(list::Args),
+    Which(which::Args),
     Status(status::Args),
     Info(info::Args),
     Preamble(preamble::Args),
@@ -178,6 +181,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Undo(args) => undo::run(&args),
         Command::Search(args) => search::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Which(args) => which::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Preamble(args) => preamble::run(&args),

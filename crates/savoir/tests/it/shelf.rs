@@ -398,7 +398,7 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
     machine.well(&["adopt", "pdf"]);
     assert_eq!(machine.read(PDF), before);
     machine.well(&["verify"]);
-    assert!(machine.well(&["list"]).stdout.contains("savoir"));
+    assert!(machine.well(&["list", "--long"]).stdout.contains("savoir"));
     let again = machine.run(&["adopt", "pdf"]);
     assert_eq!(again.code, 2, "{again}");
     // It is somebody's own work, and stays that.
