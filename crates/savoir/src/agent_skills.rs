@@ -26,6 +26,7 @@ use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use self::sight::Sight;
 use crate::{
+    agent_settings::Off,
     discover,
     error::CommandError,
     installed::{Installed, named_project},
@@ -148,10 +149,8 @@ impl AgentSkills {
         for warning in installed.warnings() {
             self.warn(warning);
         }
-        let wanted = |agent: &Agent| self.which.agent.iter().any(|wanted| wanted.id == agent.id);
-        let takes = |entry: &&Entry| {
-            self.which.agent.is_empty() || entry.agents().iter().any(|agent| wanted(agent))
-        };
+        let off = Off::read(&self.which.agent, &installed, &self.home)?;
+        let takes = |entry: &&Entry| off.offers(&self.which.agent, entry);
         let entries = installed.ledger.entries().iter().filter(takes).collect();
         let found = ordered(entries, &installed).into_iter();
         Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())

@@ -47,6 +47,7 @@ mod show;
 mod sign;
 mod simulate;
 mod status;
+mod switch;
 mod sync;
 mod tools;
 mod undo;
@@ -118,6 +119,8 @@ enum Command {
     #[command(visible_alias = "ls")]
     List(list::Args),
     Which(which::Args),
+    Enable(switch::Enable),
+    Disable(switch::Disable),
     Status(status::Args),
     Info(info::Args),
     Preamble(preamble::Args),
@@ -182,6 +185,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Search(args) => search::run(&args),
         Command::List(args) => list::run(&args),
         Command::Which(args) => which::run(&args),
+        Command::Enable(args) => switch::enable(&args),
+        Command::Disable(args) => switch::disable(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Preamble(args) => preamble::run(&args),

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_settings;
 mod agent_skills;
 mod ask;
 mod commands;

@@ -28,7 +28,8 @@ Examples:
   savoir list pdf --json                 everything about one, for a program
 
 TRUST is the tier that its signatures attest, or unsigned. AGENTS are those in use on this machine;
---json has all. Copies of a skill in several agents' folders are one row; --long shows each.
+(off) marks one that is told not to use the skill. Copies of a skill in several agents' folders are
+one row; --long shows each.
 
 Alias: ls.")]
 pub(crate) struct Args {

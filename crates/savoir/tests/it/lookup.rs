@@ -363,3 +363,68 @@ fn tools_and_dependencies_are_found_by_name() {
     let missing = machine.run(&["run", "../elsewhere/needs", "--exec-fences"]);
     assert!(missing.stderr.contains("gone is not installed"), "{missing}");
 }
+
+/// The agents that a list marks as off.
+fn off(machine: &Machine, name: &str) -> serde_json::Value {
+    machine.well(&["list", name, "--json"]).json()["skills"][0]["disabled"].clone()
+}
+
+#[test]
+fn disabling_writes_the_settings_of_agents_and_enabling_takes_it_back() {
+    let machine = Machine::with_pdf();
+    let claude = "{\n  // mine\n  \"model\": \"opus\"\n}\n";
+    let codex = "# mine\nmodel = \"o\" # fast\n";
+    machine.sandbox.write("home/.claude/settings.json", claude);
+    machine.sandbox.write("home/.codex/config.toml", codex);
+    assert_eq!(off(&machine, "pdf"), json!([]));
+    let ran = machine.well(&["disable", "pdf"]);
+    assert!(
+        ran.stdout.contains("disabled `pdf` for Claude Code: ~/.claude/settings.json"),
+        "{ran}"
+    );
+    assert!(ran.stdout.contains("disabled `pdf` for Codex: ~/.codex/config.toml"), "{ran}");
+    let written = machine.sandbox.read("home/.claude/settings.json");
+    assert!(written.contains("\"Skill(pdf)\"") && written.contains("// mine"), "{written}");
+    let written = machine.sandbox.read("home/.codex/config.toml");
+    assert!(written.contains(".agents/skills/pdf/SKILL.md\"\nenabled = false"), "{written}");
+    assert!(written.starts_with(codex), "{written}");
+    assert_eq!(off(&machine, "pdf"), json!(["claude-code", "codex", "savoir"]));
+    let listed = machine.well(&["list"]);
+    assert!(listed.stdout.contains("claude-code (off), codex (off)"), "{listed}");
+    // What is there already is not written again.
+    let again = machine.well(&["disable", "pdf", "--json"]).json();
+    assert_eq!(again["settings"][0]["changed"], false);
+    assert!(machine.sandbox.path("project/.claude/skills/pdf").exists(), "nothing is moved");
+    // Savoir's own agents do not offer it; a person can still run it.
+    let preamble = machine.well(&["preamble"]);
+    assert!(!preamble.stdout.contains("pdf"), "{preamble}");
+    machine.well(&["show", "pdf"]);
+    machine.well(&["enable", "pdf"]);
+    assert_eq!(machine.sandbox.read("home/.claude/settings.json"), claude);
+    assert_eq!(machine.sandbox.read("home/.codex/config.toml"), codex);
+    assert_eq!(off(&machine, "pdf"), json!([]));
+    assert!(machine.well(&["preamble"]).stdout.contains("pdf"));
+}
+
+#[test]
+fn disabling_for_one_agent_or_one_project() {
+    let machine = Machine::with_pdf();
+    machine.well(&["disable", "pdf", "--agent", "claude", "--project"]);
+    assert!(machine.sandbox.read("project/.claude/settings.json").contains("Skill(pdf)"));
+    assert!(!machine.sandbox.path("home/.claude/settings.json").exists());
+    assert_eq!(off(&machine, "pdf"), json!(["claude-code"]));
+    assert!(machine.well(&["preamble"]).stdout.contains("pdf"), "others use it");
+    assert!(!machine.well(&["preamble", "--agent", "claude"]).stdout.contains("pdf"));
+    let none = machine.run(&["disable", "pdf", "--agent", "goose"]);
+    assert_eq!(none.code, 2, "{none}");
+    assert!(none.stderr.contains("Goose has no setting"), "{none}");
+    assert!(none.stderr.contains("savoir remove pdf --agent goose"), "{none}");
+    let unknown = machine.run(&["disable", "pdff"]);
+    assert!(unknown.stderr.contains("did you mean `pdf`?"), "{unknown}");
+    let broken = "{ \"permissions\": 3 }";
+    machine.sandbox.write("home/.claude/settings.json", broken);
+    let refused = machine.run(&["disable", "pdf"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert_eq!(machine.sandbox.read("home/.claude/settings.json"), broken);
+    assert!(!machine.sandbox.path("home/.codex/config.toml").exists(), "nothing is half done");
+}

@@ -1,7 +1,12 @@
 //! One row for each skill: copies in several agents' folders are the same skill.
 
-use std::{borrow::Cow, collections::BTreeSet, path::Path};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
+use savoir_engine::Home;
 use savoir_package::{
     Agent, Tree,
     agents::Scope,
@@ -12,6 +17,7 @@ use savoir_package::{
 use serde::Serialize;
 
 use crate::{
+    agent_settings::Off,
     error::CommandError,
     installed::{Installed, few, in_parallel, source},
     lookup::ordered,
@@ -47,6 +53,8 @@ pub(super) struct Row<'a> {
     tier: Option<Tier>,
     /// `verified`, `community`, `experimental` or `unsigned`.
     pub(super) trust: &'static str,
+    /// Agents in use, and `savoir`, that are told not to use it.
+    pub(super) disabled: Vec<&'static str>,
 }
 
 impl Row<'_> {
@@ -54,8 +62,14 @@ impl Row<'_> {
         self.origin.as_ref().map_or("plain", Origin::word)
     }
 
+    /// The agents in use, with a mark at those that do not use it.
     pub(super) fn shown_agents(&self) -> String {
-        few(self.in_use.iter().copied())
+        let shown = |id: &&'static str| match self.disabled.contains(id) {
+            true => format!("{id} (off)"),
+            false => (*id).to_owned(),
+        };
+        let shown: Vec<String> = self.in_use.iter().map(shown).collect();
+        few(shown.iter().map(String::as_str))
     }
 
     pub(super) fn scope(&self) -> &'static str {
@@ -76,6 +90,7 @@ pub(super) fn rows<'a>(
     installed: &'a Installed,
     store: &TrustStore,
 ) -> Result<Vec<Row<'a>>, CommandError> {
+    let off = Off::read(&installed.in_use, installed, &Home::from_environment()?)?;
     let details = in_parallel(&entries, Entry::details);
     let mut read = entries.into_iter().zip(details).peekable();
     let mut rows = Vec::new();
@@ -86,7 +101,7 @@ pub(super) fn rows<'a>(
             of_name.push(next);
         }
         let groups = groups(of_name, installed).into_iter();
-        rows.extend(groups.filter_map(|group| row(group, installed, store)));
+        rows.extend(groups.filter_map(|group| row(group, installed, store, &off)));
     }
     Ok(rows)
 }
@@ -142,6 +157,7 @@ fn row<'a>(
     group: Vec<Read<'a>>,
     installed: &'a Installed,
     store: &TrustStore,
+    off: &Off,
 ) -> Option<Row<'a>> {
     let mut scopes = BTreeSet::new();
     let mut agents: Vec<&'static Agent> = Vec::new();
@@ -157,6 +173,7 @@ fn row<'a>(
         }
     }
     agents.sort_by_key(|agent| agent.id);
+    let folders: Vec<PathBuf> = group.iter().map(|(entry, _)| entry.path().to_owned()).collect();
     let (entry, details) = group.into_iter().next()?;
     let details = details.ok();
     let locked = installed.locked_at(entry);
@@ -178,11 +195,15 @@ fn row<'a>(
     let mut paths = paths.into_iter();
     let in_use = agents.iter().filter(|agent| installed.in_use.contains(agent));
     let in_use: Vec<&'static str> = in_use.map(|agent| agent.id).collect();
+    let disabled = off.agents(entry.name(), &folders).map(|agent| agent.id);
+    let disabled = disabled.filter(|id| in_use.contains(id));
+    let disabled = disabled.chain(off.is_own(entry.name()).then_some("savoir")).collect();
     Some(Row {
         name: entry.name(),
         path: paths.next().unwrap_or_default(),
         copies: paths.collect(),
         scopes,
+        disabled,
         in_use,
         agents: agents.iter().map(|agent| agent.id).collect(),
         links,

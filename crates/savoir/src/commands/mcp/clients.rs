@@ -10,8 +10,7 @@ use savoir_package::Agent;
 use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use super::{jsonc, lines};
-use crate::error::CommandError;
+use crate::agent_settings::{Wrong, jsonc, lines};
 
 /// What of an entry says how the server is started.
 const OURS: [&str; 2] = ["command", "args"];
@@ -237,38 +236,4 @@ fn words(entry: &Value) -> Vec<String> {
         _ => Vec::new(),
     };
     texts(&entry["command"]).into_iter().chain(texts(&entry["args"])).collect()
-}
-
-/// What is wrong with settings.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    line: Option<usize>,
-    message: String,
-}
-
-impl Wrong {
-    /// The same, with the file and the way out.
-    pub(super) fn within(self, file: &Path) -> CommandError {
-        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
-        CommandError::input(format!("{}{line}: {}", file.display(), self.message))
-            .named("settings-unreadable")
-            .hint("mend the file, and run this again; nothing was changed")
-    }
-}
-
-impl From<jsonc::Wrong> for Wrong {
-    fn from(wrong: jsonc::Wrong) -> Self {
-        Self { line: Some(wrong.line), message: wrong.message.into_owned() }
-    }
-}
-
-impl From<toml_edit::TomlError> for Wrong {
-    fn from(error: toml_edit::TomlError) -> Self {
-        let message = error.message().trim().to_owned();
-        let line = error.to_string().lines().next().and_then(|first| {
-            let (_, rest) = first.split_once("line ")?;
-            rest.split(',').next()?.trim().parse().ok()
-        });
-        Self { line, message }
-    }
 }
