@@ -155,7 +155,7 @@ pub struct UnknownAgent {
 
 impl std::fmt::Display for UnknownAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is no agent that is known", self.word.escape_debug())?;
+        write!(f, "unknown agent `{}`", self.word.escape_debug())?;
         match self.near {
             Some(near) => write!(f, "; did you mean `{near}`?"),
             None => Ok(()),
@@ -178,7 +178,8 @@ impl Agent {
     /// # Ok::<(), savoir_package::agents::UnknownAgent>(())
     /// ```
     pub fn by_id(word: &str) -> Result<&'static Self, UnknownAgent> {
-        let named = |agent: &&Self| agent.id == word || agent.aliases.contains(&word);
+        let lower = word.to_ascii_lowercase();
+        let named = |agent: &&Self| agent.id == lower || agent.aliases.contains(&lower.as_str());
         let unknown = || UnknownAgent { word: word.to_owned(), near: nearest(word) };
         Self::ALL.iter().find(named).ok_or_else(unknown)
     }

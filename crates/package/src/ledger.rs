@@ -50,6 +50,9 @@ pub struct Places {
     pub agents: Agents,
     /// The project, if there is one.
     pub project: Option<PathBuf>,
+    /// Folders of the project from the one that the user is in up to its root, without the root, the
+    /// nearest first: agents read the skills of each.
+    pub inner: Vec<PathBuf>,
     /// The folders of skills that Savoir installed, and what its lock holds each of them to.
     pub own: HashMap<PathBuf, Option<String>>,
 }

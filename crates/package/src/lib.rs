@@ -64,3 +64,4 @@ pub use place::{FileError, Mistake, Place};
 pub use shelf::{Shelf, ShelfError};
 pub use store::{Store, StoreError};
 pub use tree::{File, Tree, TreeError};
+pub use words::nearest;

@@ -39,7 +39,7 @@ use crate::{
 mod edit;
 mod registries;
 
-pub use edit::{add_skill, add_skills, remove_skill};
+pub use edit::{add_skill, add_skills, remove_skill, set_agents};
 pub use registries::{Registry, registries};
 
 /// Its name.

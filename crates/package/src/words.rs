@@ -3,7 +3,7 @@
 use savoir_skill::name::MAX_COMPARED;
 
 /// The word that `text` may have meant.
-pub(crate) fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if text.len() > MAX_COMPARED {
         return None;
     }

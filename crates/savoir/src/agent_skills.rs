@@ -21,19 +21,18 @@ use savoir_engine::{
     disclosure::{Candidate, Unusable},
     subject::Subject,
 };
-use savoir_package::{
-    Agent,
-    agents::{Scope, UnknownAgent},
-    ledger::Entry,
-};
+use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use self::sight::Sight;
 use crate::{
+    agent_settings::Off,
     discover,
     error::CommandError,
     installed::{Installed, named_project},
-    load, trust,
+    load,
+    lookup::ordered,
+    trust,
 };
 
 /// Where drafts are kept, below the data of the user: no agent looks there.
@@ -144,22 +143,17 @@ impl AgentSkills {
         Ok(Folders::new(places, Some(usage), drafts))
     }
 
-    /// What is installed: that of the project before that of the user.
+    /// What is installed, in the order in which names are looked up.
     fn installed(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
         let installed = Installed::open(self.which.project.as_deref())?;
         for warning in installed.warnings() {
             self.warn(warning);
         }
-        let wanted = |agent: &Agent| self.which.agent.iter().any(|wanted| wanted.id == agent.id);
-        let takes = |entry: &&Entry| {
-            self.which.agent.is_empty() || entry.agents().iter().any(|agent| wanted(agent))
-        };
-        let in_project =
-            |entry: &&Entry| entry.places().iter().any(|place| place.scope() == Scope::Project);
-        let entries = installed.ledger.entries().iter().filter(takes);
-        let (project, user): (Vec<&Entry>, Vec<&Entry>) = entries.partition(in_project);
-        let ordered = project.into_iter().chain(user);
-        Ok(ordered.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
+        let off = Off::read(&self.which.agent, &installed, &self.home)?;
+        let takes = |entry: &&Entry| off.offers(&self.which.agent, entry);
+        let entries = installed.ledger.entries().iter().filter(takes).collect();
+        let found = ordered(entries, &installed).into_iter();
+        Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
     }
 
     fn subject_of(&self, name: &str) -> Result<Subject, RunError> {

@@ -47,11 +47,13 @@ mod show;
 mod sign;
 mod simulate;
 mod status;
+mod switch;
 mod sync;
 mod tools;
 mod undo;
 mod update;
 mod verify;
+mod which;
 mod whoami;
 mod workflow;
 
@@ -61,7 +63,7 @@ use clap::{
     Parser, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use savoir_package::limits::MAX_SHOWN_BYTES;
+use savoir_package::{Agent, limits::MAX_SHOWN_BYTES};
 use savoir_skill::{Dialect, check::render::visible};
 
 use crate::{error::CommandError, extractor};
@@ -114,7 +116,11 @@ enum Command {
     Undo(undo::Args),
     Adopt(adopt::Args),
     Search(search::Args),
+    #[command(visible_alias = "ls")]
     List(list::Args),
+    Which(which::Args),
+    Enable(switch::Enable),
+    Disable(switch::Disable),
     Status(status::Args),
     Info(info::Args),
     Preamble(preamble::Args),
@@ -178,6 +184,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Undo(args) => undo::run(&args),
         Command::Search(args) => search::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Which(args) => which::run(&args),
+        Command::Enable(args) => switch::enable(&args),
+        Command::Disable(args) => switch::disable(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Preamble(args) => preamble::run(&args),
@@ -221,9 +230,28 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
 
 /// The dialects as values of an argument, so that help and completions list them.
 fn dialects() -> impl TypedValueParser<Value = Dialect> {
-    let values =
-        Dialect::ALL.map(|dialect| PossibleValue::new(dialect.id()).aliases(dialect.aliases()));
-    PossibleValuesParser::new(values).try_map(|word| word.parse::<Dialect>())
+    let names = |dialect: Dialect| [&[dialect.id()], dialect.aliases()].concat();
+    let is_dialect = |word: &&str| Dialect::ALL.iter().any(|known| names(*known).contains(word));
+    // An agent is another word for the dialect that it understands best.
+    let words = |agent: &Agent| [&[agent.id], agent.aliases].concat();
+    let values = Dialect::ALL.map(|dialect| {
+        let of_it = Agent::ALL.iter().filter(|agent| agent.dialect == dialect);
+        let agents = of_it.flat_map(words).filter(|word| !is_dialect(word));
+        PossibleValue::new(dialect.id()).aliases(dialect.aliases()).aliases(agents)
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
+        word.parse::<Dialect>().or_else(|error| match Agent::by_id(&word) {
+            Ok(agent) => Ok(agent.dialect),
+            Err(_) => Err(error),
+        })
+    })
+}
+
+/// The agents that a command can serve as values of an argument, with every word that names them.
+fn agents(served: &'static [&'static str]) -> impl TypedValueParser<Value = &'static Agent> {
+    let known = served.iter().filter_map(|id| Agent::by_id(id).ok());
+    let values = known.map(|agent| PossibleValue::new(agent.id).aliases(agent.aliases));
+    PossibleValuesParser::new(values).try_map(|word| Agent::by_id(&word))
 }
 
 /// A name of a publisher, as signatures can hold it.

@@ -29,7 +29,7 @@ use savoir_skill::folder::is_skill_file;
 pub(crate) use self::{
     own::{Locked, Written},
     report::{Json, Seen, few, source, state},
-    selection::{Selection, unknown},
+    selection::Selection,
 };
 use crate::{config, error::CommandError, output, shelf};
 
@@ -135,7 +135,8 @@ impl Installed {
         }
         let in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
         let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
-        let places = Places { agents: agents.clone(), project: project.clone(), own };
+        let inner = project.as_deref().map(inner_folders).unwrap_or_default();
+        let places = Places { agents: agents.clone(), project: project.clone(), inner, own };
         let ledger = Ledger::open(&places);
         Ok(Self { ledger, locked, by_folder, in_use, agents, home, project, problems })
     }
@@ -220,6 +221,21 @@ impl Installed {
         Some(Shelf::new(root, scope, self.agents.clone(), data))
     }
 
+    /// The user's home.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The root of the project, if there is one.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.project.as_deref()
+    }
+
+    /// Whether a skill is not what was installed.
+    pub(crate) fn is_modified(&self, entry: &Entry) -> bool {
+        self.drift(entry) == Drift::Modified
+    }
+
     /// What Savoir's lock says of a skill.
     pub(crate) fn locked_at(&self, entry: &Entry) -> Option<&Locked> {
         let recorded = entry.recorded();
@@ -279,6 +295,15 @@ pub(crate) fn project_around(home: &Path) -> Option<PathBuf> {
     let inside = || here.ancestors().take_while(|folder| !is_home(folder));
     let root = inside().find(|folder| ROOTS.iter().any(|root| folder.join(root).exists()));
     root.or_else(|| inside().next()).map(Path::to_owned)
+}
+
+/// The folders from this one up to the root of the project around it, without the root.
+fn inner_folders(project: &Path) -> Vec<PathBuf> {
+    let Ok(here) = env::current_dir() else { return Vec::new() };
+    if !here.starts_with(project) {
+        return Vec::new();
+    }
+    here.ancestors().take_while(|folder| *folder != project).map(Path::to_owned).collect()
 }
 
 /// Asks something of each, on all processors; the answers are in the same order.

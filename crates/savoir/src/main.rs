@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_settings;
 mod agent_skills;
 mod ask;
 mod commands;
@@ -18,6 +19,7 @@ mod installed;
 mod kept_log;
 mod load;
 mod log_filter;
+mod lookup;
 mod mode;
 mod output;
 mod overheard;
@@ -31,7 +33,6 @@ mod remote;
 mod runtime;
 mod session;
 mod shelf;
-mod target;
 mod trust;
 mod voice;
 mod widening;

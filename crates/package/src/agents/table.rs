@@ -103,15 +103,19 @@ pub(super) const ALL: &[Agent] = &[
         signs: &[Sign::Project("data/skills"), Sign::User(home(".astrbot"))],
         ..agent("astrbot", "AstrBot", &["data/skills"], &[home(".astrbot/data/skills")])
     },
-    agent(
-        "autohand-code",
-        "Autohand Code CLI",
-        &[".autohand/skills"],
-        &[variable("AUTOHAND_HOME", ".autohand", "skills")],
-    ),
+    Agent {
+        aliases: &["autohand"],
+        ..agent(
+            "autohand-code",
+            "Autohand Code CLI",
+            &[".autohand/skills"],
+            &[variable("AUTOHAND_HOME", ".autohand", "skills")],
+        )
+    },
     agent("augment", "Augment", &[".augment/skills"], &[home(".augment/skills")]),
     agent("bob", "IBM Bob", &[".bob/skills"], &[home(".bob/skills")]),
     Agent {
+        aliases: &["claude"],
         dialect: Dialect::CLAUDE_CODE,
         precedence: Precedence::UserFirst,
         signs: &[
@@ -127,6 +131,7 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     Agent {
+        aliases: &["clawdbot", "moltbot"],
         former: &[home(".clawdbot/skills"), home(".moltbot/skills")],
         also_reads: &[Foreign::User(SHARED), Foreign::User(home(".openclaw/workspace/skills"))],
         dialect: Dialect::OPENCLAW,
@@ -159,6 +164,7 @@ pub(super) const ALL: &[Agent] = &[
         &[variable("CODEWHALE_HOME", ".codewhale", "skills")],
     ),
     Agent {
+        aliases: &["codex-cli"],
         also_reads: &[
             Foreign::User(variable("CODEX_HOME", ".codex", "skills/.system")),
             Foreign::User(system("etc/codex/skills")),
@@ -183,6 +189,7 @@ pub(super) const ALL: &[Agent] = &[
     agent("cortex", "Cortex Code", &[".cortex/skills"], &[home(".snowflake/cortex/skills")]),
     agent("crush", "Crush", &[".crush/skills"], &[home(".config/crush/skills")]),
     Agent {
+        aliases: &["cursor-cli", "cursor-agent"],
         also_reads: &[
             Foreign::Project(".claude/skills"),
             Foreign::Project(".codex/skills"),
@@ -209,6 +216,7 @@ pub(super) const ALL: &[Agent] = &[
     agent("devin", "Devin for Terminal", &[".devin/skills"], &[config("devin/skills")]),
     Agent { signs: &[Sign::User(home(".dexto"))], ..agent("dexto", "Dexto", &[AGENTS], &[SHARED]) },
     Agent {
+        aliases: &["factory"],
         signs: &[Sign::User(home(".factory")), Sign::Project(".factory"), Sign::Program("droid")],
         ..agent("droid", "Droid", &[AGENTS, ".factory/skills"], &[home(".factory/skills")])
     },
@@ -230,11 +238,13 @@ pub(super) const ALL: &[Agent] = &[
         ..agent("gaia", "AMD GAIA", &[".gaia/skills"], &[home(".gaia/skills")])
     },
     Agent {
+        aliases: &["gemini"],
         also_reads: &[Foreign::User(SHARED)],
         signs: &[Sign::User(home(".gemini")), Sign::Project(".gemini"), Sign::Program("gemini")],
         ..agent("gemini-cli", "Gemini CLI", &[AGENTS, ".gemini/skills"], &[home(".gemini/skills")])
     },
     Agent {
+        aliases: &["copilot", "vscode", "vs-code"],
         also_reads: &[
             Foreign::Project(".claude/skills"),
             Foreign::User(SHARED),
@@ -259,6 +269,7 @@ pub(super) const ALL: &[Agent] = &[
     },
     agent("grok", "Grok Build", &[".grok/skills"], &[variable("GROK_HOME", ".grok", "skills")]),
     Agent {
+        aliases: &["hermes"],
         depth: Depth::Nested,
         ..agent(
             "hermes-agent",
@@ -270,8 +281,12 @@ pub(super) const ALL: &[Agent] = &[
     agent("inference-sh", "inference.sh", &[".inferencesh/skills"], &[home(".inferencesh/skills")]),
     agent("jazz", "Jazz", &[".jazz/skills"], &[home(".jazz/skills")]),
     agent("junie", "Junie", &[".junie/skills"], &[home(".junie/skills")]),
-    agent("iflow-cli", "iFlow CLI", &[".iflow/skills"], &[home(".iflow/skills")]),
     Agent {
+        aliases: &["iflow"],
+        ..agent("iflow-cli", "iFlow CLI", &[".iflow/skills"], &[home(".iflow/skills")])
+    },
+    Agent {
+        aliases: &["kilocode", "kilo-code"],
         former: &[home(".kilocode/skills")],
         signs: &[
             Sign::User(home(".kilo")),
@@ -282,22 +297,28 @@ pub(super) const ALL: &[Agent] = &[
     },
     agent("kimchi", "Kimchi", &[".kimchi/skills"], &[home(".config/kimchi/harness/skills")]),
     Agent {
-        aliases: &["kimi-cli"],
+        aliases: &["kimi-cli", "kimi"],
         signs: &[Sign::User(home(".kimi-code")), Sign::User(home(".kimi")), Sign::Program("kimi")],
         ..agent("kimi-code-cli", "Kimi Code CLI", &[AGENTS], &[SHARED, config("agents/skills")])
     },
-    agent("kiro-cli", "Kiro CLI", &[".kiro/skills"], &[home(".kiro/skills")]),
+    Agent {
+        aliases: &["kiro"],
+        ..agent("kiro-cli", "Kiro CLI", &[".kiro/skills"], &[home(".kiro/skills")])
+    },
     agent("kode", "Kode", &[".kode/skills"], &[home(".kode/skills")]),
     agent("lingma", "Lingma", &[".lingma/skills"], &[home(".lingma/skills")]),
     Agent { signs: &[Sign::User(home(".loaf"))], ..agent("loaf", "Loaf", &[AGENTS], &[SHARED]) },
     agent("mcpjam", "MCPJam", &[".mcpjam/skills"], &[home(".mcpjam/skills")]),
     agent("minimax-code", "MiniMax Code", &[".minimax/skills"], &[home(".minimax/skills")]),
-    agent(
-        "mistral-vibe",
-        "Mistral Vibe",
-        &[".vibe/skills"],
-        &[variable("VIBE_HOME", ".vibe", "skills")],
-    ),
+    Agent {
+        aliases: &["vibe"],
+        ..agent(
+            "mistral-vibe",
+            "Mistral Vibe",
+            &[".vibe/skills"],
+            &[variable("VIBE_HOME", ".vibe", "skills")],
+        )
+    },
     agent("moxby", "Moxby", &[".moxby/skills"], &[home(".moxby/skills")]),
     agent("mux", "Mux", &[".mux/skills"], &[home(".mux/skills")]),
     agent("neovate", "Neovate", &[".neovate/skills"], &[home(".neovate/skills")]),
@@ -336,24 +357,36 @@ pub(super) const ALL: &[Agent] = &[
         signs: &[Sign::User(home(".qoder-cn"))],
         ..agent("qoder-cn", "Qoder CN", &[".qoder/skills"], &[home(".qoder-cn/skills")])
     },
-    agent("qwen-code", "Qwen Code", &[".qwen/skills"], &[home(".qwen/skills")]),
+    Agent {
+        aliases: &["qwen"],
+        ..agent("qwen-code", "Qwen Code", &[".qwen/skills"], &[home(".qwen/skills")])
+    },
     agent("reasonix", "Reasonix", &[".reasonix/skills"], &[home(".reasonix/skills")]),
     Agent {
         signs: &[Sign::Project(".replit")],
         ..agent("replit", "Replit", &[AGENTS], &[config("agents/skills")])
     },
-    agent("roo", "Roo Code", &[".roo/skills", AGENTS], &[home(".roo/skills")]),
-    agent("rovodev", "Rovo Dev", &[".rovodev/skills"], &[home(".rovodev/skills")]),
+    Agent {
+        aliases: &["roo-code"],
+        ..agent("roo", "Roo Code", &[".roo/skills", AGENTS], &[home(".roo/skills")])
+    },
+    Agent {
+        aliases: &["rovo-dev"],
+        ..agent("rovodev", "Rovo Dev", &[".rovodev/skills"], &[home(".rovodev/skills")])
+    },
     Agent {
         signs: &[Sign::User(variable("SARVAM_HOME", ".sarvam", "")), Sign::Program("sarvam-code")],
         ..agent("sarvam-code", "Sarvam Code", &[AGENTS], &[SHARED])
     },
-    agent(
-        "tabnine-cli",
-        "Tabnine CLI",
-        &[".tabnine/agent/skills"],
-        &[home(".tabnine/agent/skills")],
-    ),
+    Agent {
+        aliases: &["tabnine"],
+        ..agent(
+            "tabnine-cli",
+            "Tabnine CLI",
+            &[".tabnine/agent/skills"],
+            &[home(".tabnine/agent/skills")],
+        )
+    },
     agent("terramind", "Terramind", &[".terramind/skills"], &[home(".terramind/skills")]),
     agent("tinycloud", "Tinycloud", &[".tinycloud/skills"], &[home(".tinycloud/skills")]),
     agent("trae", "Trae", &[".trae/skills"], &[home(".trae/skills")]),

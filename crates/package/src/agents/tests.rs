@@ -19,10 +19,21 @@ fn words_name_one_agent_each() {
     assert_eq!(Agent::ALL.len(), 85);
     assert_eq!(Agent::by_id("kimi-cli").unwrap().id, "kimi-code-cli");
     let unknown = Agent::by_id("notepad").unwrap_err();
-    assert_eq!(unknown.to_string(), "`notepad` is no agent that is known");
-    assert_eq!(Agent::by_id("gemini").unwrap_err().near, Some("gemini-cli"));
+    assert_eq!(unknown.to_string(), "unknown agent `notepad`");
+    for (word, id) in [
+        ("claude", "claude-code"),
+        ("gemini", "gemini-cli"),
+        ("qwen", "qwen-code"),
+        ("copilot", "github-copilot"),
+        ("vscode", "github-copilot"),
+        ("goose", "goose"),
+        ("Cursor", "cursor"),
+    ] {
+        assert_eq!(Agent::by_id(word).unwrap().id, id);
+    }
+    assert_eq!(Agent::by_id("gemni").unwrap_err().near, Some("gemini"));
     let unknown = Agent::by_id("codx").unwrap_err();
-    assert_eq!(unknown.to_string(), "`codx` is no agent that is known; did you mean `codex`?");
+    assert_eq!(unknown.to_string(), "unknown agent `codx`; did you mean `codex`?");
 }
 
 /// The facts lie beside the repository on some machines.

@@ -223,7 +223,12 @@ impl Search<'_> {
 
     fn reads(&self, agent: &Agent) -> Vec<(PathBuf, Scope)> {
         let project = self.places.project.as_deref();
-        let reads = self.places.agents.reads(agent, project.unwrap_or(Path::new("")));
+        let agents = &self.places.agents;
+        let mut reads = agents.reads(agent, project.unwrap_or(Path::new("")));
+        let inner = self.places.inner.iter().flat_map(|folder| agents.reads(agent, folder));
+        let inner: Vec<_> = inner.filter(|folder| folder.scope == Scope::Project).collect();
+        let first = reads.iter().position(|folder| folder.scope == Scope::Project).unwrap_or(0);
+        reads.splice(first..first, inner);
         let reads = reads.into_iter().map(|folder| (folder.path, folder.scope));
         reads.filter(|(_, scope)| project.is_some() || *scope != Scope::Project).collect()
     }

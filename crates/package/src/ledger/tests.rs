@@ -43,6 +43,7 @@ impl Machine {
         Places {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
+            inner: Vec::new(),
             own: HashMap::new(),
         }
     }

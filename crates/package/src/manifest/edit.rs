@@ -46,6 +46,28 @@ pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>
     finish(file, text, &document).map(Some)
 }
 
+/// The text with a list of agents, unless it has one.
+pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Mistake> {
+    let mut document = read(file, text)?;
+    if text.starts_with("[skills]") && !document.contains_key("agents") {
+        // People add skills at the end of the file.
+        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let list = Value::Array(ids.iter().collect());
+        let text = format!("[agents]{line_end}use = {list}{line_end}{line_end}{text}");
+        Manifest::parse(file, &text)?;
+        return Ok(text);
+    }
+    let agents = document.entry("agents").or_insert_with(|| new_table(text));
+    let Some(agents) = agents.as_table_like_mut() else {
+        return Err(Text { file, text }.mistake(0, "`agents` must be a table"));
+    };
+    if agents.contains_key("use") {
+        return Ok(text.to_owned());
+    }
+    agents.insert("use", Item::Value(Value::Array(ids.iter().collect())));
+    finish(file, text, &document)
+}
+
 /// Only what can be read is changed, so that a change is never to blame for what was wrong before.
 fn read(file: &str, text: &str) -> Result<DocumentMut, Mistake> {
     Manifest::parse(file, text)?;

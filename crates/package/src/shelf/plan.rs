@@ -38,6 +38,8 @@ pub enum Edits {
 /// How skills are installed.
 #[derive(Clone, Debug, Default)]
 pub struct Install {
+    /// Whether `savoir.toml` is to name these agents if it names none.
+    pub agents_are_kept: bool,
     /// The agents that get those that were asked for, beside those that have them already.
     pub agents: Vec<&'static Agent>,
     /// What becomes of folders that Savoir did not fill.

@@ -28,6 +28,9 @@ use crate::{
     resolve::{Request, Resolution, resolve},
 };
 
+/// The agent that stands for the folder that agents share.
+const SHARED: &str = "universal";
+
 impl Shelf {
     /// Plans to install skills, or to update them: which of those that arrived, and what of what is
     /// installed stays, is decided by `savoir.toml` and by what the skills need.
@@ -42,6 +45,10 @@ impl Shelf {
         asked.iter().try_for_each(|(name, wanted)| state.check_name(name, wanted))?;
         let text = self.with_skills(&state, &asked)?;
         let further: Vec<String> = how.agents.iter().map(|agent| agent.id.to_owned()).collect();
+        let text = match how.agents_are_kept && !asked.is_empty() {
+            true => self.with_agents(&state, text, &further)?,
+            false => text,
+        };
         let mut agents = agents_now(&state.lock);
         for name in asked.keys() {
             agents.entry(name.clone()).or_default().extend(further.clone());
@@ -104,6 +111,23 @@ impl Shelf {
         let file = self.manifest_path().display().to_string();
         let skills = new.map(|(name, wanted)| (name.as_str(), wanted));
         Ok(Some(manifest::add_skills(&file, &text, skills)?))
+    }
+
+    /// `savoir.toml` with the agents of the first install, so that the next one is for the same. The
+    /// folder that agents share is not written down: it is used where no agent is found.
+    fn with_agents(
+        &self,
+        state: &State,
+        text: Option<String>,
+        ids: &[String],
+    ) -> Result<Option<String>, ShelfError> {
+        let is_chosen = state.manifest.agents.used.is_empty() && ids.iter().any(|id| id != SHARED);
+        let text = match text {
+            Some(text) if is_chosen => text,
+            text => return Ok(text),
+        };
+        let file = self.manifest_path().display().to_string();
+        Ok(Some(manifest::set_agents(&file, &text, ids)?))
     }
 
     fn without_skill(

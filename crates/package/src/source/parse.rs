@@ -193,6 +193,18 @@ pub fn is_shorthand(text: &str) -> bool {
     !is_said && !is_elsewhere && !first.contains('.')
 }
 
+/// Whether a text says outright that it means something elsewhere: an address, a repository on a host
+/// or at an SSH address, or a prefix of a lock that is not `path+`.
+pub fn is_remote(text: &str) -> bool {
+    let is_host = |(word, _): &(&str, &str)| {
+        text.split_once(':').is_some_and(|(it, rest)| it == *word && !rest.is_empty())
+    };
+    let is_prefixed =
+        || PREFIXES.iter().any(|prefix| *prefix != "path+" && text.starts_with(prefix));
+    !is_plain_path(text)
+        && (text.contains("://") || HOSTS.iter().any(is_host) || is_prefixed() || is_scp(text))
+}
+
 /// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.
 pub fn is_range(text: &str) -> bool {
     let is_commit = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

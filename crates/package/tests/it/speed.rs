@@ -48,6 +48,7 @@ fn places(home: &Path) -> Places {
     Places {
         agents: Agents::new(home, none),
         project: Some(home.join("project")),
+        inner: Vec::new(),
         own: HashMap::new(),
     }
 }

@@ -124,6 +124,7 @@ impl Machine {
         Ledger::open(&Places {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
+            inner: Vec::new(),
             own: HashMap::new(),
         })
     }

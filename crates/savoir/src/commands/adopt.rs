@@ -12,7 +12,8 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    installed::{Installed, unknown},
+    installed::Installed,
+    lookup::unknown,
     output,
     shelf::{Consent, Door, Manner, Report, Whose, told},
 };

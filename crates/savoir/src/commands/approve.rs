@@ -18,9 +18,9 @@ use serde_json::json;
 use crate::{
     ask::{self, Answer, Choices},
     error::CommandError,
-    load, output,
-    target::{self, Target},
-    trust,
+    load,
+    lookup::{self, Target},
+    output, trust,
     widening::WideningArgs,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
     let approvals = Approvals::new(&home);
-    let path = find(&args.skill, &home, &approvals)?;
+    let path = find(&args.skill, &approvals)?;
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
     let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
@@ -90,21 +90,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The skill at a path or of a name, else the one place where a skill of that name was approved.
-fn find(path_or_name: &str, home: &Home, approvals: &Approvals) -> Result<PathBuf, CommandError> {
-    if Path::new(path_or_name).exists() {
-        return Ok(path_or_name.into());
-    }
-    let found = target::find(path_or_name, home);
-    if let Ok(Target { skill, tool: None }) = found {
-        return Ok(skill);
-    }
+fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandError> {
+    let unknown = match lookup::target(path_or_name) {
+        Ok(Target { skill, .. }) if skill.fetched.is_some() => {
+            return Err(CommandError::input("an approval is kept for an installed skill")
+                .hint("install it first, or try it once: savoir run"));
+        }
+        Ok(Target { skill, tool: None }) => return Ok(skill.to_path_buf()),
+        _ if Path::new(path_or_name).exists() => return Ok(path_or_name.into()),
+        Ok(Target { tool: Some(_), .. }) => {
+            CommandError::input(format!("there is no skill at `{path_or_name}`"))
+                .hint("approve the whole skill: name it without a tool")
+        }
+        Err(error) => error,
+    };
     let mut places = approvals.list()?;
     places.retain(|kept| kept.skill == path_or_name);
     match places.as_slice() {
-        [] => Err(CommandError::input(format!(
-            "there is no skill at `{path_or_name}`, and none of that name was approved"
-        ))
-        .hint("name the skill's folder")),
+        [] => Err(unknown),
         [only] => Ok(only.path.clone()),
         several => {
             let several: Vec<_> =

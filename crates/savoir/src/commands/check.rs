@@ -1,6 +1,7 @@
 //! `savoir check`.
 
 use std::{
+    collections::BTreeMap,
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -26,7 +27,7 @@ use crate::{
     discover::{self, Candidate},
     error::CommandError,
     load::{self, Origin},
-    output, packed, write,
+    lookup, output, packed, write,
 };
 
 /// Check skills, and mend them
@@ -39,11 +40,12 @@ Examples:
   savoir check --diff --unsafe           see what all fixes would change
   savoir check --target claude-ai x/     what claude.ai would refuse
   savoir check downloads/pdf.zip         an archive, before anything of it is written
+  savoir check pdf                       an installed skill, by its name
   savoir check --format sarif > out.sarif
 
 Alias: validate, as GAIA names it.")]
 pub(crate) struct Args {
-    /// Skill folders, folders above them, files, or archives of one skill
+    /// Skill folders, folders above them, files, archives of one skill, or names of installed skills
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
     /// How to print findings
@@ -93,7 +95,12 @@ struct Plan {
     diff: bool,
     strict: bool,
     options: Options,
+    /// What to do about names that no skill has.
+    hints: Hints,
 }
+
+/// Hints by what was typed.
+type Hints = BTreeMap<PathBuf, String>;
 
 impl Plan {
     fn new(args: &Args, config: &Config) -> Result<Self, CommandError> {
@@ -122,6 +129,7 @@ impl Plan {
             diff: args.diff,
             strict: args.strict || config.check.strict,
             options,
+            hints: Hints::new(),
         })
     }
 }
@@ -140,13 +148,20 @@ struct Outcome {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
-    let plan = Plan::new(args, &config)?;
+    let mut plan = Plan::new(args, &config)?;
+    let found = lookup::find_all(&args.paths)?;
+    let paths: Vec<PathBuf> = found.iter().map(|(found, _)| found.to_path_buf()).collect();
+    for (path, unknown) in &found {
+        let hint = unknown.as_ref().and_then(|error| error.hints().first());
+        plan.hints.extend(hint.map(|hint| (path.to_path_buf(), hint.clone())));
+    }
+    let plan = plan;
     let mut report = Report::new(&plan);
     report.start()?;
-    let single = matches!(args.paths.as_slice(), [path] if path.is_file());
+    let single = matches!(paths.as_slice(), [path] if path.is_file());
     if single {
         let mut outcomes = Vec::new();
-        discover::walk(&args.paths, &mut |candidate| {
+        discover::walk(&paths, &mut |candidate| {
             outcomes.push(work(candidate, &plan));
             true
         });
@@ -154,7 +169,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             report.file(outcome)?;
         }
     } else {
-        in_parallel(&args.paths, &plan, &mut report)?;
+        in_parallel(&paths, &plan, &mut report)?;
     }
     report.finish()
 }
@@ -236,6 +251,10 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
         }
         Candidate::Unreadable { path, problem } => {
             let found = Diagnostic::error("unreadable-file", Span::default(), problem);
+            let found = match plan.hints.get(&path) {
+                Some(hint) => found.help(hint.clone()),
+                None => found,
+            };
             failed(&path, found, true)
         }
         Candidate::Empty { path } => {
@@ -272,7 +291,8 @@ fn archive(path: &Path, plan: &Plan) -> Outcome {
             return failed(&inside, found.help(error.help()), false);
         }
     };
-    let only_looks = Plan { fixes: None, options: plan.options.clone(), ..*plan };
+    let (options, hints) = (plan.options.clone(), Hints::new());
+    let only_looks = Plan { fixes: None, options, hints, ..*plan };
     check_one(&inside, Some(&tree.as_folder(folder.as_deref())), source, &only_looks)
 }
 

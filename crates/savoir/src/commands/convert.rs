@@ -13,7 +13,7 @@ use savoir_skill::{
     convert::{self, Conversion, FieldReport, How},
 };
 
-use crate::{error::CommandError, load, output, write};
+use crate::{error::CommandError, load, lookup, output, write};
 
 /// Write a skill for another system
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ Examples:
 
 What the other system has no field for is kept in `metadata`, so that converting back restores it.")]
 pub(crate) struct Args {
-    /// A skill's folder or file
+    /// A skill's folder or file, or the name of an installed skill
     path: PathBuf,
     /// The dialect to write
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
@@ -45,7 +45,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let loaded = load::load(&args.path, args.dialect)?;
+    let found = lookup::find(&args.path)?;
+    let loaded = load::load(&found, args.dialect)?;
     if args.strict {
         load::require_clean(&loaded)?;
     }

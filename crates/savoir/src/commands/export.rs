@@ -77,7 +77,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 async fn export(keeper: &Keeper, args: &Args) -> Result<Exported, CommandError> {
     let name = &args.name;
-    let missing = || CommandError::input(format!("there is no skill `{name}`"));
+    let missing = || {
+        CommandError::input(format!("there is no skill `{name}` of `savoir serve`"))
+            .hint(format!("`savoir which {name}` shows installed skills of that name"))
+    };
     let owner = import::owner(keeper.database(), args.owner.as_deref()).await?;
     let file = keeper.files().read(name).await?.ok_or_else(missing)?;
     let stored = Stored::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;

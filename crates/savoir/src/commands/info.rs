@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
-    installed::{Examined, Installed, Json, Locked, few, source, state, unknown},
-    load, output,
+    installed::{Examined, Installed, Json, Locked, few, source, state},
+    load,
+    lookup::{self, ordered},
+    output,
     remote::Remote,
     shelf::told,
 };
@@ -64,7 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
     let lone;
-    let mut entries: Vec<&Entry> = installed.ledger.named(&args.skill).iter().collect();
+    let named = installed.ledger.named(&args.skill).iter().collect();
+    let mut entries: Vec<&Entry> = ordered(named, &installed);
     if entries.is_empty() {
         let found = folder(&args.skill);
         if found.is_none()
@@ -73,7 +76,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         {
             return told(args.json, || published::run(&wanted, &client?, &args.remote, args.json));
         }
-        let folder = found.ok_or_else(|| unknown(&args.skill, &installed))?;
+        let folder = match found {
+            Some(folder) => folder,
+            None => absolute(&lookup::find(Path::new(&args.skill))?),
+        };
         entries.extend(at(&folder, &installed));
         if entries.is_empty() {
             lone = Entry::lone(folder);
@@ -106,6 +112,10 @@ fn folder(path: &str) -> Option<PathBuf> {
     let folder = if is_file && path.is_file() { path.parent()? } else { path };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     folder.canonicalize().ok().filter(|folder| folder.is_dir())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The skill that lies in a folder.

@@ -287,5 +287,5 @@ fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {
     if let Some(layout) = &args.layout {
         agents.push(agent(layout).map_err(CommandError::input)?);
     }
-    Ok(Install { agents, occupied, edits })
+    Ok(Install { agents, occupied, edits, agents_are_kept: true })
 }

@@ -1,15 +1,22 @@
 //! `savoir list`.
 
+mod rows;
+
 use std::{borrow::Cow, process::ExitCode};
 
 use savoir_package::ledger::Entry;
 use serde::Serialize;
 
+use self::rows::{Row, rows};
 use crate::{
     error::CommandError,
     installed::{Examined, Installed, Json, Seen, Selection, source, state},
-    output,
+    output, trust,
 };
+
+/// Columns of a name and of a source that are shown; --json has all.
+const NAME: usize = 32;
+const SOURCE: usize = 34;
 
 /// List every skill on this machine, however it came
 #[derive(Debug, clap::Args)]
@@ -17,16 +24,18 @@ use crate::{
 Examples:
   savoir list                            every skill that an agent sees here
   savoir list --agent claude-code        what one agent sees
-  savoir list --origin npx --long        with versions, sources and changes
-  savoir list pdf --long --json          everything about one, for a program
+  savoir list --origin npx --long        every copy, with its state and folder
+  savoir list pdf --json                 everything about one, for a program
 
-ORIGIN is savoir, npx, gh, clawhub or plain; a dash says that no ledger names the skill. Files of
-skills are read only with --long or --origin. AGENTS are those in use on this machine; --json has
-all.")]
+TRUST is the tier that its signatures attest, or unsigned. AGENTS are those in use on this machine;
+(off) marks one that is told not to use the skill. Copies of a skill in several agents' folders are
+one row; --long shows each.
+
+Alias: ls.")]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Read every skill: its version, its source, and whether it was modified
+    /// Show every copy with its folder, and whether it was modified
     #[arg(long, short)]
     long: bool,
     /// Print JSON
@@ -38,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(args.selection.project.as_deref())?;
     installed.warn();
     let entries = args.selection.entries(&installed)?;
-    if args.long || args.selection.origin.is_some() {
+    if args.long {
         let mut examined = installed.examine(&entries);
         examined.retain(|examined| args.selection.takes_origin(examined));
         if args.json {
@@ -47,11 +56,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         } else {
             print(examined.len(), || long_table(&examined, &installed))?;
         }
-    } else if args.json {
-        let skills = entries.iter().map(|entry| Json::seen(entry, &installed));
-        print_json(skills.collect(), &installed)?;
     } else {
-        print(entries.len(), || table(&entries, &installed))?;
+        let mut rows = rows(entries, &installed, &trust::believed()?)?;
+        rows.retain(|row| args.selection.takes_word(row.origin()));
+        if args.json {
+            print_json(rows, &installed)?;
+        } else {
+            print(rows.len(), || table(&rows))?;
+        }
     }
     // The program ends here: giving back the memory of ten thousand skills is not worth the time.
     std::mem::forget(installed);
@@ -59,12 +71,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    skills: Vec<Json<'a>>,
+struct Document<T> {
+    skills: Vec<T>,
     warnings: Vec<String>,
 }
 
-fn print_json(skills: Vec<Json<'_>>, installed: &Installed) -> Result<(), CommandError> {
+fn print_json<T: Serialize>(skills: Vec<T>, installed: &Installed) -> Result<(), CommandError> {
     output::json(&Document { skills, warnings: installed.warnings().collect() })
 }
 
@@ -75,21 +87,33 @@ fn print(count: usize, table: impl Fn() -> String) -> Result<(), CommandError> {
     output::long_text(&table())
 }
 
-fn table(entries: &[&Entry], installed: &Installed) -> String {
-    let mut seen = Seen::default();
-    let rows: Vec<[Cow<'_, str>; 4]> = entries
+fn table(rows: &[Row<'_>]) -> String {
+    let rows: Vec<[Cow<'_, str>; 6]> = rows
         .iter()
-        .map(|entry| {
-            let origin = entry.recorded().map_or("-", |origin| origin.word());
+        .map(|row| {
             [
-                output::cell(entry.name()),
-                origin.into(),
-                seen.by(entry, installed).into(),
-                place(entry, installed),
+                shortened(row.name, NAME),
+                shortened(row.version.as_deref().unwrap_or("-"), NAME),
+                row.trust.into(),
+                shortened(row.short_source.as_deref().unwrap_or("-"), SOURCE),
+                row.scope().into(),
+                row.shown_agents().into(),
             ]
         })
         .collect();
-    output::table(["NAME", "ORIGIN", "AGENTS", "PLACE"], &rows)
+    output::table(["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"], &rows)
+}
+
+/// Text from elsewhere, cut to a width.
+fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    let text = output::cell(text);
+    match text.char_indices().nth(width) {
+        None => text,
+        Some(_) => {
+            let end = text.char_indices().nth(width - 1).map_or(text.len(), |(end, _)| end);
+            Cow::Owned(format!("{}…", &text[..end]))
+        }
+    }
 }
 
 fn long_table(examined: &[Examined<'_>], installed: &Installed) -> String {

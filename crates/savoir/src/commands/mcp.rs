@@ -2,8 +2,6 @@
 
 mod clients;
 mod install;
-mod jsonc;
-mod lines;
 
 use std::{io, process::ExitCode, sync::Arc};
 

@@ -13,9 +13,12 @@ use savoir_engine::{
 use savoir_package::ledger::Entry;
 
 use crate::{
+    agent_settings::Off,
     error::CommandError,
     installed::{Installed, Selection, in_parallel},
-    load, output,
+    load,
+    lookup::ordered,
+    output,
 };
 
 /// Tell a model which skills there are, a line for each
@@ -45,7 +48,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(args.selection.project.as_deref())?;
     installed.warn();
-    let entries = args.selection.entries(&installed)?;
+    let home = Home::from_environment()?;
+    let wanted = args.selection.agents();
+    let off = Off::read(wanted, &installed, &home)?;
+    let mut entries = ordered(args.selection.entries(&installed)?, &installed);
+    entries.retain(|entry| off.offers(wanted, entry));
     let (mut skills, mut unusable) = (Vec::new(), Vec::new());
     for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {
         match read {
@@ -55,8 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
     skills.dedup_by(|a, b| a.name == b.name);
-    // Who has no home has used nothing.
-    let usage = Home::from_environment().ok().and_then(|home| Usage::of(&home).ok());
+    let usage = Usage::of(&home).ok();
     let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
     for skill in &mut skills {
         skill.pinned = args.pin.contains(&skill.name);

@@ -1,10 +1,10 @@
 //! `savoir run` of a skill without tools: a model answers its prompt, or its code blocks run if that
 //! is asked for.
 
-use std::{process::ExitCode, time::Duration};
+use std::{cell::OnceCell, process::ExitCode, time::Duration};
 
 use savoir_engine::{
-    Home, RunError,
+    RunError,
     approval::Widening,
     envelope::{Envelope, Stream},
     ground::Ground,
@@ -15,7 +15,7 @@ use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
 
 use super::{answer::Asked, run::Door};
-use crate::{error::CommandError, load, output, target};
+use crate::{error::CommandError, lookup::Lookup, output};
 
 /// Prepares the prompt and has it answered, or runs its code blocks.
 pub(super) fn run(
@@ -31,7 +31,11 @@ pub(super) fn run(
         Err(error) => return Err(RunError::call(error.code(), &error).into()),
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = |reference: &SkillRef| installed_version(reference, door.home());
+    let lookup = OnceCell::new();
+    let installed = |reference: &SkillRef| {
+        let lookup = lookup.get_or_init(|| Lookup::open(None).ok());
+        installed_version(reference, lookup.as_ref()?)
+    };
     let host = Host { path: &path, installed: &installed, mcp_servers: None };
     let folder = door.subject.folder.as_deref().map(|folder| folder.to_string_lossy());
     // A prompt that asks for nothing and executes nothing has nothing to announce.
@@ -118,10 +122,9 @@ fn run_fences(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The version of an installed skill.
-fn installed_version(reference: &SkillRef, home: &Home) -> Option<String> {
-    let mut folders = target::shelves(home).into_iter().map(|shelf| shelf.join(&reference.name));
-    let folder = folders.find(|folder| folder.is_dir())?;
-    let loaded = load::load(&folder, None).ok()?;
-    loaded.reading.skill.version
+/// The version of an installed skill: one that the reference allows, if there is one.
+fn installed_version(reference: &SkillRef, lookup: &Lookup) -> Option<String> {
+    let fitting = lookup.candidates(&reference.to_string()).into_iter().next();
+    let found = fitting.or_else(|| lookup.candidates(&reference.name).into_iter().next())?;
+    Some(found.version.unwrap_or_else(|| "no version".to_owned()))
 }

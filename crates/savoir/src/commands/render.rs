@@ -2,11 +2,10 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use savoir_engine::Home;
 use savoir_skill::{Dialect, render};
 use serde_json::{Map, Value};
 
-use crate::{error::CommandError, load, output, target};
+use crate::{error::CommandError, load, lookup, output};
 
 /// Print the prompt of a skill after its inputs are put in
 #[derive(Debug, clap::Args)]
@@ -18,7 +17,7 @@ Examples:
 
 Nothing is executed.")]
 pub(crate) struct Args {
-    /// A skill's folder or file, or its name on the shelf
+    /// A skill's folder or file, or the name of an installed skill
     path: PathBuf,
     /// A value, as name=value
     #[arg(long = "input", value_name = "NAME=VALUE")]
@@ -35,8 +34,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
-    let path = if args.path.exists() { args.path } else { named(args.path)? };
-    let loaded = load::load(&path, args.dialect)?;
+    let found = lookup::find(&args.path)?;
+    let loaded = load::load(&found, args.dialect)?;
     load::require_usable(&loaded)?;
     if args.strict {
         load::require_clean(&loaded)?;
@@ -61,13 +60,6 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
     output::content(&prompt)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A skill of the shelf by its name, as `savoir run` finds it; else the path as it was given.
-fn named(path: PathBuf) -> Result<PathBuf, CommandError> {
-    let name = path.to_str().filter(|name| !name.contains('/')).unwrap_or_default();
-    let home = Home::from_environment()?;
-    Ok(target::find(name, &home).map_or(path, |found| found.skill))
 }
 
 fn from_file(file: &PathBuf) -> Result<Map<String, Value>, CommandError> {

@@ -27,10 +27,9 @@ use crate::{
     error::CommandError,
     events::{self, Form},
     load::{self, Loaded},
+    lookup::{self, Fetched, Target},
     mode::Mode,
-    output,
-    target::{self, Target},
-    trust,
+    output, trust,
     widening::WideningArgs,
 };
 
@@ -44,12 +43,14 @@ Examples:
   savoir run examples/git-helper/git_log --param count=3
   savoir run examples/hello-world/say_hello --param name=Ada --json
   savoir run my-skill/scripts/fill.py -- form.pdf
+  savoir run pdf/fill_form --param form=a.pdf         an installed skill, by its name
+  savoir run github:owner/repo/skill                  try a skill once, without installing it
   savoir run article-summary --input article=\"$(cat article.txt)\" --model openai:gpt-4o
 
 Exit codes: 0 it succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// A skill's folder or name, then a slash and the tool
+    /// A skill's folder, name or source such as github:owner/repo/skill, then a slash and the tool
     #[arg(value_name = "SKILL[/TOOL]")]
     target: String,
     /// A parameter of the tool
@@ -88,7 +89,13 @@ pub(crate) struct Args {
     /// Treat the skill as downloaded from a stranger
     #[arg(long)]
     untrusted: bool,
-    /// Words for a script
+    /// Try a skill that is not installed without being asked
+    #[arg(long, short)]
+    yes: bool,
+    /// Try this skill although the scanner blocks it
+    #[arg(long, value_name = "NAME")]
+    allow_blocked: Vec<String>,
+    /// Arguments passed to a script
     #[arg(last = true, value_name = "WORDS")]
     words: Vec<String>,
     #[command(flatten)]
@@ -119,10 +126,19 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
     let early = |code: &'static str, error: CommandError| error.named(code);
     let Target { skill, tool } =
-        target::find(&args.target, &home).map_err(|error| early("no-skill", error))?;
+        lookup::target(&args.target).map_err(|error| early("no-skill", error))?;
     let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
     load::require_usable(&loaded).map_err(|error| early("skill-invalid", error))?;
-    let trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
+    let fetched = skill.fetched.as_ref();
+    if let Some(error) = unused_consent(args, fetched.is_some()) {
+        return Err(error.named("invalid-call"));
+    }
+    let mut trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
+    if let Some(fetched) = fetched {
+        trust = Trust::Untrusted;
+        fetched.show();
+        fetched.refuse_blocked(&args.allow_blocked)?;
+    }
     let subject = match trust::subject(&loaded, trust, &trust::believed()?) {
         Ok(subject) => subject,
         Err(error) => {
@@ -136,10 +152,26 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let approvals = Approvals::new(&home);
     let given = args.widening.widening()?;
     let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
-    let door = Door { args, home: &home, approvals: &approvals, subject: &subject };
+    let door = Door { args, home: &home, approvals: &approvals, subject: &subject, fetched };
     let tool = tool.or_else(|| only_tool(&subject));
     let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
     if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
+}
+
+/// Options for skills that are tried once mean nothing for those that are here.
+fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
+    let wrong = |what: &str| CommandError::input(format!("{what} is for a skill that is fetched"));
+    match is_fetched {
+        false if args.yes => {
+            Some(wrong("--yes").hint("agree to an installed skill with: savoir approve"))
+        }
+        false if !args.allow_blocked.is_empty() => Some(wrong("--allow-blocked")),
+        true if args.write => Some(
+            CommandError::input("--write changes the skill, and nothing of this one is kept")
+                .hint("install it first"),
+        ),
+        _ => None,
+    }
 }
 
 /// What is left of a run whose skill is not what was signed.
@@ -154,6 +186,18 @@ fn keep(home: &Home, record: &mut Record) {
     if let Err(error) = Records::new(home).add(record) {
         output::note(&format!("the run is not in the records: {error}"));
     }
+}
+
+fn declined(skill: &str) -> CommandError {
+    CommandError::refused(format!("{skill} was not run: you declined"))
+}
+
+fn not_agreed(fetched: &Fetched) -> CommandError {
+    CommandError::refused(format!(
+        "{} is not installed, and there is no terminal to ask on whether to try it",
+        fetched.name
+    ))
+    .hint("when you have read the above, try it once with: -y")
 }
 
 fn only_tool(subject: &Subject) -> Option<String> {
@@ -176,6 +220,8 @@ pub(super) struct Door<'a> {
     home: &'a Home,
     approvals: &'a Approvals,
     pub(super) subject: &'a Subject,
+    /// The skill, if it was fetched to be tried once.
+    fetched: Option<&'a Fetched>,
 }
 
 /// Whether a plan may run.
@@ -199,6 +245,10 @@ impl Door<'_> {
             Some(tool) => self.run_tool(tool, ground, extra, reading),
             None if !self.subject.skill.tools.is_empty() => {
                 Err(several_tools(&self.args.target, self.subject).named("tool-not-named"))
+            }
+            None if !self.args.exec_fences => {
+                self.agree_to_prompt()?;
+                prompt::run(self, &self.args.inputs, false, ground, extra)
             }
             None => prompt::run(self, &self.args.inputs, self.args.exec_fences, ground, extra),
         }
@@ -229,6 +279,18 @@ impl Door<'_> {
                 Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
             }
             Err(error) => self.turn_away(Some(tool), error),
+        }
+    }
+
+    /// Nothing asks before a model reads a prompt; of a skill that was fetched, this does.
+    fn agree_to_prompt(&self) -> Result<(), CommandError> {
+        let Some(fetched) = self.fetched.filter(|_| !self.args.yes) else { return Ok(()) };
+        if !ask::can_ask() {
+            return Err(not_agreed(fetched));
+        }
+        match ask::line("Give its text to the model? [y]es, [N]o: ", &ask::yes_or_no)? {
+            Some(true) => Ok(()),
+            _ => Err(declined(&fetched.name)),
         }
     }
 
@@ -421,10 +483,17 @@ impl Door<'_> {
             let hint = format!("what would run now is --approve {}", fingerprint.agreeing());
             return refused(CommandError::refused(message).hint(hint));
         }
-        if !ask::can_ask() {
-            return refused(self.nobody(request, &fingerprint, &reasons));
+        if self.fetched.is_some() && self.args.yes {
+            return Ok(Decision::Run(decided("once", reasons.join("; "))));
         }
-        let choices = if self.args.record { Choices::OnlyOnce } else { Choices::OnceOrAlways };
+        if !ask::can_ask() {
+            return refused(match self.fetched {
+                Some(fetched) => not_agreed(fetched),
+                None => self.nobody(request, &fingerprint, &reasons),
+            });
+        }
+        let is_once = self.args.record || self.fetched.is_some();
+        let choices = if is_once { Choices::OnlyOnce } else { Choices::OnceOrAlways };
         let verdict = match ask::ask(request, &reasons, &warnings, choices)? {
             Answer::Once => "once",
             Answer::Always => {
@@ -432,8 +501,7 @@ impl Door<'_> {
                 "always"
             }
             Answer::No => {
-                let message = format!("{} was not run: you declined", request.skill);
-                let error = CommandError::refused(message);
+                let error = declined(&request.skill);
                 return Ok(Decision::Not { verdict: "declined", error });
             }
         };

@@ -18,7 +18,7 @@ use savoir_package::{
 };
 use savoir_skill::{check::render::visible, folder::is_skill_file};
 
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, lookup, output};
 
 /// Hold a skill against what harmful ones do, without running any of it unless you ask for it
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ Examples:
 Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network;
 with --deep it depends on the engines that this machine has.")]
 pub(crate) struct Args {
-    /// A skill's folder, an archive of one, or a Markdown file
+    /// A skill's folder, an archive of one, a Markdown file, or the name of an installed skill
     #[arg(required_unless_present = "explain")]
     path: Option<PathBuf>,
     /// How to print what was found
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
-    let tree = read(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    let tree = read(&lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))?)?;
     let verdict = if args.deep {
         deep(&tree, format)?
     } else {

@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::CommandError,
     load::{self, Loaded},
-    output,
+    lookup, output,
 };
 
 /// Show a skill as Savoir reads it, and why
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  savoir show my-skill\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt"
+    after_help = "Examples:\n  savoir show my-skill\n  savoir show pdf                an installed skill, by its name\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt"
 )]
 pub(crate) struct Args {
-    /// A skill's folder or file
+    /// A skill's folder or file, or the name of an installed skill
     path: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -35,7 +35,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let loaded = load::load(&args.path, args.dialect)?;
+    let found = lookup::find(&args.path)?;
+    let loaded = load::load(&found, args.dialect)?;
     if args.strict {
         load::require_clean(&loaded)?;
     }

@@ -9,7 +9,7 @@ use std::{
 use savoir_engine::disclosure::hosts::{
     Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
 };
-use savoir_package::ledger::Entry;
+use savoir_package::{Agent, ledger::Entry};
 
 use crate::{
     error::CommandError,
@@ -29,8 +29,8 @@ Examples:
 Agents cut and leave out skills when there are many, and say nothing about it.")]
 pub(crate) struct Args {
     /// The agent
-    #[arg(long, value_name = "ID", value_parser = host)]
-    agent: &'static HostRules,
+    #[arg(long, value_name = "ID", value_parser = super::agents(&SERVED))]
+    agent: &'static Agent,
     /// Tokens of the context of its model
     #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
     context: usize,
@@ -45,18 +45,32 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn host(word: &str) -> Result<&'static HostRules, String> {
-    let known: Vec<&str> = HOSTS.iter().map(|rules| rules.agent).collect();
-    HostRules::of(word).ok_or_else(|| format!("known are {}", known.join(" and ")))
+/// The agents whose rules are known.
+const SERVED: [&str; HOSTS.len()] = {
+    let mut served = [""; HOSTS.len()];
+    let mut at = 0;
+    while at < served.len() {
+        served[at] = HOSTS[at].agent;
+        at += 1;
+    }
+    served
+};
+
+fn rules(agent: &Agent) -> Result<&'static HostRules, CommandError> {
+    HostRules::of(agent.id).ok_or_else(|| {
+        CommandError::input(format!("it is not known what {} shows its model", agent.title))
+            .hint(format!("known are {}", SERVED.join(", ")))
+    })
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let host = rules(args.agent)?;
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let sees = |entry: &&Entry| entry.agents().iter().any(|agent| agent.id == args.agent.agent);
+    let sees = |entry: &&Entry| entry.agents().contains(&args.agent);
     let entries: Vec<&Entry> = installed.ledger.entries().iter().filter(sees).collect();
-    let skills = in_parallel(&entries, |entry| shown(entry, args.agent));
-    let simulation = args.agent.simulate(skills, args.context);
+    let skills = in_parallel(&entries, |entry| shown(entry, host));
+    let simulation = host.simulate(skills, args.context);
     if args.json {
         output::json(&simulation)?;
     } else {
@@ -69,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     if !args.json {
         let names = missing.join(", ");
-        output::note(&format!("the model of {} does not see: {names}", args.agent.agent));
+        output::note(&format!("the model of {} does not see: {names}", args.agent.id));
     }
     Ok(ExitCode::from(1))
 }

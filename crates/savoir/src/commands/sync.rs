@@ -115,7 +115,12 @@ fn install_missing(
     let ready = door.missing(missing, state, wish.ask)?;
     wish.consent.refuse_blocked(&ready)?;
     let agents = door.agents(wish.agents, &state.manifest)?;
-    let install = Install { agents, edits: manner.edits(), occupied: manner.occupied() };
+    let install = Install {
+        agents,
+        edits: manner.edits(),
+        occupied: manner.occupied(),
+        ..Install::default()
+    };
     door.refuse_own_folders(&ready, &install.agents)?;
     let proposal = Proposal {
         verb: "Install",

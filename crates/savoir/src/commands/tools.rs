@@ -16,6 +16,7 @@ use crate::{
     discover::{self, Candidate},
     error::CommandError,
     load::{self, Origin},
+    lookup,
     mode::Mode,
     output,
 };
@@ -25,6 +26,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   savoir tools                           every tool of the skills below this folder
+  savoir tools pdf                       those of an installed skill
   savoir tools skills/ --format openai   as the value of `tools` in a request
   savoir tools skills/ --format mcp      as an MCP server would answer
   savoir tools skills/ --mode Dev        only what is offered in that mode
@@ -32,7 +34,7 @@ Examples:
 A name that two skills share becomes skill/tool; APIs that refuse the slash get skill__tool.
 Nothing is executed.")]
 pub(crate) struct Args {
-    /// Skill folders, folders above them, or files
+    /// Skill folders, folders above them, files, or names of installed skills
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
     /// Only what is offered in this mode of gibb.eri.sh
@@ -66,7 +68,15 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let found = Found::below(&args.paths);
+    let mut all = lookup::find_all(&args.paths)?;
+    // A list of one skill has nothing else to show.
+    if let [(_, unknown)] = all.as_mut_slice()
+        && let Some(unknown) = unknown.take()
+    {
+        return Err(unknown);
+    }
+    let paths: Vec<PathBuf> = all.iter().map(|(found, _)| found.to_path_buf()).collect();
+    let found = Found::below(&paths);
     if let (true, true, [problem]) =
         (found.skills.is_empty(), found.unreadable, found.problems.as_slice())
     {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::CommandError,
-    load, output,
+    load, lookup, output,
     shelf::Whose,
     trust::{Keyring, Whole, kind_and_key, subject},
 };
@@ -40,7 +40,7 @@ is not, or it cannot be said: the skill has an error, its files cannot be those 
 is missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
 several skills, the highest counts.")]
 pub(crate) struct Args {
-    /// Skills' folders, or names of skills in savoir.lock; without any, all that it names
+    /// Skills' folders, or names of installed skills; without any, all that savoir.lock names
     #[arg(value_name = "PATH|NAME")]
     paths: Vec<PathBuf>,
     /// All skills that savoir.lock names
@@ -54,14 +54,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    if let Some(names) = names(&args.paths) {
+    if let Some(names) = names(&args.paths)
+        && locked::are_locked(&args.whose, &names)?
+    {
         return locked::verify(&args.whose, &names, args.json);
     }
     let store = Keyring::of_user()?.trusted()?;
     let mut worst = 0;
     let mut list = Vec::new();
     for (index, path) in args.paths.iter().enumerate() {
-        let (examined, failed) = match Examined::at(path, &store) {
+        let found = lookup::find(path).and_then(|path| Examined::at(&path, &store));
+        let (examined, failed) = match found {
             Ok(examined) => {
                 let failed = examined.failure();
                 (Some(examined), failed)

@@ -10,7 +10,6 @@ use std::{
 };
 
 use savoir_engine::{
-    Home,
     event::Emitter,
     knowledge::Knowledge,
     services::{Services, TimeLimits},
@@ -190,7 +189,7 @@ async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, 
             database,
             limits: TimeLimits::default(),
         },
-        shelf: Arc::new(FolderShelf::new(Home::from_environment()?)),
+        shelf: Arc::new(FolderShelf),
         features: Features { http: !args.allow_http.is_empty(), code: args.allow_code },
         http,
         code: CodePolicy::default(),

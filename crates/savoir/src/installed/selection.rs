@@ -10,7 +10,7 @@ use savoir_package::{
 };
 
 use super::{Examined, Installed};
-use crate::error::CommandError;
+use crate::{error::CommandError, lookup::unknown};
 
 /// Which skills.
 #[derive(Debug, clap::Args)]
@@ -90,6 +90,11 @@ impl Selection {
         Ok(found)
     }
 
+    /// The agents that were named.
+    pub(crate) fn agents(&self) -> &[&'static Agent] {
+        &self.agent
+    }
+
     /// Whether a skill is asked for that is known by its name alone.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|known| known == name)
@@ -114,17 +119,11 @@ impl Selection {
 
     /// Whether a skill came the way that is asked for.
     pub(crate) fn takes_origin(&self, examined: &Examined<'_>) -> bool {
-        let word = examined.origin().map_or("plain", |origin| origin.word());
-        self.origin.is_none_or(|way| way.word() == word)
+        self.takes_word(examined.origin().map_or("plain", |origin| origin.word()))
     }
-}
 
-/// The error for a name that no skill has.
-pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
-    let error = CommandError::input(format!("no skill here has the name `{name}`"));
-    let near = |entry: &&Entry| entry.name().contains(name) || name.contains(entry.name());
-    match installed.ledger.entries().iter().find(near) {
-        Some(near) if !name.is_empty() => error.hint(format!("did you mean `{}`?", near.name())),
-        _ => error.hint("`savoir list` shows every skill that is installed"),
+    /// The same for the word of an origin.
+    pub(crate) fn takes_word(&self, word: &str) -> bool {
+        self.origin.is_none_or(|way| way.word() == word)
     }
 }

@@ -91,7 +91,7 @@ fn a_simulation_tells_what_is_not_seen() {
     assert_eq!(seen(&["--check"]).0, 1, "one of all is hidden");
     let wrong = run(&sandbox, &["simulate", "--agent", "nobody"]);
     assert_eq!(wrong.code, 2, "{wrong}");
-    assert!(wrong.stderr.contains("claude-code and codex"), "{wrong}");
+    assert!(wrong.stderr.contains("claude-code, codex"), "{wrong}");
 }
 
 /// What a simulation says of each skill: whether it is seen, and its line or why not.

@@ -72,7 +72,7 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
         Some("savoir") => {
             let run = match args.first() {
                 // The skills and agents of whoever runs the tests are not those of the page.
-                Some(&("list" | "status" | "info")) => {
+                Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => {
                     sandbox.run_as("samples/machine/home", "samples/machine/project", &args)
                 }
                 Some(&("install" | "sync" | "update" | "remove" | "undo" | "adopt" | "agent")) => {

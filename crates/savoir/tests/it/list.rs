@@ -103,11 +103,13 @@ fn every_skill_is_listed_however_it_came() {
     let run = Machine::with_all().run(&["list"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
     let lines = words(&run.stdout);
-    assert_eq!(lines[0], ["NAME", "ORIGIN", "AGENTS", "PLACE"]);
-    assert_eq!(lines[1], ["filter", "-", "claude-code", ".claude/skills/filter"]);
-    assert_eq!(lines[2], ["notes", "-", "claude-code", "~/.claude/skills/notes"]);
-    assert_eq!(lines[3], ["pdf", "npx", "claude-code,", "openclaw", "~/.agents/skills/pdf"]);
-    assert_eq!(lines[4], ["weather", "clawhub", "openclaw", "skills/weather"]);
+    assert_eq!(lines[0], ["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"]);
+    let source = "dotnet/skills@v1.0.0";
+    assert_eq!(lines[1], ["filter", "1.0.0", "unsigned", source, "project", "claude-code"]);
+    assert_eq!(lines[2], ["notes", "-", "unsigned", "-", "user", "claude-code"]);
+    let agents = ["claude-code,", "openclaw"];
+    assert_eq!(lines[3], ["pdf", "-", "unsigned", "ada/skills@main", "user", agents[0], agents[1]]);
+    assert_eq!(lines[4], ["weather", "1.2.0", "unsigned", "@bob/weather", "project", "openclaw"]);
     assert_eq!(lines.len(), 5, "{run}");
 }
 
@@ -156,7 +158,7 @@ fn words_that_mean_nothing() {
     let machine = Machine::with_all();
     let run = machine.run(&["list", "pd"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
-    assert_eq!(run.stderr, "error: no skill here has the name `pd`\nhelp: did you mean `pdf`?\n");
+    assert_eq!(run.stderr, "error: there is no skill `pd`\nhelp: did you mean `pdf`?\n");
     let run = machine.run(&["list", "--agent", "claud-code"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("did you mean `claude-code`?"), "{run}");
@@ -267,7 +269,7 @@ fn skills_of_savoir_are_held_to_its_locks() {
     assert!(info.contains("trusted as     community\nsigned by      Acme\n"), "{info}");
     machine.lock("project", "maps", &integrity, "\"claude-code\", \"nobody\"");
     let run = machine.run(&["list"]);
-    assert!(run.stderr.contains("savoir.lock: `nobody` is no agent that is known"), "{run}");
+    assert!(run.stderr.contains("savoir.lock: unknown agent `nobody`"), "{run}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ mod kb;
 #[cfg(unix)]
 mod list;
 #[cfg(unix)]
+mod lookup;
+#[cfg(unix)]
 mod losses;
 #[cfg(target_os = "linux")]
 mod mcp;

@@ -31,7 +31,8 @@ fn what_cannot_be_scanned() {
     sandbox.write("empty/notes.txt", "no skill");
     sandbox.write("broken.zip", "PK\u{3}\u{4}and nothing else");
     for (path, why) in [
-        ("nowhere", "there is no such file or folder"),
+        ("nowhere", "there is no skill `nowhere`"),
+        ("./nowhere", "there is no such file or folder"),
         ("empty", "the folder has no SKILL.md"),
         ("broken.zip", "broken.zip: "),
     ] {

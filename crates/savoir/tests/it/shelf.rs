@@ -88,7 +88,7 @@ fn a_folder_is_installed_listed_checked_and_taken_back() {
     assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
     assert_eq!(
         machine.read("project/savoir.toml"),
-        "[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
+        "[agents]\nuse = [\"claude-code\"]\n\n[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
     );
     let lock = machine.read("project/savoir.lock");
     for line in ["source = \"path+../elsewhere/pdf\"", "agents = [\"claude-code\"]"] {
@@ -395,7 +395,7 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
     machine.well(&["adopt", "pdf"]);
     assert_eq!(machine.read(PDF), before);
     machine.well(&["verify"]);
-    assert!(machine.well(&["list"]).stdout.contains("savoir"));
+    assert!(machine.well(&["list", "--long"]).stdout.contains("savoir"));
     let again = machine.run(&["adopt", "pdf"]);
     assert_eq!(again.code, 2, "{again}");
     // It is somebody's own work, and stays that.

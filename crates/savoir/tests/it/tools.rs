@@ -137,7 +137,7 @@ fn two_skills_of_one_name_are_one_too_many() {
 fn paths_that_are_not_there() {
     let run = tools(&["nowhere"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
-    assert!(run.stderr.contains("nowhere: there is no such file or folder"), "{run}");
+    assert!(run.stderr.contains("there is no skill `nowhere`"), "{run}");
     let run = tools(&["examples/hello-world", "nowhere"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stdout.contains("say_hello"), "{run}");

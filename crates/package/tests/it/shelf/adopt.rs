@@ -36,6 +36,7 @@ fn ledger(bench: &Bench) -> Ledger {
     Ledger::open(&Places {
         agents: Agents::new(&bench.home(""), |_| None),
         project: Some(bench.path("")),
+        inner: Vec::new(),
         own: HashMap::new(),
     })
 }

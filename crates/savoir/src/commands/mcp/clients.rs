@@ -6,33 +6,26 @@ use std::{
 };
 
 use clap::ValueEnum;
+use savoir_package::Agent;
 use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use super::{jsonc, lines};
-use crate::error::CommandError;
+use crate::agent_settings::{Wrong, jsonc, lines};
 
 /// What of an entry says how the server is started.
 const OURS: [&str; 2] = ["command", "args"];
 
 /// An agent that can be given a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    #[value(help = "Claude Code")]
     ClaudeCode,
-    #[value(help = "Codex")]
     Codex,
-    #[value(help = "Cursor")]
     Cursor,
-    #[value(help = "Gemini CLI", alias = "gemini-cli")]
     Gemini,
-    #[value(help = "opencode")]
     Opencode,
-    #[value(help = "Qwen Code", alias = "qwen-code")]
     Qwen,
-    #[value(help = "Visual Studio Code")]
+    /// Visual Studio Code, in which GitHub Copilot reads the servers.
     Vscode,
-    #[value(help = "Windsurf")]
     Windsurf,
 }
 
@@ -46,6 +39,34 @@ pub(super) enum Whose {
 }
 
 impl Client {
+    /// The agents that can be given a server, by their ids in the table of agents.
+    pub(super) const AGENTS: [&'static str; 8] = [
+        "claude-code",
+        "codex",
+        "cursor",
+        "gemini-cli",
+        "opencode",
+        "qwen-code",
+        "github-copilot",
+        "windsurf",
+    ];
+
+    /// The settings of an agent, if they are known.
+    pub(super) fn of(agent: &Agent) -> Option<Self> {
+        Some(match agent.id {
+            "claude-code" => Self::ClaudeCode,
+            "codex" => Self::Codex,
+            "cursor" => Self::Cursor,
+            "gemini-cli" => Self::Gemini,
+            "opencode" => Self::Opencode,
+            "qwen-code" => Self::Qwen,
+            "github-copilot" => Self::Vscode,
+            "windsurf" => Self::Windsurf,
+            _ => return None,
+        })
+    }
+
+    /// The word in the names of stored changes, which must not change.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -215,38 +236,4 @@ fn words(entry: &Value) -> Vec<String> {
         _ => Vec::new(),
     };
     texts(&entry["command"]).into_iter().chain(texts(&entry["args"])).collect()
-}
-
-/// What is wrong with settings.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    line: Option<usize>,
-    message: String,
-}
-
-impl Wrong {
-    /// The same, with the file and the way out.
-    pub(super) fn within(self, file: &Path) -> CommandError {
-        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
-        CommandError::input(format!("{}{line}: {}", file.display(), self.message))
-            .named("settings-unreadable")
-            .hint("mend the file, and run this again; nothing was changed")
-    }
-}
-
-impl From<jsonc::Wrong> for Wrong {
-    fn from(wrong: jsonc::Wrong) -> Self {
-        Self { line: Some(wrong.line), message: wrong.message.into_owned() }
-    }
-}
-
-impl From<toml_edit::TomlError> for Wrong {
-    fn from(error: toml_edit::TomlError) -> Self {
-        let message = error.message().trim().to_owned();
-        let line = error.to_string().lines().next().and_then(|first| {
-            let (_, rest) = first.split_once("line ")?;
-            rest.split(',').next()?.trim().parse().ok()
-        });
-        Self { line, message }
-    }
 }

@@ -6,25 +6,26 @@ use std::{
     process::ExitCode,
 };
 
+use clap::builder::TypedValueParser;
 use savoir_engine::Home;
 use savoir_skill::digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::clients::{Client, Whose};
+use super::{
+    super::agents,
+    clients::{Client, Whose},
+};
 use crate::{
+    agent_settings::{must_be, put, read, unwritten},
     ask,
     error::CommandError,
     installed::{home, project_around},
-    output, write,
+    output,
 };
 
 /// Where it is written down what was changed, below the data of the user.
 const CHANGES: &str = "mcp";
-/// Links that are followed one after the other.
-const MOST_LINKS: usize = 40;
-/// Bytes of settings that are read.
-const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Write Savoir into the settings of an agent
 #[derive(Debug, clap::Args)]
@@ -64,7 +65,7 @@ pub(crate) struct Uninstall {
 #[derive(Debug, clap::Args)]
 struct Place {
     /// The agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clients())]
     agent: Client,
     /// Whose settings
     #[arg(long, value_name = "SCOPE", default_value = "user")]
@@ -75,6 +76,11 @@ struct Place {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+}
+
+/// The agents whose settings are known, by every word that names them.
+fn clients() -> impl TypedValueParser<Value = Client> {
+    agents(&Client::AGENTS).try_map(|agent| Client::of(agent).ok_or("its settings are not known"))
 }
 
 fn server_name(name: &str) -> Result<String, String> {
@@ -139,15 +145,6 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     put(&file, &after)?;
     output::note(&format!("{} starts Savoir from now on; start it again", agent.id()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Agents write their settings, too: what came while somebody thought about it must not be lost.
-fn must_be(file: &Path, before: Option<&str>) -> Result<(), CommandError> {
-    if read(file)?.as_deref() == before {
-        return Ok(());
-    }
-    let message = format!("{} was changed in the meantime, and is as it was", file.display());
-    Err(CommandError::refused(message).named("file-changed").hint("run it again"))
 }
 
 pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
@@ -233,60 +230,11 @@ fn not_there(file: &Path, name: &str) -> CommandError {
         .hint("name it as it was installed: --name NAME, --scope user|project")
 }
 
-fn read(file: &Path) -> Result<Option<String>, CommandError> {
-    let wrong = |why: &dyn std::fmt::Display| {
-        CommandError::input(format!("{}: {why}", file.display())).named("settings-unreadable")
-    };
-    match fs::metadata(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            target(file)?;
-            return Ok(None);
-        }
-        Err(error) => return Err(wrong(&error)),
-        Ok(known) if !known.is_file() => return Err(wrong(&"it is not a file")),
-        Ok(known) if known.len() > MOST_BYTES => return Err(wrong(&"it is too large")),
-        Ok(_) => {}
-    }
-    fs::read_to_string(file).map(Some).map_err(|error| wrong(&error))
-}
-
-/// Where a file is written that is not there: a link that leads to nothing yet stays a link.
-fn target(file: &Path) -> Result<PathBuf, CommandError> {
-    let mut target = file.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(next) = fs::read_link(&target) else { break };
-        target = target.parent().unwrap_or(Path::new(".")).join(next);
-    }
-    if target == file || target.parent().is_some_and(Path::is_dir) {
-        return Ok(target);
-    }
-    let message = format!(
-        "{} is a link to {}, and there is no such folder",
-        file.display(),
-        output::harmless(&target.display().to_string())
-    );
-    Err(CommandError::input(message)
-        .named("settings-unreadable")
-        .hint("make the folder that the link leads to, or remove the link"))
-}
-
 fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
     let name = file.display().to_string();
     let diff = TextDiff::from_lines(before, after);
     let text = diff.unified_diff().context_radius(3).header(&name, &name).to_string();
     output::text(&output::harmless(&text))
-}
-
-fn put(file: &Path, text: &str) -> Result<(), CommandError> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error.kind()))?;
-    let target = if file.exists() { file.to_owned() } else { target(file)? };
-    write::replace(&target, text).map_err(|kind| unwritten(file, &kind))
-}
-
-fn unwritten(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
-    CommandError::input(format!("{} cannot be written: {why}", path.display()))
-        .hint("check the permissions of the folder, and the space left")
 }
 
 /// Where it is written down what was changed in one file.

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use savoir_package::{
-    ShelfError,
-    shelf::{Fault, Problem},
-};
+use savoir_package::shelf::{Fault, Problem};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,13 +20,18 @@ pub(super) fn verify(
     told(as_json, || held_to_lock(whose, names, as_json))
 }
 
+/// Whether the lock names all of these skills.
+pub(super) fn are_locked(whose: &Whose, names: &[String]) -> Result<bool, CommandError> {
+    if names.is_empty() {
+        return Ok(true);
+    }
+    let locked = whose.look()?.shelf.state()?.lock.skills;
+    Ok(names.iter().all(|name| locked.contains_key(name)))
+}
+
 fn held_to_lock(whose: &Whose, names: &[String], as_json: bool) -> Result<ExitCode, CommandError> {
     let door = whose.look()?;
     let locked = door.shelf.state()?.lock.skills;
-    if let Some(name) = names.iter().find(|name| !locked.contains_key(*name)) {
-        let error = CommandError::from(ShelfError::NotInstalled(name.clone()));
-        return Err(error.hint("a folder is named by its path: ./NAME"));
-    }
     let is_meant = |name: &str| names.is_empty() || names.iter().any(|known| known == name);
     let skills = locked.keys().filter(|name| is_meant(name)).count();
     let mut problems = door.shelf.verify(&door.trust)?;

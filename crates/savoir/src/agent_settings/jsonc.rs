@@ -1,4 +1,4 @@
-//! One member of a member of a JSON file is put in, changed or taken out, and not a letter besides:
+//! Members of a JSON file and items of its lists are added, changed or removed, and not a letter besides:
 //! comments, blanks, line ends and the order of everything else stay.
 
 #[cfg(test)]
@@ -18,9 +18,9 @@ const MOST_STEP: usize = 8;
 
 /// What is wrong with a file, and in which line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) line: usize,
-    pub(super) message: Cow<'static, str>,
+pub(crate) struct Wrong {
+    pub(crate) line: usize,
+    pub(crate) message: Cow<'static, str>,
 }
 
 #[derive(Debug)]
@@ -32,13 +32,16 @@ struct Member {
     /// The comma behind it.
     comma: Option<usize>,
     object: Option<Object>,
+    list: Option<Object>,
 }
 
+/// An object, or a list: its items are members without a key.
 #[derive(Debug)]
 struct Object {
     /// Behind the opening brace, and at the closing one.
     inside: Range<usize>,
     members: Vec<Member>,
+    is_list: bool,
 }
 
 /// How a file is laid out.
@@ -48,7 +51,7 @@ struct Style {
 }
 
 /// The value of a member of a member.
-pub(super) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, Wrong> {
+pub(crate) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, Wrong> {
     let root = read(text, outer, key)?;
     let found = root.member(outer).and_then(|outer| outer.object.as_ref()?.member(key));
     Ok(found.map(|found| found.read(text)))
@@ -56,7 +59,7 @@ pub(super) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, W
 
 /// Puts a member into a member, which is made if it is not there. Of one that is there already, only
 /// what is `ours` changes, and what is missing is added.
-pub(super) fn set(
+pub(crate) fn set(
     text: &str,
     outer: &str,
     key: &str,
@@ -91,24 +94,101 @@ pub(super) fn set(
     }
 }
 
+/// The value at a path of keys.
+pub(crate) fn get_at(text: &str, path: &[&str]) -> Result<Option<Value>, Wrong> {
+    if is_blank(text) {
+        return Ok(None);
+    }
+    let root = parse(text)?;
+    Ok(root.at(text, path)?.map(|found| found.read(text)))
+}
+
+/// Sets the value at a path of keys; objects on the way are added.
+pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
+    let text = &or_empty(text);
+    let root = parse(text)?;
+    if let Some(known) = root.at(text, path)? {
+        return Ok(known.with_value(text, value));
+    }
+    root.add_at(text, path, value)
+}
+
+/// Adds a text to the list at a path of keys; the list and objects on the way are added.
+pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
+    let text = &or_empty(text);
+    let root = parse(text)?;
+    let Some(known) = root.at(text, path)? else {
+        return root.add_at(text, path, &serde_json::json!([item]));
+    };
+    let Some(list) = &known.list else {
+        return Err(Wrong {
+            line: line_of(text, known.value.start),
+            message: "this is not a list".into(),
+        });
+    };
+    if list.item(text, item).is_some() {
+        return Ok(text.clone());
+    }
+    Ok(list.add(text, "", &Value::from(item)))
+}
+
+/// Removes a text from the list at a path of keys, and what is empty because of that.
+pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
+    if is_blank(text) {
+        return Ok(text.to_owned());
+    }
+    let root = parse(text)?;
+    let Some(list) = root.at(text, path)?.and_then(|known| known.list.as_ref()) else {
+        return Ok(text.to_owned());
+    };
+    match list.item(text, item) {
+        None => Ok(text.to_owned()),
+        Some(_) if list.members.len() == 1 => remove_at(text, path),
+        Some(place) => Ok(list.without(text, place)),
+    }
+}
+
+/// Removes the member at a path of keys, and objects that are empty because of that.
+pub(crate) fn remove_at(text: &str, path: &[&str]) -> Result<String, Wrong> {
+    let Some((key, above)) = path.split_last().filter(|_| !is_blank(text)) else {
+        return Ok(text.to_owned());
+    };
+    let root = parse(text)?;
+    let object = match above {
+        [] => Some(&root),
+        above => root.at(text, above)?.and_then(|member| member.object.as_ref()),
+    };
+    let place = object.and_then(|object| {
+        object.members.iter().position(|member| member.key == *key).map(|place| (object, place))
+    });
+    match place {
+        None => Ok(text.to_owned()),
+        Some((object, _)) if object.members.len() == 1 && !above.is_empty() => {
+            remove_at(text, above)
+        }
+        Some((object, place)) => Ok(object.without(text, place)),
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim().is_empty()
+}
+
+/// The text, or an empty object where there is none.
+fn or_empty(text: &str) -> String {
+    let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+    if is_blank(text) { format!("{mark}{{\n}}\n") } else { text.to_owned() }
+}
+
 /// Takes a member out of a member. Comments stay, also those behind it.
-pub(super) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong> {
+pub(crate) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong> {
     let root = read(text, outer, key)?;
     let object = root.member(outer).and_then(|outer| outer.object.as_ref());
     let place = object.and_then(|object| {
         object.members.iter().position(|member| member.key == key).map(|place| (object, place))
     });
     let Some((object, place)) = place else { return Ok(text.to_owned()) };
-    let Member { whole, comma, .. } = &object.members[place];
-    let before = place.checked_sub(1).map(|before| &object.members[before]);
-    // Its own comma goes; of the last one, which has none, that before it.
-    let comma = comma.or(before.and_then(|before| before.comma));
-    let end = comma.map_or(whole.end, |comma| whole.end.max(comma + 1));
-    let from = before.map_or(object.inside.start, |before| before.whole.end);
-    let mut cuts = vec![lines_of(text, from, whole, end)];
-    cuts.extend(comma.map(|comma| comma..comma + 1));
-    cuts.sort_by_key(|cut| cut.start);
-    Ok(cuts.into_iter().rev().fold(text.to_owned(), |text, cut| replaced(&text, cut, "")))
+    Ok(object.without(text, place))
 }
 
 /// A member with the blanks before it and its line, as far as nothing else is on that line.
@@ -161,6 +241,52 @@ impl Member {
 }
 
 impl Object {
+    /// The member at a path of keys. A key that is there twice cannot be changed safely.
+    fn at(&self, text: &str, path: &[&str]) -> Result<Option<&Member>, Wrong> {
+        let Some((first, rest)) = path.split_first() else { return Ok(None) };
+        self.has_once(text, |name| name == *first)?;
+        let Some(member) = self.member(first) else { return Ok(None) };
+        match (rest, &member.object) {
+            ([], _) => Ok(Some(member)),
+            (rest, Some(object)) => object.at(text, rest),
+            (_, None) => {
+                let line = line_of(text, member.value.start);
+                Err(Wrong { line, message: "this is not an object".into() })
+            }
+        }
+    }
+
+    /// The text with a value at a path that is not there.
+    fn add_at(&self, text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
+        let Some((first, rest)) = path.split_first() else { return Ok(text.to_owned()) };
+        let inner = self.member(first).and_then(|member| member.object.as_ref());
+        if let (Some(inner), false) = (inner, rest.is_empty()) {
+            return inner.add_at(text, rest, value);
+        }
+        let wrap = |value: Value, key: &&str| serde_json::json!({ *key: value });
+        let value = rest.iter().rev().fold(value.clone(), wrap);
+        Ok(self.add(text, first, &value))
+    }
+
+    /// The place of a text among the items of a list.
+    fn item(&self, text: &str, item: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.read(text).as_str() == Some(item))
+    }
+
+    /// The text without one of the members.
+    fn without(&self, text: &str, place: usize) -> String {
+        let Member { whole, comma, .. } = &self.members[place];
+        let before = place.checked_sub(1).map(|before| &self.members[before]);
+        // Its own comma goes; of the last one, which has none, that before it.
+        let comma = comma.or(before.and_then(|before| before.comma));
+        let end = comma.map_or(whole.end, |comma| whole.end.max(comma + 1));
+        let from = before.map_or(self.inside.start, |before| before.whole.end);
+        let mut cuts = vec![lines_of(text, from, whole, end)];
+        cuts.extend(comma.map(|comma| comma..comma + 1));
+        cuts.sort_by_key(|cut| cut.start);
+        cuts.into_iter().rev().fold(text.to_owned(), |text, cut| replaced(&text, cut, ""))
+    }
+
     fn member(&self, key: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.key == key)
     }
@@ -182,13 +308,14 @@ impl Object {
     /// Adds a member at the end, in such a way that [`remove`] gives the same text again.
     fn add(&self, text: &str, key: &str, value: &Value) -> String {
         let style = Style::of(text);
-        let (name, inside) = (Value::from(key), &text[self.inside.clone()]);
+        let inside = &text[self.inside.clone()];
+        let name = if self.is_list { String::new() } else { format!("{}: ", Value::from(key)) };
         let is_one_line = !inside.contains('\n');
         let member = |indent: &str| {
             if is_one_line {
-                return format!("{name}: {value}");
+                return format!("{name}{value}");
             }
-            format!("{}{indent}{name}: {}", style.line_end, style.lines(value, indent))
+            format!("{}{indent}{name}{}", style.line_end, style.lines(value, indent))
         };
         let Some(last) = self.members.last() else {
             let filled = inside.trim_end().len();
@@ -375,7 +502,7 @@ impl Reader<'_> {
         }
         match self.peek() {
             Some(b'{') => return self.object(depth).map(Some),
-            Some(b'[') => self.array(depth)?,
+            Some(b'[') => return self.array(depth).map(Some),
             Some(b'"') => drop(self.string()?),
             _ => {
                 let rest = &self.text[self.at..];
@@ -406,23 +533,31 @@ impl Reader<'_> {
         serde_json::from_str(text).or_else(|_| self.wrong("a text is none of JSON"))
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), Wrong> {
+    fn array(&mut self, depth: usize) -> Result<Object, Wrong> {
         self.at += 1;
+        let start = self.at;
+        let mut members = Vec::<Member>::new();
         loop {
             self.blanks()?;
             if self.peek() == Some(b']') {
                 break;
             }
+            let from = self.at;
             self.value(depth + 1)?;
+            let whole = from..self.at;
             self.blanks()?;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => break,
+            let comma = match self.peek() {
+                Some(b',') => Some(self.at),
+                Some(b']') => None,
                 _ => return self.wrong("a , or a ] is missing"),
-            }
+            };
+            self.at += usize::from(comma.is_some());
+            let (key, value) = (String::new(), whole.clone());
+            members.push(Member { key, whole, value, comma, object: None, list: None });
         }
+        let inside = start..self.at;
         self.at += 1;
-        Ok(())
+        Ok(Object { inside, members, is_list: true })
     }
 
     fn object(&mut self, depth: usize) -> Result<Object, Wrong> {
@@ -446,15 +581,19 @@ impl Reader<'_> {
             self.at += 1;
             self.blanks()?;
             let value = self.at;
-            let object = self.value(depth + 1)?;
+            let inner = self.value(depth + 1)?;
+            let (object, list) = match inner {
+                Some(inner) if inner.is_list => (None, Some(inner)),
+                inner => (inner, None),
+            };
             let (whole, value) = (from..self.at, value..self.at);
             self.blanks()?;
             comma = (self.peek() == Some(b',')).then_some(self.at);
             self.at += usize::from(comma.is_some());
-            members.push(Member { key, whole, value, comma, object });
+            members.push(Member { key, whole, value, comma, object, list });
         }
         let inside = start..self.at;
         self.at += 1;
-        Ok(Object { inside, members })
+        Ok(Object { inside, members, is_list: false })
     }
 }

@@ -5,13 +5,13 @@ use similar::{ChangeTag, TextDiff};
 const MARK: char = '\u{feff}';
 
 /// The text without marks, with plain line ends.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.trim_start_matches(MARK).replace("\r\n", "\n")
 }
 
 /// A new text with the line ends and the mark of an old one: lines that stay have the bytes that they
 /// had, new ones end like the first.
-pub(super) fn as_in(old: &str, new: &str) -> String {
+pub(crate) fn as_in(old: &str, new: &str) -> String {
     let (own, lines): (String, Vec<&str>) = (plain(old), old.split_inclusive('\n').collect());
     let is_windows = lines.first().is_some_and(|line| line.ends_with("\r\n"));
     let end = if is_windows { "\r\n" } else { "\n" };

@@ -1,0 +1,62 @@
+//! Which skills agents, and Savoir itself, are told not to use.
+
+use std::path::{Path, PathBuf};
+
+use savoir_engine::Home;
+use savoir_package::{Agent, ledger::Entry};
+
+use super::{Disabled, Switch, switch::Rules};
+use crate::{error::CommandError, installed::Installed};
+
+/// What some agents and Savoir are told here.
+#[derive(Debug)]
+pub(crate) struct Off {
+    agents: Vec<(&'static Agent, Rules)>,
+    own: Disabled,
+    project: Option<PathBuf>,
+}
+
+impl Off {
+    /// Reads the settings of these agents.
+    pub(crate) fn read(
+        agents: &[&'static Agent],
+        installed: &Installed,
+        home: &Home,
+    ) -> Result<Self, CommandError> {
+        let project = installed.project();
+        let root = project.unwrap_or(Path::new("."));
+        let rules = |agent: &&'static Agent| {
+            Some((*agent, Switch::of(agent)?.rules(installed.home(), root)))
+        };
+        Ok(Self {
+            agents: agents.iter().filter_map(rules).collect(),
+            own: Disabled::read(home)?,
+            project: project.map(Path::to_owned),
+        })
+    }
+
+    /// The agents that are told not to use a skill in these folders.
+    pub(crate) fn agents<'a>(
+        &'a self,
+        name: &'a str,
+        folders: &'a [PathBuf],
+    ) -> impl Iterator<Item = &'static Agent> + 'a {
+        let off = self.agents.iter().filter(|(_, rules)| rules.has(name, folders.iter().cloned()));
+        off.map(|(agent, _)| *agent)
+    }
+
+    /// Whether Savoir does not offer a skill to models.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        self.own.has(name, self.project.as_deref())
+    }
+
+    /// Whether Savoir offers a skill to models: to all, or as one of these agents sees it.
+    pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &Entry) -> bool {
+        let folders = [entry.path().to_owned()];
+        let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
+        let seen = entry.agents();
+        !self.is_own(entry.name())
+            && (wanted.is_empty()
+                || wanted.iter().any(|agent| seen.contains(agent) && !is_off(agent)))
+    }
+}

@@ -1,0 +1,286 @@
+//! One row for each skill: copies in several agents' folders are the same skill.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use savoir_engine::Home;
+use savoir_package::{
+    Agent, Tree,
+    agents::Scope,
+    ledger::{Details, Entry, EntryError, Origin},
+    lock::LockedSource,
+    trust::{self, Tier, TrustStore},
+};
+use serde::Serialize;
+
+use crate::{
+    agent_settings::Off,
+    error::CommandError,
+    installed::{Installed, few, in_parallel, source},
+    lookup::ordered,
+};
+
+/// Digits of a commit that are shown.
+const COMMIT: usize = 7;
+
+/// The word for a skill without a signature.
+const UNSIGNED: &str = "unsigned";
+
+/// A skill, wherever it is.
+#[derive(Serialize)]
+pub(super) struct Row<'a> {
+    pub(super) name: &'a str,
+    path: Cow<'a, str>,
+    /// Other folders with the same files.
+    copies: Vec<Cow<'a, str>>,
+    scopes: BTreeSet<Scope>,
+    /// Every agent that sees it.
+    agents: Vec<&'static str>,
+    /// Those of them that are in use.
+    pub(super) in_use: Vec<&'static str>,
+    /// Links that lead to it.
+    links: Vec<Cow<'a, str>>,
+    origin: Option<Origin>,
+    pub(super) version: Option<String>,
+    description: Option<String>,
+    source: Option<String>,
+    /// The same, as short as a person knows it.
+    #[serde(skip)]
+    pub(super) short_source: Option<String>,
+    tier: Option<Tier>,
+    /// `verified`, `community`, `experimental` or `unsigned`.
+    pub(super) trust: &'static str,
+    /// Agents in use, and `savoir`, that are told not to use it.
+    pub(super) disabled: Vec<&'static str>,
+}
+
+impl Row<'_> {
+    pub(super) fn origin(&self) -> &'static str {
+        self.origin.as_ref().map_or("plain", Origin::word)
+    }
+
+    /// The agents in use, with a mark at those that do not use it.
+    pub(super) fn shown_agents(&self) -> String {
+        let shown = |id: &&'static str| match self.disabled.contains(id) {
+            true => format!("{id} (off)"),
+            false => (*id).to_owned(),
+        };
+        let shown: Vec<String> = self.in_use.iter().map(shown).collect();
+        few(shown.iter().map(String::as_str))
+    }
+
+    pub(super) fn scope(&self) -> &'static str {
+        match self.scopes.first() {
+            Some(Scope::Project) => "project",
+            Some(Scope::System) => "system",
+            Some(Scope::User) | None => "user",
+        }
+    }
+}
+
+/// What reading its SKILL.md said, for each entry.
+type Read<'a> = (&'a Entry, Result<Details, EntryError>);
+
+/// The rows for some skills. Those of one name stand together.
+pub(super) fn rows<'a>(
+    entries: Vec<&'a Entry>,
+    installed: &'a Installed,
+    store: &TrustStore,
+) -> Result<Vec<Row<'a>>, CommandError> {
+    let off = Off::read(&installed.in_use, installed, &Home::from_environment()?)?;
+    let details = in_parallel(&entries, Entry::details);
+    let mut read = entries.into_iter().zip(details).peekable();
+    let mut rows = Vec::new();
+    while let Some(first) = read.next() {
+        let name = first.0.name();
+        let mut of_name = vec![first];
+        while let Some(next) = read.next_if(|(entry, _)| entry.name() == name) {
+            of_name.push(next);
+        }
+        let groups = groups(of_name, installed).into_iter();
+        rows.extend(groups.filter_map(|group| row(group, installed, store, &off)));
+    }
+    Ok(rows)
+}
+
+/// Puts copies of one skill together: those of one lock entry, and those with the same files.
+fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a>>> {
+    if read.len() == 1 {
+        return vec![read];
+    }
+    let order = ordered(read.iter().map(|(entry, _)| *entry).collect(), installed);
+    let mut groups: Vec<(Key, Vec<Read<'a>>)> = Vec::new();
+    for wanted in order {
+        let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) else {
+            continue;
+        };
+        let key = Key::of(wanted, installed);
+        let one = read.swap_remove(at);
+        match groups.iter_mut().find(|(known, _)| known.is_same(&key)) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((key, vec![one])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// What makes two folders one skill.
+enum Key {
+    /// The same entry of a lock.
+    Locked(*const crate::installed::Locked),
+    /// The same files.
+    Files(Option<String>),
+}
+
+impl Key {
+    fn of(entry: &Entry, installed: &Installed) -> Self {
+        match installed.locked_at(entry) {
+            Some(locked) => Self::Locked(std::ptr::from_ref(locked)),
+            None => Self::Files(Tree::read(entry.path()).ok().map(|tree| tree.integrity())),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Locked(one), Self::Locked(other)) => one == other,
+            (Self::Files(Some(one)), Self::Files(Some(other))) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The row of a group; of its folders the first is shown.
+fn row<'a>(
+    group: Vec<Read<'a>>,
+    installed: &'a Installed,
+    store: &TrustStore,
+    off: &Off,
+) -> Option<Row<'a>> {
+    let mut scopes = BTreeSet::new();
+    let mut agents: Vec<&'static Agent> = Vec::new();
+    let (mut paths, mut links) = (Vec::new(), Vec::new());
+    for (entry, _) in &group {
+        paths.push(entry.path().to_string_lossy());
+        let new = entry.agents().into_iter().filter(|agent| !agents.contains(agent));
+        let new: Vec<_> = new.collect();
+        agents.extend(new);
+        for place in entry.places() {
+            scopes.insert(place.scope());
+            links.extend(place.link().map(Path::to_string_lossy));
+        }
+    }
+    agents.sort_by_key(|agent| agent.id);
+    let folders: Vec<PathBuf> = group.iter().map(|(entry, _)| entry.path().to_owned()).collect();
+    let (entry, details) = group.into_iter().next()?;
+    let details = details.ok();
+    let locked = installed.locked_at(entry);
+    let tier = locked.map(|locked| locked.skill.tier);
+    let origin = details.as_ref().map(|details| details.origin.clone());
+    let origin = origin.or_else(|| entry.recorded().cloned());
+    let full = source(origin.as_ref(), locked).map(Cow::into_owned);
+    let short = locked.map(|locked| short(&locked.skill.source)).or_else(|| full.clone());
+    let by_lock = || {
+        let version = locked.map(|locked| locked.skill.version.to_string())?;
+        (version != "0.0.0").then_some(version)
+    };
+    let version = details.as_ref().and_then(|details| details.version.clone()).or_else(by_lock);
+    let trust = match locked {
+        Some(locked) if locked.skill.signature.is_some() => locked.skill.tier.as_str(),
+        Some(_) => UNSIGNED,
+        None => signed(entry, version.as_deref(), store),
+    };
+    let mut paths = paths.into_iter();
+    let in_use = agents.iter().filter(|agent| installed.in_use.contains(agent));
+    let in_use: Vec<&'static str> = in_use.map(|agent| agent.id).collect();
+    let disabled = off.agents(entry.name(), &folders).map(|agent| agent.id);
+    let disabled = disabled.filter(|id| in_use.contains(id));
+    let disabled = disabled.chain(off.is_own(entry.name()).then_some("savoir")).collect();
+    Some(Row {
+        name: entry.name(),
+        path: paths.next().unwrap_or_default(),
+        copies: paths.collect(),
+        scopes,
+        disabled,
+        in_use,
+        agents: agents.iter().map(|agent| agent.id).collect(),
+        links,
+        origin,
+        version,
+        description: details.and_then(|details| details.description),
+        source: full,
+        short_source: short,
+        tier,
+        trust,
+    })
+}
+
+/// What the signatures of a skill that no lock names attest.
+fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static str {
+    if !trust::is_signed(entry.path()) {
+        return UNSIGNED;
+    }
+    let Ok(tree) = Tree::read(entry.path()) else { return "unreadable" };
+    match trust::verify(&tree, entry.name(), version.unwrap_or_default(), store) {
+        Ok(attestation) => attestation.tier.as_str(),
+        Err(_) => "wrong signature",
+    }
+}
+
+/// A source as people write it.
+fn short(source: &LockedSource) -> String {
+    let host = |url: &str| {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.split('/').next().unwrap_or(rest).to_owned()
+    };
+    match source {
+        LockedSource::Git { url, commit, path } => {
+            let url = url.trim_end_matches(".git");
+            let place = match url.strip_prefix("https://github.com/") {
+                Some(repository) => format!("github:{repository}"),
+                None => url.strip_prefix("https://").unwrap_or(url).to_owned(),
+            };
+            let path = path.as_deref().map(|path| format!("/{path}")).unwrap_or_default();
+            let commit = commit.get(..COMMIT).unwrap_or(commit);
+            format!("{place}{path}@{commit}")
+        }
+        LockedSource::Registry(address) => match address.split_once('#') {
+            Some((address, name)) => format!("{} {name}", host(address)),
+            None => host(address),
+        },
+        LockedSource::Path(path) => path.clone(),
+        LockedSource::WellKnown(address) => host(address),
+        LockedSource::Url(address) => address.clone(),
+        LockedSource::Adopted { from: Some(from), .. } => from.clone(),
+        LockedSource::Adopted { path, .. } => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_shown_as_people_write_them() {
+        let commit = "0123456789".repeat(4);
+        for (text, shown) in [
+            (
+                format!("git+https://github.com/acme/skills#{commit}:skills/pdf"),
+                "github:acme/skills/skills/pdf@0123456",
+            ),
+            (format!("git+https://git.example.com/s.git#{commit}"), "git.example.com/s@0123456"),
+            ("path+../elsewhere/pdf".to_owned(), "../elsewhere/pdf"),
+            ("registry+https://skills.example.com/registry".to_owned(), "skills.example.com"),
+            (
+                "registry+https://skills.example.com/registry#acme/pdf".to_owned(),
+                "skills.example.com acme/pdf",
+            ),
+            ("well-known+https://docs.example.com/x".to_owned(), "docs.example.com"),
+            ("adopted+./x#clawhub:pdf@1.2.0".to_owned(), "clawhub:pdf@1.2.0"),
+        ] {
+            assert_eq!(short(&text.parse().expect("a source")), shown);
+        }
+    }
+}

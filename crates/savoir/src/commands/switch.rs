@@ -1,0 +1,293 @@
+//! `savoir enable` and `savoir disable`.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_engine::Home;
+use savoir_package::{
+    Agent,
+    agents::Scope,
+    ledger::{Entry, Place},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read},
+    error::CommandError,
+    installed::Installed,
+    lookup::unknown,
+    output,
+    shelf::{agent, told},
+};
+
+/// Let agents use skills again that were disabled
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir enable pdf
+  savoir enable pdf --agent codex
+  savoir enable pdf --project            in the settings of this project
+
+It removes what `savoir disable` wrote into the settings of agents.")]
+pub(crate) struct Enable {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Keep skills installed and stop agents from using them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir disable pdf                     for every agent in use that sees it, and for Savoir
+  savoir disable pdf --agent claude-code
+  savoir disable pdf --project           in the settings of this project
+
+It writes each agent's own setting and moves no file: Claude Code (permissions.deny), Codex
+(skills.config), Gemini CLI (skills.disabled), OpenCode (permission.skill) and OpenClaw
+(skills.entries). Other agents have no such setting; `savoir remove NAME --agent AGENT` takes a
+skill away from one of them. Without --agent, `savoir mcp` and `savoir chat` do not offer it either.")]
+pub(crate) struct Disable {
+    #[command(flatten)]
+    args: Args,
+}
+
+#[derive(Debug, clap::Args)]
+struct Args {
+    /// The names of the skills
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Only for these agents [default: those in use that see the skill, and Savoir]
+    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
+    agent: Vec<&'static Agent>,
+    /// Change the settings of this project instead of yours
+    #[arg(long)]
+    project: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Enabled,
+    Disabled,
+}
+
+impl Wanted {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+pub(crate) fn enable(command: &Enable) -> Result<ExitCode, CommandError> {
+    told(command.args.json, || run(&command.args, Wanted::Enabled))
+}
+
+pub(crate) fn disable(command: &Disable) -> Result<ExitCode, CommandError> {
+    told(command.args.json, || run(&command.args, Wanted::Disabled))
+}
+
+/// A settings file, as it is and as it is to be.
+struct Edit {
+    skill: String,
+    agent: &'static Agent,
+    file: PathBuf,
+    before: Option<String>,
+    after: String,
+}
+
+impl Edit {
+    fn changes(&self) -> bool {
+        self.before.as_deref().unwrap_or_default() != self.after
+    }
+}
+
+fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(None)?;
+    let work = Work { args, wanted, installed: &installed };
+    // Everything is worked out before anything is written.
+    let (mut edits, mut unserved) = (Vec::<Edit>::new(), Vec::new());
+    for name in &args.names {
+        let entries = work.entries(name)?;
+        for agent in work.agents(name, &entries) {
+            match work.edit(name, agent, &entries, &edits)? {
+                Some(edit) => edits.push(edit),
+                None => unserved.push((name.as_str(), agent)),
+            }
+        }
+    }
+    if let ([], [(name, agent), ..], false) =
+        (edits.as_slice(), unserved.as_slice(), args.agent.is_empty())
+    {
+        return Err(no_setting(name, agent));
+    }
+    let home = Home::from_environment()?;
+    let mut own = Disabled::read(&home)?;
+    let project = args.project.then(|| installed.project()).flatten();
+    let mut changed_own = Vec::new();
+    for name in args.names.iter().filter(|_| args.agent.is_empty()) {
+        let changed = match wanted {
+            Wanted::Disabled => own.disable(name, project),
+            Wanted::Enabled => own.enable(name, project),
+        };
+        changed_own.extend(changed.then_some(name.as_str()));
+    }
+    for edit in edits.iter().filter(|edit| edit.changes()) {
+        // A file that two skills change is compared with what was written for the first.
+        must_be(&edit.file, edit.before.as_deref())?;
+        put(&edit.file, &edit.after)?;
+    }
+    if !changed_own.is_empty() {
+        own.write(&home)?;
+    }
+    report(&work, &edits, &unserved, &changed_own)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Work<'a> {
+    args: &'a Args,
+    wanted: Wanted,
+    installed: &'a Installed,
+}
+
+impl Work<'_> {
+    fn project(&self) -> &Path {
+        self.installed.project().unwrap_or(Path::new("."))
+    }
+
+    /// The installed skills of a name; with --project, those that the project has.
+    fn entries(&self, name: &str) -> Result<Vec<&Entry>, CommandError> {
+        let found = self.installed.ledger.named(name);
+        if found.is_empty() && self.wanted == Wanted::Disabled {
+            return Err(unknown(name, self.installed));
+        }
+        let is_here = |entry: &&Entry| {
+            !self.args.project
+                || entry.places().iter().map(Place::scope).any(|s| s == Scope::Project)
+        };
+        Ok(found.iter().filter(is_here).collect())
+    }
+
+    /// The agents that are meant: those that were named, else those in use that see the skill. A rule
+    /// that is there can always be removed.
+    fn agents(&self, name: &str, entries: &[&Entry]) -> Vec<&'static Agent> {
+        if !self.args.agent.is_empty() {
+            return self.args.agent.clone();
+        }
+        let has_rule = |agent: &Agent| {
+            let rules = Switch::of(agent);
+            let rules = rules.map(|switch| switch.rules(self.installed.home(), self.project()));
+            rules.is_some_and(|rules| rules.has(name, folders(entries, agent).into_iter()))
+        };
+        // Settings of a project are for all who work on it, and name skills that others may have.
+        let sees = |agent: &&&'static Agent| {
+            let all = self.installed.ledger.named(name).iter();
+            let seen = all.flat_map(Entry::agents).any(|known| known == **agent);
+            seen || self.wanted == Wanted::Enabled && has_rule(agent)
+        };
+        self.installed.in_use.iter().filter(sees).copied().collect()
+    }
+
+    /// What changes in the settings of an agent; nothing if it has no such setting.
+    fn edit(
+        &self,
+        name: &str,
+        agent: &'static Agent,
+        entries: &[&Entry],
+        earlier: &[Edit],
+    ) -> Result<Option<Edit>, CommandError> {
+        let Some(switch) = Switch::of(agent) else { return Ok(None) };
+        let home = self.installed.home();
+        let whose = if self.args.project { Whose::Project } else { Whose::User };
+        let file = switch.file(whose, home, self.project());
+        // Codex has settings of the user only, and these name the folder of a skill.
+        let file = file.or_else(|| match switch {
+            Switch::Codex => switch.file(Whose::User, home, self.project()),
+            _ => None,
+        });
+        let Some(file) = file else { return Ok(None) };
+        let before = match earlier.iter().rev().find(|edit| edit.file == file) {
+            Some(edit) => Some(edit.after.clone()),
+            None => read(&file)?,
+        };
+        let text = before.as_deref().unwrap_or_default();
+        let folders = folders(entries, agent);
+        let skill = Skill { name, folders: &folders };
+        let after = match self.wanted {
+            Wanted::Disabled => switch.disable(text, skill),
+            Wanted::Enabled => switch.enable(text, skill),
+        };
+        let after = after.map_err(|wrong| wrong.within(&file))?;
+        Ok(Some(Edit { skill: name.to_owned(), agent, file, before, after }))
+    }
+}
+
+/// The folders in which an agent sees a skill.
+fn folders(entries: &[&Entry], agent: &Agent) -> Vec<PathBuf> {
+    let seen = entries.iter().filter(|entry| entry.agents().iter().any(|a| a.id == agent.id));
+    seen.map(|entry| entry.path().to_owned()).collect()
+}
+
+fn no_setting(name: &str, agent: &Agent) -> CommandError {
+    CommandError::input(format!("{} has no setting that disables a skill", agent.title))
+        .named("no-setting")
+        .hint(format!("take it away from that agent: savoir remove {name} --agent {}", agent.id))
+        .hint(format!("these have one: {}", Switch::AGENTS.join(", ")))
+}
+
+fn report(
+    work: &Work<'_>,
+    edits: &[Edit],
+    unserved: &[(&str, &'static Agent)],
+    own: &[&str],
+) -> Result<(), CommandError> {
+    let word = work.wanted.word();
+    if work.args.json {
+        let edits: Vec<Value> = edits
+            .iter()
+            .map(|edit| {
+                json!({
+                    "skill": edit.skill, "agent": edit.agent.id, "file": edit.file,
+                    "changed": edit.changes(),
+                })
+            })
+            .collect();
+        let unserved: Vec<Value> = unserved
+            .iter()
+            .map(|(name, agent)| json!({ "skill": name, "agent": agent.id }))
+            .collect();
+        return output::json(
+            &json!({ "state": word, "settings": edits, "savoir": own, "no_setting": unserved }),
+        );
+    }
+    let mut page = String::new();
+    for edit in edits {
+        let file = work.installed.shown(&edit.file);
+        let (name, title) = (&edit.skill, edit.agent.title);
+        // Writing to a string cannot fail.
+        let _ = match edit.changes() {
+            true => writeln!(page, "{word} `{name}` for {title}: {file}"),
+            false => writeln!(page, "`{name}` is already {word} for {title}: {file}"),
+        };
+    }
+    for name in own {
+        let _ = writeln!(page, "{word} `{name}` for savoir mcp and savoir chat");
+    }
+    if page.is_empty() {
+        page.push_str("nothing to do\n");
+    }
+    output::text(&output::harmless(&page))?;
+    for (name, agent) in unserved {
+        output::note(&format!(
+            "{} has no setting for this; savoir remove {name} --agent {} takes the skill away",
+            agent.title, agent.id
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `savoir which`.
+
+use std::{borrow::Cow, path::PathBuf, process::ExitCode};
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::CommandError,
+    installed::few,
+    lookup::{Candidate, Lookup},
+    output,
+    shelf::told,
+};
+
+/// Digits of a digest that are shown.
+const DIGITS: usize = 12;
+
+/// Show which skill a name means, and every other one of that name
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir which pdf
+  savoir which pdf@1.2.0
+  savoir which pdf --json
+
+The first one, marked with *, is what `savoir run pdf` and every other command use. The order is: a
+path, the project (savoir.lock, then agents' folders), the user (the same), the skills of `savoir
+serve`. Copies with the same files are one skill.
+
+Exit codes: 0 there is one, 2 there is none.")]
+pub(crate) struct Args {
+    /// The name of a skill, with or without a version
+    #[arg(value_name = "NAME[@VERSION]")]
+    name: String,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || which(args))
+}
+
+fn which(args: &Args) -> Result<ExitCode, CommandError> {
+    let lookup = Lookup::open(args.project.as_deref())?;
+    lookup.installed.warn();
+    let candidates = lookup.all(&args.name);
+    if candidates.is_empty() {
+        return Err(lookup.unknown(&args.name));
+    }
+    if args.json {
+        let all: Vec<Value> =
+            candidates.iter().enumerate().map(|(at, one)| as_json(one, at == 0, &lookup)).collect();
+        output::json(&json!({ "name": args.name, "candidates": all }))?;
+    } else {
+        output::text(&table(&candidates, &lookup))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(candidate: &Candidate, wins: bool, lookup: &Lookup) -> Value {
+    let Candidate { name, path, scope, agents, version, source, tier, integrity, copies, .. } =
+        candidate;
+    let in_use = agents.iter().filter(|agent| lookup.installed.in_use.contains(agent));
+    json!({
+        "name": name,
+        "path": path,
+        "wins": wins,
+        "scope": scope,
+        "agents": agents.iter().map(|agent| agent.id).collect::<Vec<_>>(),
+        "in_use": in_use.map(|agent| agent.id).collect::<Vec<_>>(),
+        "version": version,
+        "source": source,
+        "tier": tier,
+        "integrity": integrity,
+        "copies": copies,
+    })
+}
+
+fn table(candidates: &[Candidate], lookup: &Lookup) -> String {
+    let mut rows: Vec<[Cow<'_, str>; 7]> = Vec::new();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let shown = |path: &PathBuf| {
+            let path = lookup.installed.shown(path);
+            Cow::Owned(output::cell(&path).into_owned())
+        };
+        let text = |text: &Option<String>| {
+            Cow::Owned(output::cell(text.as_deref().unwrap_or("-")).into_owned())
+        };
+        let in_use =
+            |agent: &&&'static savoir_package::Agent| lookup.installed.in_use.contains(agent);
+        let agents = candidate.agents.iter().filter(in_use).map(|agent| agent.id);
+        rows.push([
+            if at == 0 { "*" } else { " " }.into(),
+            shown(&candidate.path),
+            candidate.scope.as_str().into(),
+            few(agents).into(),
+            text(&candidate.version),
+            text(&candidate.source),
+            digits(candidate.integrity.as_deref()).into(),
+        ]);
+        for copy in &candidate.copies {
+            let empty = || Cow::Borrowed("");
+            rows.push([empty(), shown(copy), "copy".into(), empty(), empty(), empty(), empty()]);
+        }
+    }
+    output::table([" ", "PATH", "SCOPE", "AGENTS", "VERSION", "SOURCE", "DIGEST"], &rows)
+}
+
+/// The first digits of a digest, without its algorithm.
+fn digits(integrity: Option<&str>) -> String {
+    let digits = integrity.and_then(|text| text.split_once('-')).map_or("-", |(_, digits)| digits);
+    digits.chars().take(DIGITS).collect()
+}

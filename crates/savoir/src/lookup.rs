@@ -1,0 +1,432 @@
+//! Finds the skill that somebody names. Every command that takes a skill uses this.
+//!
+//! 1. A path: what has a separator in it, a file, or a folder with a SKILL.md.
+//! 2. The project: what `savoir.lock` installed, then the other skills in agents' folders, those near
+//!    this folder first.
+//! 3. The user: the same with the user's lock and folders, and the folder of gibb.eri.sh.
+//! 4. The skills of `savoir serve` in its data folder.
+//!
+//! Copies with the same files are one candidate. The first candidate wins.
+
+mod order;
+mod remote;
+
+use std::{
+    ops::Deref,
+    path::{Path, PathBuf},
+};
+
+use savoir_engine::Home;
+use savoir_package::{Agent, Tree, ledger::Entry, nearest, source::is_remote};
+use savoir_skill::{
+    folder::is_skill_file,
+    permission::Tier,
+    version::{SkillRef, parse_version},
+};
+use serde::Serialize;
+
+pub(crate) use self::{order::ordered, remote::Fetched};
+use crate::{
+    error::CommandError,
+    installed::{Installed, in_parallel, source},
+    output,
+};
+
+/// The folder of gibb.eri.sh in a home.
+const GIBBERISH: &str = ".config/gibberish/skills";
+
+/// Where a candidate was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scope {
+    /// Named by its path.
+    Path,
+    Project,
+    User,
+    /// Provided for every user of the machine.
+    System,
+    /// A skill of `savoir serve`.
+    Server,
+}
+
+impl Scope {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::System => "system",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// A skill that a name may mean.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) name: String,
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    pub(crate) scope: Scope,
+    /// Every agent that sees it, or a copy of it.
+    pub(crate) agents: Vec<&'static Agent>,
+    pub(crate) version: Option<String>,
+    pub(crate) source: Option<String>,
+    /// How far it is trusted, if Savoir installed it.
+    pub(crate) tier: Option<Tier>,
+    /// The digest of its files; nothing where they cannot be read.
+    pub(crate) integrity: Option<String>,
+    /// Other folders with the same files.
+    pub(crate) copies: Vec<PathBuf>,
+    /// The lock entry that installed it, to recognize copies that were written for other agents.
+    locked: Option<(PathBuf, String)>,
+}
+
+/// A skill and one of its tools, or a script of it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) skill: Found,
+    pub(crate) tool: Option<String>,
+}
+
+/// Where a skill is.
+#[derive(Debug)]
+pub(crate) struct Found {
+    path: PathBuf,
+    /// A skill that was fetched for this command alone; its files are gone when this is dropped.
+    pub(crate) fetched: Option<Fetched>,
+}
+
+impl From<PathBuf> for Found {
+    fn from(path: PathBuf) -> Self {
+        Self { path, fetched: None }
+    }
+}
+
+impl Deref for Found {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The installed skills, to look names up in.
+pub(crate) struct Lookup {
+    pub(crate) installed: Installed,
+    home: Home,
+}
+
+impl Lookup {
+    /// Looks at the project that is named, else at the one around this folder.
+    pub(crate) fn open(project: Option<&Path>) -> Result<Self, CommandError> {
+        Ok(Self { installed: Installed::open(project)?, home: Home::from_environment()? })
+    }
+
+    /// Every skill that `name` or `name@version` may mean, the winner first.
+    pub(crate) fn candidates(&self, text: &str) -> Vec<Candidate> {
+        let Ok(SkillRef { name, range }) = SkillRef::parse(text) else { return Vec::new() };
+        if !is_name(&name) {
+            return Vec::new();
+        }
+        let mut found: Vec<Candidate> =
+            self.entries(&name).iter().map(|entry| self.candidate(entry)).collect();
+        found.extend(self.in_stores(&name));
+        found.sort_by_key(|candidate| candidate.scope);
+        let fits = |candidate: &Candidate| {
+            let version = candidate.version.as_deref().and_then(|text| parse_version(text).ok());
+            range.is_any() || version.is_some_and(|version| range.matches(&version))
+        };
+        found.retain(fits);
+        if found.len() > 1 { merge_copies(found) } else { found }
+    }
+
+    /// The same, with the skill at the path that the text may be, which comes before all others.
+    pub(crate) fn all(&self, text: &str) -> Vec<Candidate> {
+        let path = Path::new(text);
+        let at_path = is_skill(path).then(|| self.at_path(path));
+        at_path.into_iter().chain(self.candidates(text)).collect()
+    }
+
+    fn at_path(&self, path: &Path) -> Candidate {
+        let is_file = path.is_file();
+        let folder = if is_file { path.parent().unwrap_or(path) } else { path };
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let installed = self.installed.ledger.entries().iter().find(|entry| entry.path() == real);
+        let lone = Entry::lone(real.clone());
+        let candidate = self.candidate(installed.unwrap_or(&lone));
+        Candidate { path: path.to_owned(), scope: Scope::Path, ..candidate }
+    }
+
+    /// The skill that `name` or `name@version` means. Says so if it could mean another one.
+    pub(crate) fn find(&self, text: &str) -> Option<Candidate> {
+        let mut candidates = self.candidates(text).into_iter();
+        let winner = candidates.next()?;
+        match candidates.len() {
+            0 => {}
+            1 => output::note(&format!(
+                "1 other skill is called {name}: savoir which {name}",
+                name = winner.name
+            )),
+            more => output::note(&format!(
+                "{more} other skills are called {name}: savoir which {name}",
+                name = winner.name
+            )),
+        }
+        Some(winner)
+    }
+
+    /// The installed skills of a name, in order: by the name of their folder, else by the name that
+    /// they give themselves.
+    fn entries(&self, name: &str) -> Vec<&Entry> {
+        let ledger = &self.installed.ledger;
+        let by_folder: Vec<&Entry> = ledger.named(name).iter().collect();
+        let found = if by_folder.is_empty() { self.self_named(name) } else { by_folder };
+        let mut found = ordered(found, &self.installed);
+        found.retain(|entry| is_skill(entry.path()));
+        found
+    }
+
+    fn self_named(&self, name: &str) -> Vec<&Entry> {
+        let all: Vec<&Entry> = self.installed.ledger.entries().iter().collect();
+        let is_it = in_parallel(&all, |entry| {
+            entry.details().is_ok_and(|details| details.name.as_deref() == Some(name))
+        });
+        all.into_iter().zip(is_it).filter(|(_, is_it)| *is_it).map(|(entry, _)| entry).collect()
+    }
+
+    fn candidate(&self, entry: &Entry) -> Candidate {
+        let locked = self.installed.locked_at(entry);
+        let details = entry.details().ok();
+        let own = details.as_ref().and_then(|details| details.version.clone());
+        let by_lock = locked.map(|locked| locked.skill.version.to_string());
+        let origin = details.as_ref().map(|details| &details.origin).or(entry.recorded());
+        Candidate {
+            name: entry.name().to_owned(),
+            path: short(entry.path()),
+            scope: order::scope(entry),
+            agents: entry.agents(),
+            version: own.or(by_lock.filter(|version| version != "0.0.0")),
+            source: source(origin, locked).map(std::borrow::Cow::into_owned),
+            tier: locked.map(|locked| locked.skill.tier),
+            integrity: Tree::read(entry.path()).ok().map(|tree| tree.integrity()),
+            copies: Vec::new(),
+            locked: locked
+                .filter(|_| !self.installed.is_modified(entry))
+                .map(|locked| (locked.file.clone(), locked.name.clone())),
+        }
+    }
+
+    /// Skills of a name in the folders that no agent of the table reads.
+    fn in_stores(&self, name: &str) -> Vec<Candidate> {
+        let stores = [
+            (self.installed.home().join(GIBBERISH), Scope::User),
+            (self.home.data().join("skills"), Scope::Server),
+        ];
+        let found = stores.into_iter().map(|(store, scope)| (store.join(name), scope));
+        found
+            .filter(|(folder, _)| is_skill(folder))
+            .map(|(folder, scope)| {
+                let details = Entry::lone(folder.clone()).details().ok();
+                Candidate {
+                    name: name.to_owned(),
+                    path: short(&folder),
+                    scope,
+                    agents: Vec::new(),
+                    version: details.and_then(|details| details.version),
+                    source: None,
+                    tier: None,
+                    integrity: Tree::read(&folder).ok().map(|tree| tree.integrity()),
+                    copies: Vec::new(),
+                    locked: None,
+                }
+            })
+            .collect()
+    }
+
+    /// The error for a name that no skill has.
+    pub(crate) fn unknown(&self, text: &str) -> CommandError {
+        let name = text.split('@').next().unwrap_or(text);
+        let others = (name != text).then(|| self.candidates(name)).unwrap_or_default();
+        if !others.is_empty() {
+            let versions: Vec<&str> =
+                others.iter().map(|other| other.version.as_deref().unwrap_or("none")).collect();
+            return CommandError::input(format!("no installed `{name}` has this version: {text}"))
+                .hint(format!("installed: {}", versions.join(", ")));
+        }
+        unknown(name, &self.installed)
+            .hint("`savoir install SOURCE` installs one; a folder is named by its path: ./NAME")
+    }
+}
+
+/// The error for a name that no installed skill has, with the names that may be meant.
+pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
+    let error = CommandError::input(format!("there is no skill `{name}`"));
+    match near_names(name, installed).as_slice() {
+        [] => error.hint("`savoir list` shows the skills that are installed"),
+        near => error.hint(format!("did you mean {}?", near.join(" or "))),
+    }
+}
+
+/// How many near names are suggested.
+const NEAR: usize = 3;
+
+/// Installed names that somebody may have meant.
+fn near_names(name: &str, installed: &Installed) -> Vec<String> {
+    let names = || installed.ledger.entries().iter().map(Entry::name);
+    let contains =
+        |known: &&str| !name.is_empty() && (known.contains(name) || name.contains(known));
+    let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();
+    near.extend(names().filter(contains));
+    let mut unique: Vec<&str> = Vec::new();
+    near.into_iter().for_each(|name| {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    });
+    unique.into_iter().take(NEAR).map(|name| format!("`{name}`")).collect()
+}
+
+/// Candidates with the same files, or from the same lock entry, become one.
+fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
+    let mut merged: Vec<Candidate> = Vec::new();
+    for candidate in found {
+        let is_same = |known: &&mut Candidate| {
+            known.integrity.is_some() && known.integrity == candidate.integrity
+                || known.locked.is_some() && known.locked == candidate.locked
+        };
+        match merged.iter_mut().find(is_same) {
+            Some(known) => {
+                known.copies.push(candidate.path);
+                let new = candidate.agents.into_iter();
+                let new: Vec<_> = new.filter(|agent| !known.agents.contains(agent)).collect();
+                known.agents.extend(new);
+                known.agents.sort_by_key(|agent| agent.id);
+            }
+            None => merged.push(candidate),
+        }
+    }
+    merged
+}
+
+/// The skill at a path or of a name. What is not found stays a path, if it is one: reading it says
+/// what is wrong.
+pub(crate) fn find(text: &Path) -> Result<Found, CommandError> {
+    if let Some(fetched) = fetch(text)? {
+        return Ok(Found { path: fetched.path.clone(), fetched: Some(fetched) });
+    }
+    let Some(name) = name_of(text) else { return Ok(text.to_owned().into()) };
+    let lookup = Lookup::open(None)?;
+    match lookup.find(name) {
+        Some(found) => Ok(found.path.into()),
+        None if text.exists() => Ok(text.to_owned().into()),
+        None => Err(lookup.unknown(name)),
+    }
+}
+
+/// Fetches a skill to look at, if the text says that it is elsewhere.
+fn fetch(text: &Path) -> Result<Option<Fetched>, CommandError> {
+    let Some(text) = text.to_str().filter(|text| is_remote(text)) else { return Ok(None) };
+    let fetched = Fetched::get(text)?;
+    match &fetched.tool {
+        None => Ok(Some(fetched)),
+        Some(tool) => Err(CommandError::input(format!("`{text}` has no skill at `{tool}`"))),
+    }
+}
+
+/// Paths and names, for commands that also take folders above skills: a folder that is there is meant.
+/// Names that no skill has stay, together with the error.
+pub(crate) fn find_all(
+    paths: &[PathBuf],
+) -> Result<Vec<(Found, Option<CommandError>)>, CommandError> {
+    let mut lookup = None;
+    let mut found = Vec::with_capacity(paths.len());
+    for path in paths {
+        if let Some(fetched) = fetch(path)? {
+            found.push((Found { path: fetched.path.clone(), fetched: Some(fetched) }, None));
+            continue;
+        }
+        let Some(name) = name_of(path).filter(|_| !path.exists()) else {
+            found.push((path.clone().into(), None));
+            continue;
+        };
+        let lookup = match &mut lookup {
+            Some(lookup) => lookup,
+            none => none.insert(Lookup::open(None)?),
+        };
+        found.push(match lookup.find(name) {
+            Some(skill) => (skill.path.into(), None),
+            None => (path.clone().into(), Some(lookup.unknown(name))),
+        });
+    }
+    Ok(found)
+}
+
+/// Finds a skill and what follows it. What says that it is elsewhere is fetched; else it is the longest
+/// beginning of the text that is a path to a skill, else the name before the first slash.
+pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
+    let text = text.trim_end_matches('/');
+    if is_remote(text) {
+        let fetched = Fetched::get(text)?;
+        let (path, tool) = (fetched.path.clone(), fetched.tool.clone());
+        return Ok(Target { skill: Found { path, fetched: Some(fetched) }, tool });
+    }
+    let tool = |rest: &str| {
+        let tool = rest.trim_start_matches('/');
+        (!tool.is_empty()).then(|| tool.to_owned())
+    };
+    let mut end = text.len();
+    loop {
+        let (skill, rest) = text.split_at(end);
+        if is_skill(Path::new(skill)) {
+            return Ok(Target { skill: PathBuf::from(skill).into(), tool: tool(rest) });
+        }
+        match skill.rfind('/') {
+            Some(slash) if slash > 0 => end = slash,
+            _ => break,
+        }
+    }
+    let (name, rest) = text.split_at(text.find('/').unwrap_or(text.len()));
+    if !is_name(name) {
+        return Err(no_path(text));
+    }
+    let lookup = Lookup::open(None)?;
+    match lookup.find(name) {
+        Some(found) => Ok(Target { skill: found.path.into(), tool: tool(rest) }),
+        None if rest.is_empty() => Err(lookup.unknown(name)),
+        None => Err(no_path(text).hint(format!("no installed skill is called `{name}`"))),
+    }
+}
+
+fn no_path(text: &str) -> CommandError {
+    CommandError::input(format!("there is no skill at `{text}`"))
+        .hint("name a skill's folder or an installed skill, a slash and one of its tools")
+        .hint("`savoir list` shows the skills that are installed")
+}
+
+/// The name in what somebody typed; nothing if a path is meant.
+fn name_of(text: &Path) -> Option<&str> {
+    let name = text.to_str().filter(|name| is_name(name))?;
+    (!text.is_file() && !is_skill(text)).then_some(name)
+}
+
+/// Whether a text can be a name, with or without a version, and not only a path.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0'])
+}
+
+/// A path as short as it can be typed here.
+fn short(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    let below = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+    below.filter(|path| !path.as_os_str().is_empty()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether there is a skill at a path: a Markdown file, or a folder with a SKILL.md.
+pub(crate) fn is_skill(path: &Path) -> bool {
+    if path.is_file() {
+        return path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
+    }
+    let entries = path.read_dir().into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| is_skill_file(&entry.file_name().to_string_lossy()))
+}

@@ -1,0 +1,41 @@
+//! The order in which skills of one name count, as far as it is known without reading them.
+
+use std::{env, path::Path};
+
+use savoir_package::{
+    agents,
+    ledger::{Entry, Origin, Place},
+};
+
+use super::Scope;
+use crate::installed::Installed;
+
+/// The skills in the order in which they count: the project before the user, what a lock of Savoir
+/// installed before the rest, near folders before those above, agents in use before others.
+pub(crate) fn ordered<'a>(mut entries: Vec<&'a Entry>, installed: &Installed) -> Vec<&'a Entry> {
+    let here = env::current_dir().unwrap_or_default();
+    entries.sort_by_cached_key(|entry| {
+        let is_locked = matches!(entry.recorded(), Some(Origin::Savoir { .. }));
+        let near = entry.places().iter().map(|place| distance(place.folder(), &here)).min();
+        let in_use = entry.agents().iter().any(|agent| installed.in_use.contains(agent));
+        (scope(entry), !is_locked, near, !in_use, entry.path().to_owned())
+    });
+    entries
+}
+
+/// How many folders one has to go up from here to be above another folder.
+fn distance(folder: &Path, here: &Path) -> usize {
+    let above = here.ancestors().position(|above| folder.starts_with(above));
+    above.unwrap_or(usize::MAX)
+}
+
+/// The nearest scope in which an agent sees a skill.
+pub(super) fn scope(entry: &Entry) -> Scope {
+    let scopes = entry.places().iter().map(Place::scope);
+    match scopes.min() {
+        Some(agents::Scope::Project) => Scope::Project,
+        Some(agents::Scope::User) => Scope::User,
+        Some(agents::Scope::System) => Scope::System,
+        None => Scope::Path,
+    }
+}

@@ -1,0 +1,248 @@
+//! A skill that is fetched to be looked at or tried once. Nothing is installed: it is written to a
+//! private folder that only this command uses, and that is removed at the end.
+
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use savoir_engine::Home;
+use savoir_package::{
+    scan::{self, Report, Verdict},
+    source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
+    trust,
+};
+use savoir_skill::name::is_unsafe_path_name;
+use tempfile::TempDir;
+
+use crate::{error::CommandError, output, runtime};
+
+/// The folder of private copies, in that of the cache.
+const FOLDER: &str = "tries";
+/// How many skills of a source are named.
+const NAMED: usize = 20;
+/// How many findings are shown; `savoir scan` shows all.
+const FINDINGS: usize = 10;
+
+/// A skill that was fetched.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) name: String,
+    /// What was typed, without the tool.
+    typed: String,
+    /// Its exact origin.
+    origin: String,
+    description: Option<String>,
+    /// What follows the skill in the text: one of its tools, or a script.
+    pub(crate) tool: Option<String>,
+    is_signed: bool,
+    report: Report,
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    copy: TempDir,
+}
+
+impl Fetched {
+    /// Fetches the skill that a text such as `github:owner/repo/skill` names.
+    pub(crate) fn get(text: &str) -> Result<Self, CommandError> {
+        let failed = |error: &dyn std::fmt::Display| CommandError::findings(error);
+        let here = env::current_dir().map_err(|error| failed(&error))?;
+        let source = Source::parse(text, &here)?;
+        let home = Home::from_environment()?;
+        let fetcher = Fetcher::new(Settings::new(home.cache().join("sources")));
+        let (tree, offer, tool) = runtime::block_on(async {
+            let (offer, tool) = choose(&fetcher, &source, text).await?;
+            Ok((fetcher.fetch(&offer).await?, offer, tool))
+        })?;
+        let called = offer.called();
+        let name = if is_unsafe_path_name(called) { "skill" } else { called };
+        let copy = tempfile::Builder::new()
+            .prefix("skill-")
+            .tempdir_in(home.cache_folder(FOLDER)?)
+            .map_err(|error| failed(&error))?;
+        let path = copy.path().join(name);
+        tree.write(&path).map_err(|error| failed(&error))?;
+        set_read_only(&path, true).map_err(|error| failed(&error))?;
+        Ok(Self {
+            name: name.to_owned(),
+            typed: text.to_owned(),
+            origin: offer.place.text(&here),
+            description: offer.description.clone(),
+            tool,
+            is_signed: trust::is_signed(&path),
+            report: scan::scan(&tree),
+            path,
+            copy,
+        })
+    }
+
+    /// Shows what it is and what the scanner found.
+    pub(crate) fn show(&self) {
+        let mut page = format!("{}  {}\n", self.name, output::cell(&self.origin));
+        // Writing to a string cannot fail.
+        if let Some(description) = &self.description {
+            let _ = writeln!(page, "  {}", output::cell(description));
+        }
+        if !self.is_signed {
+            page.push_str("  unsigned\n");
+        }
+        let findings = &self.report.findings;
+        let count = output::plural(findings.len(), "finding");
+        let _ = writeln!(page, "  scan: {} ({count})", self.report.verdict);
+        for finding in findings.iter().take(FINDINGS) {
+            let path = output::cell(&finding.path);
+            let message = output::cell(&finding.message);
+            let _ = writeln!(page, "    {}: {path}:{}: {message}", finding.severity, finding.line);
+        }
+        output::aside(&page);
+    }
+
+    /// Refuses a skill that the scanner blocks, unless somebody named it.
+    pub(crate) fn refuse_blocked(&self, allowed: &[String]) -> Result<(), CommandError> {
+        if self.report.verdict != Verdict::Block || allowed.contains(&self.name) {
+            return Ok(());
+        }
+        Err(CommandError::refused(format!("the scanner blocks `{}`: nothing was run", self.name))
+            .named("blocked")
+            .hint(format!("see everything that was found: savoir scan {}", self.typed))
+            .hint(format!("if you are sure that it is harmless: --allow-blocked {}", self.name)))
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        // A folder that is read-only cannot be emptied. What is left is in the cache.
+        let _ = set_read_only(self.copy.path(), false);
+    }
+}
+
+/// Makes every file and folder read-only, or lets the owner write again.
+fn set_read_only(path: &Path, read_only: bool) -> std::io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    let change = |path: &Path| {
+        let mut permissions = metadata.permissions();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = permissions.mode();
+            permissions.set_mode(if read_only { mode & !0o222 } else { mode | 0o200 });
+        }
+        #[cfg(not(unix))]
+        permissions.set_readonly(read_only);
+        fs::set_permissions(path, permissions)
+    };
+    if !read_only {
+        change(path)?;
+    }
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            set_read_only(&entry?.path(), read_only)?;
+        }
+    }
+    if read_only { change(path) } else { Ok(()) }
+}
+
+/// The skill that is meant, and what follows it in the text.
+async fn choose(
+    fetcher: &Fetcher,
+    source: &Source,
+    text: &str,
+) -> Result<(Offer, Option<String>), CommandError> {
+    if let Source::Registry { .. } = source {
+        return Err(CommandError::input(format!("`{text}` is a skill of a registry"))
+            .hint("install it first: savoir install, then use it by its name"));
+    }
+    let (offers, path) = match (fetcher.offers(source).await, source) {
+        (Ok(offers), _) => (offers, None),
+        (Err(error), Source::Git(GitSource { path: Some(path), .. })) if is_absent(&error) => {
+            let whole = Source::Git(GitSource { path: None, ..git(source)? });
+            (fetcher.offers(&whole).await?, Some(path))
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    let found = match (&path, offers.as_slice()) {
+        (None, [only]) => Some((only.clone(), None)),
+        (None, _) => None,
+        (Some(path), offers) => pick(offers, path),
+    };
+    found.ok_or_else(|| several(text, &offers))
+}
+
+fn git(source: &Source) -> Result<GitSource, CommandError> {
+    match source {
+        Source::Git(source) => Ok(source.clone()),
+        _ => Err(CommandError::input("this source is not a repository")),
+    }
+}
+
+/// Whether a source has no skill at the path that was named: then its name may have been meant.
+fn is_absent(error: &SourceError) -> bool {
+    matches!(error, SourceError::NoSkill { .. } | SourceError::NoPathInside { .. })
+}
+
+/// The skill in a repository that the beginning of a path names, by its own path, by the end of it or
+/// by its name, and the rest of the path.
+fn pick(offers: &[Offer], path: &str) -> Option<(Offer, Option<String>)> {
+    let place = |offer: &Offer| match &offer.place {
+        Place::Git(place) => place.path.clone(),
+        _ => String::new(),
+    };
+    let parts: Vec<&str> = path.split('/').collect();
+    for end in (1..=parts.len()).rev() {
+        let (start, rest) = (parts[..end].join("/"), parts[end..].join("/"));
+        let is_meant = |offer: &&Offer| {
+            let place = place(offer);
+            place == start || place.ends_with(&format!("/{start}")) || offer.name == start
+        };
+        let found = offers.iter().filter(is_meant).min_by_key(|offer| place(offer).len());
+        if let Some(found) = found {
+            return Some((found.clone(), (!rest.is_empty()).then_some(rest)));
+        }
+    }
+    match offers {
+        [only] if place(only).is_empty() => Some((only.clone(), Some(path.to_owned()))),
+        _ => None,
+    }
+}
+
+fn several(text: &str, offers: &[Offer]) -> CommandError {
+    let mut names: Vec<&str> = offers.iter().take(NAMED).map(|offer| offer.name.as_str()).collect();
+    if offers.len() > NAMED {
+        names.push("…");
+    }
+    let first = names.first().copied().unwrap_or_default();
+    CommandError::input(format!("`{text}` is not one skill; there are {}", names.join(", ")))
+        .named("several-skills")
+        .hint(format!("name one by its path or name, such as {}/{first}", repository(text)))
+}
+
+/// The repository in a text such as `github:owner/repo/path`.
+fn repository(text: &str) -> String {
+    match text.split_once(':') {
+        Some((host, rest)) if !rest.starts_with("//") => {
+            let parts: Vec<&str> = rest.split('/').take(2).collect();
+            format!("{host}:{}", parts.join("/"))
+        }
+        _ => text.trim_end_matches('/').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_only_and_can_be_removed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("skill");
+        fs::create_dir_all(folder.join("scripts")).expect("folders");
+        fs::write(folder.join("scripts/a.sh"), "x").expect("a file");
+        set_read_only(&folder, true).expect("it is ours");
+        let metadata = fs::metadata(folder.join("scripts/a.sh")).expect("a file");
+        assert!(metadata.permissions().readonly());
+        set_read_only(&folder, false).expect("it is ours");
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+}
