@@ -176,7 +176,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Convert(args) => convert::run(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::New(args) => new::run(&args),
-        Command::Install(args) => install::run(&args),
+        Command::Install(args) => install::run(args),
         Command::Sync(args) => sync::run(&args),
         Command::Update(args) => update::run(&args),
         Command::Remove(args) => remove::run(&args),

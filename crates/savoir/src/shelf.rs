@@ -57,7 +57,7 @@ const COMMON: &str = "universal";
 pub(crate) struct Whose {
     /// Your own skills, which agents see in every project
     #[arg(long, short, conflicts_with = "project")]
-    global: bool,
+    pub(crate) global: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,

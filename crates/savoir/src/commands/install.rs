@@ -8,7 +8,7 @@ use savoir_package::{
     registry::Asked,
     resolve::Update,
     shelf::{self, Change, Install, Plan, Ready, State, Why},
-    source::{Offer, Place, Source},
+    source::{Offer, Pasted, Place, Source, pasted},
 };
 use serde_json::Map;
 
@@ -34,6 +34,7 @@ Sources:
   https://host/pdf.zip                      an archive on the web
   https://docs.example.com                  a site that lists its skills
   pdf, pdf@^1.2, acme/pdf@1.2.0             a skill of a registry
+  npx skills add owner/repo --skill pdf     a line of another installer, as you copied it
 
 Examples:
   savoir install ./my-skill
@@ -73,8 +74,30 @@ pub(crate) struct Args {
     manner: Manner,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, || install(args))
+pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
+    told(args.manner.json, || {
+        if let Some(line) = pasted(&args.sources)? {
+            args.take_line(line)?;
+        }
+        install(&args)
+    })
+}
+
+impl Args {
+    /// Takes over what a line of another installer asks for.
+    fn take_line(&mut self, line: Pasted) -> Result<(), CommandError> {
+        for word in &line.agents {
+            self.agents.agent.push(agent(word).map_err(CommandError::input)?);
+        }
+        // `npx skills add REPO -y` means every skill.
+        self.choice.all |= line.all || line.yes && line.skills.is_empty();
+        self.sources = line.sources;
+        self.choice.skill.extend(line.skills);
+        self.whose.global |= line.global;
+        self.consent.yes |= line.yes;
+        self.list |= line.list;
+        Ok(())
+    }
 }
 
 fn install(args: &Args) -> Result<ExitCode, CommandError> {

@@ -20,10 +20,10 @@ const SHOWN: usize = 60;
 pub(crate) struct Choice {
     /// Of a source with several skills, take this one; may be repeated
     #[arg(long, short, value_name = "NAME", value_delimiter = ',', conflicts_with = "all")]
-    skill: Vec<String>,
+    pub(crate) skill: Vec<String>,
     /// Take all skills of the sources
     #[arg(long)]
-    all: bool,
+    pub(crate) all: bool,
     /// Take only skills at or below this path of the source; may be repeated
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,

@@ -10,6 +10,9 @@ use crate::scan::{
 };
 use savoir_skill::Span;
 
+/// Where a machine in a cloud asks about itself.
+const METADATA_SERVICES: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
+
 rule! {
     /// Secrets or files of the user are sent to a host.
     ///
@@ -47,6 +50,11 @@ fn exfiltration(context: &mut Context<'_>) {
             Some(Told::new(severity, confidence, format!("{what} sent to {place}")))
         };
         if to.contains("localhost") || to.contains("127.0.0.1") {
+            return None;
+        }
+        // The metadata service answers with credentials of this very machine; it is no place to send
+        // them to.
+        if host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str())) {
             return None;
         }
         let sure = sureness(piece);

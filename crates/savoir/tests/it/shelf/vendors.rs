@@ -189,6 +189,19 @@ fn five_skills_for_two_agents_take_one_command() {
 }
 
 #[test]
+fn a_line_of_another_installer_is_understood_as_pasted() {
+    let machine = vendor();
+    let path = machine.sandbox.path("elsewhere/repo").display().to_string();
+    let line = format!("npx skills add {path} --skill pdf -a claude-code -y");
+    machine.well(&["install", &line]);
+    assert!(machine.has(&format!("{CLAUDE}/pdf/SKILL.md")));
+    machine.well(&["install", "npx", "skills", "add", &path, "--skill", "tea", "-y"]);
+    assert!(machine.has(&format!("{CLAUDE}/tea/SKILL.md")));
+    let unknown = machine.run(&["install", &format!("npx skills frobnicate {path}")]);
+    assert!(unknown.code != 0, "{unknown}");
+}
+
+#[test]
 fn a_small_skill_md_is_renamed_and_listed() {
     let machine = Machine::new();
     let text = "---\nname: small\ndescription: Small letters.\n---\nUse it.\n";
