@@ -49,6 +49,7 @@ pub use error::{SourceError, TagNow};
 pub use fetcher::{Fetcher, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
+pub(crate) use parse::HOSTS;
 pub use parse::{is_range, is_shorthand};
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};

@@ -49,6 +49,7 @@ mod simulate;
 mod status;
 mod sync;
 mod tools;
+mod trust;
 mod undo;
 mod update;
 mod verify;
@@ -130,6 +131,7 @@ enum Command {
     Sign(sign::Args),
     Verify(verify::Args),
     Keys(keys::Args),
+    Trust(trust::Args),
     Publish(publish::Args),
     Login(login::Args),
     Logout(logout::Args),
@@ -153,9 +155,6 @@ enum Command {
     /// Make a key: the same as `keys new`
     #[command(hide = true)]
     Keygen(keys::New),
-    /// The same as `keys list`, `keys trust` and `keys distrust`
-    #[command(hide = true)]
-    Trust(keys::TrustArgs),
     /// Read one PDF from standard input
     #[command(name = extractor::COMMAND, hide = true)]
     Extract,
@@ -195,7 +194,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Keys(args) => keys::run(&args),
         Command::Publish(args) => publish::run(&args),
         Command::Keygen(args) => keys::make(&args),
-        Command::Trust(args) => keys::trust(&args),
+        Command::Trust(args) => trust::run(&args),
         Command::Login(args) => login::run(&args),
         Command::Logout(args) => logout::run(&args),
         Command::Whoami(args) => whoami::run(&args),
