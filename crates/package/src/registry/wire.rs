@@ -22,8 +22,8 @@ pub use line::{GoneLine, IndexLine};
 pub(super) use line::{Lines, Reading};
 pub use team::{
     Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
-    MadeToken, Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TakeDown, TeamRole,
-    TokenInfo, Tokens, WantedToken,
+    MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature, RevokedKey,
+    Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.

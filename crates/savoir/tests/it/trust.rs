@@ -120,7 +120,7 @@ fn whatever_differs_is_named() {
     sandbox.write("demo/SKILL.md", "# Demo\n");
     let run = sandbox.run(&["verify", "demo"]);
     assert_eq!(run.code, 3, "{run}");
-    assert!(run.stderr.contains("signs version \"1.0.0\", but the skill has none"), "{run}");
+    assert!(run.stderr.contains("is not what was signed"), "{run}");
     assert!(run.stdout.contains("changed        SKILL.md\n"), "{run}");
     sandbox.write("demo/SKILL.md", SKILL);
     let record = sandbox.read("demo/signature.json").replace(KEY_ID, &"0".repeat(32));
