@@ -336,6 +336,8 @@ pub struct Publish {
     pub namespace: Option<String>,
     /// What prose is to be called; other skills have a name of their own.
     pub name: Option<String>,
+    /// The version of a file that does not say one.
+    pub version: Option<String>,
     /// Its SKILL.md, which must be that of the archive.
     pub skill: Option<String>,
     /// What changed.
