@@ -5,6 +5,7 @@
 //! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
 //! - [`Store`] keeps what was fetched, for all projects.
 //! - [`trust`] says who vouches for a skill: keys, signatures, and the tier that they attest.
+//! - [`policy`] says which skills may be installed and run: the rules of an organization and of a user.
 //! - [`manifest`] is `savoir.toml`, in which a project says which skills it uses, and in which agents.
 //! - [`resolve`] chooses versions that go together, or says in sentences why none do.
 //! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
@@ -40,6 +41,7 @@ pub mod manifest;
 pub mod merge;
 pub mod migrate;
 pub mod path;
+pub mod policy;
 pub mod registry;
 pub mod resolve;
 pub mod scan;

@@ -46,6 +46,7 @@ mod spot;
 mod stale;
 mod swap;
 mod sync;
+mod tiers;
 mod unasked;
 pub mod updates;
 mod verify;

@@ -53,6 +53,7 @@ pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub use pasted::{Pasted, pasted};
 pub use parse::{is_range, is_remote, is_shorthand};
+pub(crate) use parse::HOSTS;
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
 

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
+    io::{self, BufRead as _, Read as _, Write as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -18,6 +18,7 @@ use thiserror::Error;
 use crate::{
     File, Tree, TreeError,
     limits::{MAX_FILES, MAX_PATH_BYTES, MAX_TREE_BYTES},
+    tree::SIGNATURE_FILES,
 };
 
 const MAGIC: &str = "savoir-skill 1\n";
@@ -105,6 +106,16 @@ impl Store {
     /// Whether a skill is kept, without looking at whether it is whole.
     pub fn has(&self, integrity: &str) -> bool {
         self.place(integrity).is_ok_and(|place| place.is_file())
+    }
+
+    /// Whether a kept skill has signatures: only the names of its files are read.
+    pub fn is_signed(&self, integrity: &str) -> bool {
+        let Ok(place) = self.place(integrity) else { return false };
+        let Ok(file) = fs::File::open(place) else { return false };
+        let lines = io::BufReader::new(file.take(MAX_HEAD_BYTES as u64)).lines();
+        let names = lines.map_while(Result::ok).skip(1).take_while(|line| !line.is_empty());
+        let mut entries = names.filter_map(|line| serde_json::from_str::<Entry>(&line).ok());
+        entries.any(|entry| SIGNATURE_FILES.contains(&entry.path.as_str()))
     }
 
     fn place(&self, integrity: &str) -> Result<PathBuf, StoreError> {
@@ -222,9 +233,11 @@ mod tests {
         let store = Store::new(folder.path().to_owned());
         let mut tree = skill();
         let integrity = store.put(&tree).unwrap();
+        assert!(!store.is_signed(&integrity));
         tree.add("signature.json".into(), File { bytes: b"{}".into(), executable: false }).unwrap();
         assert_eq!(store.put(&tree).unwrap(), integrity);
         assert!(store.get(&integrity).unwrap().unwrap().get("signature.json").is_some());
+        assert!(store.is_signed(&integrity));
     }
 
     #[test]

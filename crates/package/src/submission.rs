@@ -36,8 +36,8 @@ use crate::{
     registry::{Name, wire::FileDigest},
     tree::SIGNATURE_FILES,
     trust::{
-        self, Attestation, PublicKey, Role, SignatureError, SignatureRecord, Signer, SigningKey,
-        Tier, TrustStore, TrustedKey,
+        self, Attestation, PublicKey, Role, SignatureError, SignatureRecord, Signer, Tier,
+        TrustStore, TrustedKey,
     },
 };
 
@@ -51,6 +51,8 @@ pub struct Asked {
     pub namespace: Option<String>,
     /// What prose is to be called; other skills have a name of their own.
     pub name: Option<String>,
+    /// The version of a file that does not say one.
+    pub version: Option<String>,
     /// The SKILL.md that was sent beside the archive.
     pub skill_md: Option<Vec<u8>>,
 }
@@ -139,9 +141,12 @@ impl Submission {
             return Err(Rejection::SkillDiffers);
         }
         let name = naming::name(&checked, asked)?;
-        let version = naming::version(&checked)?;
+        let version = naming::version(&checked, asked)?;
         let facts = Facts::new(&tree, &name, &checked)?;
-        let written = checked.written();
+        let mut written = checked.written();
+        if let (true, Some(version)) = (written.version.is_empty(), &version) {
+            written.version = version.to_string();
+        }
         let signatures = signatures(&tree, &written)?;
         Ok(Self {
             integrity: tree.integrity(),
@@ -182,15 +187,16 @@ impl Submission {
         trust::verify(&self.tree, &self.written.name, &self.written.version, &store)
     }
 
-    /// The files with a signature of this key, in memory only.
-    pub fn signed(&self, publisher: &str, key: &SigningKey) -> Result<Tree, Rejection> {
-        let Written { name, version } = &self.written;
+    /// The name and the version that a signature must name.
+    pub fn signed_as(&self) -> (&str, &str) {
+        (&self.written.name, &self.written.version)
+    }
+
+    /// The files with this record as their signature, in memory only.
+    pub fn with_record(&self, bytes: Vec<u8>) -> Result<Tree, Rejection> {
         let place = trust::file_name(&self.tree).unwrap_or("signature.json");
-        let bytes = trust::sign(&self.tree, name, version, publisher, key);
-        let mut signed = without(&self.tree, |path| path == place)?;
         let file = File { bytes, executable: false };
-        signed.add(place.to_owned(), file).map_err(ArchiveError::from)?;
-        Ok(signed)
+        Ok(self.tree.with_file(place, file).map_err(ArchiveError::from)?)
     }
 
     /// The archive, and what it is called.

@@ -6,7 +6,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use crate::place::{Mistake, Text};
+use crate::place::{Mistake, Place, Text};
 
 /// A file that was read.
 pub(crate) struct Document<'a> {
@@ -120,6 +120,11 @@ impl<'a> Value<'a> {
 
     pub(crate) fn mistake(self, message: impl Into<String>) -> Mistake {
         self.text.mistake(self.inner.span().start, message)
+    }
+
+    pub(crate) fn place(self) -> Place {
+        let position = self.text.position(self.inner.span().start);
+        Place { file: self.text.file.to_owned(), position }
     }
 
     fn not(self, expected: &str) -> Mistake {

@@ -201,6 +201,17 @@ impl Tree {
         self.inner.files.get(path)
     }
 
+    /// The same files with another one, in place of the file of that name.
+    pub fn with_file(&self, path: &str, file: File) -> Result<Self, TreeError> {
+        let mut tree = Self::default();
+        let others = self.files().filter(|(known, _)| *known != path);
+        for (known, other) in others {
+            tree.add(known.to_owned(), other.clone())?;
+        }
+        tree.add(path.to_owned(), file)?;
+        Ok(tree)
+    }
+
     /// The files as the readers of dialects and the rules want them, in a folder of this name.
     pub fn as_folder(&self, name: Option<&str>) -> Folder {
         let file = |path: &str| folder::File { path: path.to_owned(), link: false };

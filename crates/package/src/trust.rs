@@ -5,6 +5,7 @@
 //!   brings and says what they attest: an [`Attestation`] with its [`Tier`].
 //! - [`ssh`] and [`oms`] add the signatures of other programs to it; those of OpenPGP are read.
 //!
+//! - [`TrustedSources`] are the places from which the user takes skills without a question.
 //! - [`tier()`] is the tier that counts: the same when a skill is installed, verified and run.
 //!
 //! A tier is computed, never read: what a skill says of itself is a claim, and [`tier()`] never
@@ -17,6 +18,7 @@ mod keys;
 mod openpgp;
 mod public;
 mod signature;
+mod sources;
 mod store;
 mod tier;
 
@@ -33,8 +35,9 @@ pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, Further, SignatureError, SignatureKind, SignatureRecord, Signer,
-    Unchecked, countersign, differences, file_name, is_signed, records, sign, signed_bytes,
+    Unchecked, attach, countersign, differences, file_name, is_signed, records, sign, signed_bytes,
     unsigned, verify,
 };
+pub use sources::{RuleError, SourceRule, TrustedSources};
 pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};
 pub use tier::tier;

@@ -50,6 +50,7 @@ mod status;
 mod switch;
 mod sync;
 mod tools;
+mod trust;
 mod undo;
 mod update;
 mod verify;
@@ -136,6 +137,7 @@ enum Command {
     Sign(sign::Args),
     Verify(verify::Args),
     Keys(keys::Args),
+    Trust(trust::Args),
     Publish(publish::Args),
     Login(login::Args),
     Logout(logout::Args),
@@ -159,9 +161,6 @@ enum Command {
     /// Make a key: the same as `keys new`
     #[command(hide = true)]
     Keygen(keys::New),
-    /// The same as `keys list`, `keys trust` and `keys distrust`
-    #[command(hide = true)]
-    Trust(keys::TrustArgs),
     /// Read one PDF from standard input
     #[command(name = extractor::COMMAND, hide = true)]
     Extract,
@@ -204,7 +203,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Keys(args) => keys::run(&args),
         Command::Publish(args) => publish::run(&args),
         Command::Keygen(args) => keys::make(&args),
-        Command::Trust(args) => keys::trust(&args),
+        Command::Trust(args) => trust::run(&args),
         Command::Login(args) => login::run(&args),
         Command::Logout(args) => logout::run(&args),
         Command::Whoami(args) => whoami::run(&args),

@@ -12,6 +12,7 @@ use std::{
 };
 
 use savoir_model::{EmbeddingSettings, ProviderSettings};
+use savoir_package::policy::{Policy, PolicyFile};
 use savoir_skill::{
     Dialect,
     check::{self, Target},
@@ -27,6 +28,12 @@ use crate::error::CommandError;
 /// Name of a project's file.
 pub(crate) const PROJECT_FILE: &str = "savoir.toml";
 
+/// The policy of an organization, which applies to every user of the machine.
+const ORGANIZATION_POLICY: &str = "/etc/savoir/policy.toml";
+
+/// Names a further file with a policy.
+const POLICY_VARIABLE: &str = "SAVOIR_POLICY";
+
 /// The effective settings.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
@@ -35,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) serve: ServeLayer,
     /// What the user's file says of models.
     pub(crate) models: ModelTables,
+    policy: Policy,
     /// Where each setting came from, by dotted name.
     origins: Vec<(String, Value, String)>,
 }
@@ -65,6 +73,9 @@ struct File {
     /// Where published skills come from, which a project may say, and a person: it is read there, too.
     #[expect(dead_code, reason = "it may be there, and is read elsewhere")]
     registries: Option<IgnoredAny>,
+    /// Which skills may be installed and run: `savoir_package::policy` reads it.
+    #[expect(dead_code, reason = "it may be there, and is read elsewhere")]
+    policy: Option<IgnoredAny>,
 }
 
 /// What a file says of models: `model`, the tables `[models.NAME]`, and `[embedding]`.
@@ -109,6 +120,7 @@ impl Config {
             config.file(&path, Owner::User)?;
         }
         config.environment()?;
+        config.policy = policy(project_file(start).as_deref())?;
         Ok(config)
     }
 
@@ -130,7 +142,10 @@ impl Config {
             .map(|(name, value)| set(&name).unwrap_or_else(|| (name, value, "default".to_owned())));
         let of_models = |name: &str| !name.starts_with("check.") && !name.starts_with("serve.");
         let models = self.origins.iter().filter(|(name, ..)| of_models(name)).cloned();
-        known.chain(models).collect()
+        let policy = self.policy.settings().into_iter();
+        let policy =
+            policy.map(|(name, value, place)| (format!("policy.{name}"), value, place.to_string()));
+        known.chain(models).chain(policy).collect()
     }
 
     fn file(&mut self, path: &Path, owner: Owner) -> Result<(), CommandError> {
@@ -146,8 +161,7 @@ impl Config {
             Owner::User => file.require_personal(path)?,
         }
         let origin = shown.to_string();
-        let File { check, serve, model, models, embedding, skills: _, agents: _, registries: _ } =
-            file;
+        let File { check, serve, model, models, embedding, .. } = file;
         self.serve_layer(serve.unwrap_or_default(), &origin);
         let providers = models.unwrap_or_default();
         self.model_tables(ModelTables { default: model, providers, embedding }, &origin);
@@ -308,6 +322,27 @@ pub(crate) fn known_codes<'a>(
         }
     }
     Ok(())
+}
+
+/// What may be installed and run: the rules of the organization, of the user and of a project's
+/// file together. Each can forbid more, and none can allow what another forbids.
+pub(crate) fn policy(project_file: Option<&Path>) -> Result<Policy, CommandError> {
+    let mut policy = Policy::default();
+    policy.add_file(Path::new(ORGANIZATION_POLICY), PolicyFile::Alone)?;
+    if let Some(path) = env::var_os(POLICY_VARIABLE).filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        // Nothing is not what somebody meant who named a file.
+        if !policy.add_file(&path, PolicyFile::Alone)? {
+            let message = format!("{POLICY_VARIABLE} names {}, which is missing", path.display());
+            return Err(CommandError::input(message)
+                .named("no_policy")
+                .hint(format!("write the file, or unset {POLICY_VARIABLE}")));
+        }
+    }
+    for path in user_file().as_deref().into_iter().chain(project_file) {
+        policy.add_file(path, PolicyFile::Shared)?;
+    }
+    Ok(policy)
 }
 
 fn project_file(start: &Path) -> Option<PathBuf> {

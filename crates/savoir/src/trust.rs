@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use savoir_engine::{Home, RunError, approval::Trust, ground::Ground, subject::Subject};
 use savoir_package::{
     Tree, TreeError,
-    trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore},
+    trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore, TrustedSources},
 };
 use savoir_skill::{Reading, convert::with_tools_of_original};
 
@@ -49,6 +49,16 @@ impl Keyring {
     /// Trusted and revoked keys, as they are now.
     pub(crate) fn trusted(&self) -> Result<TrustStore, CommandError> {
         Ok(TrustStore::read(&self.list())?)
+    }
+
+    /// The file that lists trusted sources.
+    pub(crate) fn sources_file(&self) -> PathBuf {
+        self.folder.join(TrustedSources::FILE)
+    }
+
+    /// Sources whose skills are installed without a question.
+    pub(crate) fn sources(&self) -> Result<TrustedSources, CommandError> {
+        Ok(TrustedSources::read(&self.sources_file())?)
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use savoir_skill::digest::sha256_hex;
+use semver::Version;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use url::Url;
@@ -71,6 +72,21 @@ impl Cache {
 
     pub(super) fn keep_artifact(&self, sha256: &str, bytes: &[u8]) {
         kept(&self.artifacts.join(sha256), bytes);
+    }
+
+    /// What is kept of the signatures of a version.
+    pub(super) fn signatures(&self, name: &Name, version: &Version) -> Option<String> {
+        read(&self.signatures_path(name, version))?.text
+    }
+
+    pub(super) fn keep_signatures(&self, name: &Name, version: &Version, text: &str) {
+        let cached = Cached { etag: None, text: Some(text.to_owned()) };
+        keep(&self.signatures_path(name, version), &cached);
+    }
+
+    fn signatures_path(&self, name: &Name, version: &Version) -> PathBuf {
+        let folder = self.registry.join("signatures").join(name.namespace().unwrap_or("_"));
+        folder.join(name.last()).join(version.to_string())
     }
 
     /// A name that stands alone lies beside those of namespaces, where none can be called `_`.

@@ -11,7 +11,8 @@ use thiserror::Error;
 
 use super::{Name, NameError, wire::GoneLine};
 use crate::{
-    CardError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError, words,
+    CardError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError,
+    trust::SignatureError, words,
 };
 
 /// One version of a skill in one registry.
@@ -273,6 +274,14 @@ pub enum RegistryError {
         /// Why.
         error: Box<CardError>,
     },
+    /// A signature that the registry has of it cannot be read.
+    #[error("{of} is not taken: {error}; tell who runs the registry")]
+    Signature {
+        /// What was fetched.
+        of: Box<Release>,
+        /// Why.
+        error: Box<SignatureError>,
+    },
     /// The files say something else than the index.
     #[error(
         "{of} is not taken: the index says {expected}, its files say {found}; tell who runs the \
@@ -380,6 +389,7 @@ impl RegistryError {
             Self::Bytes { .. } => "digest_mismatch",
             Self::Archive { error, .. } => error.code(),
             Self::Card { error, .. } => error.code(),
+            Self::Signature { error, .. } => error.code(),
             Self::Content { .. } => "content_mismatch",
             Self::Changed { .. } | Self::ChangedCopy { .. } => "version_changed",
             Self::DroppedCopy { .. } => "version_dropped",

@@ -23,6 +23,7 @@ use crate::{
     lock::LockedSource,
     resolve::{self, Request, Resolution, ResolveError, Update, resolve},
     shelf::{Arrival, Ready, State, Why},
+    trust::Tier,
 };
 
 /// What somebody wants.
@@ -62,6 +63,9 @@ pub struct Gathered {
     /// What is not installed yet: each after what it needs. A shelf that installs these, together
     /// with what had arrived, chooses the same versions.
     pub arrivals: Vec<Arrival>,
+    /// The tier that its registry gives each of them, by the name of its folder. It is the registry's
+    /// word: what counts here is what their signatures attest under the keys that the user trusts.
+    pub registry_tiers: BTreeMap<String, Tier>,
     /// What people should know about what was chosen.
     pub notes: Vec<Note>,
     /// All versions that were chosen, by the names under which they are published.
@@ -175,9 +179,10 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     check_homes(&registries, &shop, &resolution).await?;
     let lines = to_fetch(&registries, &shop, &resolution)?;
     let mut trees = fetch(&registries, lines).await?;
-    let mut arrivals = Vec::new();
+    let (mut arrivals, mut registry_tiers) = (Vec::new(), BTreeMap::new());
     for name in &resolution.order {
         if let Some((line, at, tree)) = trees.remove(name) {
+            registry_tiers.insert(line.name.last().to_owned(), line.earned());
             arrivals.push(Arrival {
                 tree,
                 called: line.name.last().to_owned(),
@@ -188,7 +193,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
         }
     }
     let notes = notes(&shop, &resolution);
-    Ok(Gathered { arrivals, notes, resolution })
+    Ok(Gathered { arrivals, registry_tiers, notes, resolution })
 }
 
 fn choose(
@@ -334,7 +339,7 @@ async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, 
     let fetched = side_by_side(lines, |(line, at)| {
         let client = registries.at(at).clone();
         async move {
-            let tree = client.download(&line).await?;
+            let tree = client.download_signed(&line).await?;
             Ok::<_, RegistryError>((line.name.to_string(), (line, at, tree)))
         }
     });

@@ -30,6 +30,7 @@ use super::{
     side_by_side::{blocking, side_by_side},
     wire::{Config, GoneLine, IndexLine, Lines, Reading},
 };
+use crate::trust::Tier;
 
 /// How many skills are listed at once.
 const PER_PAGE: u32 = 100;
@@ -205,7 +206,7 @@ async fn index(
         let outcome = match memory.changed(client, &line).or_else(returned) {
             // A version never changes: what was copied stays as it was, and what was taken down is.
             Some(error) => (Some(error), kept),
-            None => match artifact(client, folder, &line, copied).await {
+            None => match files(client, folder, &line, copied).await {
                 Ok(()) => (None, Some(text)),
                 Err(error) => (Some(passing(error)?), None),
             },
@@ -304,6 +305,23 @@ fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut Copied) -
 /// An error that concerns one skill alone.
 fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
     if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
+}
+
+/// Copies the archive of a version, and the signatures that its registry has of it. Those lie where a
+/// registry with a program answers, so that clients ask both in the same way.
+async fn files(
+    client: &Client,
+    folder: &Folder,
+    line: &IndexLine,
+    copied: &mut Copied,
+) -> Result<(), RegistryError> {
+    artifact(client, folder, line, copied).await?;
+    if line.earned() == Tier::Experimental {
+        return Ok(());
+    }
+    let signatures = client.signatures(&line.name, &line.version).await?;
+    let text = serde_json::to_vec(&signatures).unwrap_or_default();
+    folder.write(&format!("api/v1/skills/{}/{}/signatures", line.name, line.version), &text)
 }
 
 async fn artifact(

@@ -369,7 +369,7 @@ impl Registries {
         let line = line
             .ok_or_else(|| RegistryError::no_version(&name, &locked.version, client.address()))?;
         unchanged(&client, line, &locked.integrity)?;
-        client.download(line).await
+        client.download_signed(line).await
     }
 }
 

@@ -22,8 +22,8 @@ pub use line::{GoneLine, IndexLine};
 pub(super) use line::{Lines, Reading};
 pub use team::{
     Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
-    MadeToken, Member, Members, NewKey, NewMember, NewSignature, RevokedKey, TakeDown, TeamRole,
-    TokenInfo, Tokens, WantedToken,
+    MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature, RevokedKey,
+    Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.
@@ -336,6 +336,8 @@ pub struct Publish {
     pub namespace: Option<String>,
     /// What prose is to be called; other skills have a name of their own.
     pub name: Option<String>,
+    /// The version of a file that does not say one.
+    pub version: Option<String>,
     /// Its SKILL.md, which must be that of the archive.
     pub skill: Option<String>,
     /// What changed.

@@ -13,6 +13,7 @@ use super::{Skip, Texts, folders::Seen};
 use crate::{
     Agent, Tree,
     lock::{Growth, LockedSource, Wish},
+    trust::Tier,
 };
 
 /// What becomes of a folder that Savoir did not fill.
@@ -68,6 +69,17 @@ pub enum Change {
         from: Version,
         /// The version that takes its place.
         to: Version,
+    },
+    /// The signatures of a skill attest something else under the keys that are trusted now.
+    Tier {
+        /// Which one.
+        name: String,
+        /// The tier that the lock has.
+        from: Tier,
+        /// The tier that counts now.
+        to: Tier,
+        /// The trusted signer, if there is one.
+        by: Option<String>,
     },
     /// A skill is put into further agents.
     Further {
@@ -164,9 +176,15 @@ impl fmt::Display for Change {
                 write!(f, "`{name}`{} has other files", shown(to))
             }
             Self::Updated { name, from, to } if to < from => {
-                write!(f, "`{name}` goes back from {from} to {to}, an older version")
+                write!(f, "`{name}` is downgraded from {from} to {to}")
             }
             Self::Updated { name, from, to } => write!(f, "`{name}` goes from {from} to {to}"),
+            Self::Tier { name, from, to, by: Some(by) } => {
+                write!(f, "`{name}` is {to} now, signed by {by}; it was {from}")
+            }
+            Self::Tier { name, from, to, by: None } => {
+                write!(f, "`{name}` is {to} now: no key that you trust signed it; it was {from}")
+            }
             Self::Further { name, agents } => {
                 write!(f, "`{name}` is put into {}", agents.join(", "))
             }

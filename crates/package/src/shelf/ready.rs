@@ -142,7 +142,7 @@ impl Ready {
         let mut card = Card::read(&tree, &called)
             .and_then(Card::undisguised)
             .map_err(|error| ReadyError::Card { name: called.clone(), error })?;
-        let attestation = trust::verify(&tree, card.written_name(), card.written_version(), trust)
+        let attestation = attested(&tree, &card, counted.as_ref(), trust)
             .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
         let tier = trust::tier(card.dialect, card.claimed, attestation.tier);
         if let Some(version) = counted.filter(|_| card.written_version().is_empty()) {
@@ -192,18 +192,41 @@ impl Ready {
 
     /// What a lock says about it; the agents are not known yet.
     pub(super) fn locked(&self) -> LockedSkill {
-        let (card, signed) = (&self.card, self.attestation.signed.as_ref());
+        let card = &self.card;
         let integrity = self.tree.integrity();
         let mut locked = LockedSkill::new(card.version.clone(), self.source.clone(), integrity);
         locked.tier = self.tier;
         locked.claimed = card.claimed;
-        locked.attested = signed.map(|_| self.attestation.tier);
-        locked.signature = signed.map(signature);
-        locked.signer = signed.map(|signer| signer.publisher.clone());
+        locked.set_attestation(&self.attestation);
         locked.permissions.clone_from(&card.permissions);
         locked.tools.clone_from(&card.tools);
         locked.dependencies.clone_from(&card.needs);
         locked
+    }
+}
+
+/// What the signatures of a skill attest under the keys that the user trusts. This is the only source
+/// of a tier: when a skill arrives, and each time that its lock is brought up to date.
+pub(super) fn attested(
+    tree: &Tree,
+    card: &Card,
+    counted: Option<&Version>,
+    trust: &TrustStore,
+) -> Result<Attestation, SignatureError> {
+    let written = (card.written_name(), card.written_version());
+    let name = if written.0.is_empty() { &card.name } else { written.0 };
+    // Where a file has no version, the one of its registry was signed.
+    let counted = counted.filter(|_| written.1.is_empty()).map(ToString::to_string);
+    trust::verify(tree, name, counted.as_deref().unwrap_or(written.1), trust)
+}
+
+impl LockedSkill {
+    /// Writes down what signatures attest.
+    pub(super) fn set_attestation(&mut self, attestation: &Attestation) {
+        let signed = attestation.signed.as_ref();
+        self.attested = signed.map(|_| attestation.tier);
+        self.signature = signed.map(signature);
+        self.signer = signed.map(|signer| signer.publisher.clone());
     }
 }
 

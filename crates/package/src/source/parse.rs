@@ -12,7 +12,7 @@ use url::Url;
 use super::{GitSource, GitUrl, Source, SourceError, http, layout::is_markdown, place::decode};
 
 /// Words for hosts of repositories.
-const HOSTS: [(&str, &str); 4] = [
+pub(crate) const HOSTS: [(&str, &str); 4] = [
     ("github", "github.com"),
     ("gitlab", "gitlab.com"),
     ("codeberg", "codeberg.org"),

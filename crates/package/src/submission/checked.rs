@@ -73,6 +73,12 @@ impl Checked {
         fields.unwrap_or_else(|| Map::new().into())
     }
 
+    /// The line of the description, or the first one if there is none.
+    pub(super) fn description_line(&self) -> usize {
+        let mut lines = self.reading.document.text().lines();
+        lines.position(|line| line.starts_with("description:")).map_or(1, |at| at + 1)
+    }
+
     /// The first heading of the text.
     pub(super) fn heading(&self) -> Option<&str> {
         let document = &self.reading.document;

@@ -43,6 +43,10 @@ impl Facts {
             tools: card.tools.clone(),
             dependencies: needs(&card)?,
         };
+        // Tools that read the list of a registry refuse all of it for the sake of one without.
+        if facts.description.is_empty() {
+            return Err(Rejection::NoDescription { line: checked.description_line() });
+        }
         facts.within_limits()?;
         facts.without_control()?;
         Ok(facts)

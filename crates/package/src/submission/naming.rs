@@ -54,13 +54,23 @@ fn prose(checked: &Checked, namespace: &str, asked: &Asked) -> Result<Name, Reje
     name.ok_or(Rejection::NoName)
 }
 
-/// Its version. The registry counts those of prose.
-pub(super) fn version(checked: &Checked) -> Result<Option<Version>, Rejection> {
+/// Its version: as SKILL.md says, or as it was asked for where that says nothing. The registry counts
+/// those of prose.
+pub(super) fn version(checked: &Checked, asked: &Asked) -> Result<Option<Version>, Rejection> {
+    let asked = asked.version.as_deref().map(parse_version).transpose();
+    let asked = asked.map_err(Rejection::Version)?;
     if checked.is_prose() {
-        return Ok(None);
+        return if asked.is_some() { Err(Rejection::CountedVersion) } else { Ok(None) };
     }
-    let written = checked.skill().version.as_deref().ok_or(Rejection::NoVersion)?;
-    let version = parse_version(written).map_err(Rejection::Version)?;
+    let written = checked.skill().version.as_deref().filter(|written| !written.is_empty());
+    let written = written.map(parse_version).transpose().map_err(Rejection::Version)?;
+    let version = match (written, asked) {
+        (Some(written), Some(asked)) if written != asked => {
+            return Err(Rejection::VersionDiffers { asked, written });
+        }
+        (Some(version), _) | (None, Some(version)) => version,
+        (None, None) => return Err(Rejection::NoVersion),
+    };
     if version == Version::new(0, 0, 0) {
         return Err(Rejection::VersionZero);
     }

@@ -1,6 +1,7 @@
 //! Why something cannot be published.
 
 use savoir_skill::{Diagnostic, Severity, Source, SourceError, version::VersionError};
+use semver::Version;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -71,9 +72,30 @@ pub enum Rejection {
     },
     /// It has no version.
     #[error(
-        "SKILL.md has no version; add `version: 1.0.0`, or `metadata: {{version: \"1.0.0\"}}` in dialects without that field"
+        "SKILL.md has no version; publish it with `--version 1.0.0`, or add `version: 1.0.0`, or `metadata: {{version: \"1.0.0\"}}` in dialects without that field"
     )]
     NoVersion,
+    /// It has another version than was asked for.
+    #[error(
+        "`version` is {asked}, and SKILL.md says {written}; write the version into SKILL.md, or leave `--version` out"
+    )]
+    VersionDiffers {
+        /// The one that was asked for.
+        asked: Version,
+        /// The one in SKILL.md.
+        written: Version,
+    },
+    /// A version was asked for, and the registry counts it.
+    #[error("the registry counts the versions of prose; leave `version` out")]
+    CountedVersion,
+    /// It does not say what it does.
+    #[error(
+        "SKILL.md:{line}: the description is empty; say what the skill does and when to use it, such as `description: Reads tables from PDF files. Use when a PDF has tables.`"
+    )]
+    NoDescription {
+        /// Where.
+        line: usize,
+    },
     /// Its version is none.
     #[error("{0}; write three numbers in quotes or as they are, such as 1.0.0")]
     Version(VersionError),
@@ -115,6 +137,8 @@ impl Rejection {
             Self::NoNamespace(_) => "invalid_namespace",
             Self::Namespace { .. } => "namespace_differs",
             Self::NoVersion => "no_version",
+            Self::VersionDiffers { .. } | Self::CountedVersion => "version_mismatch",
+            Self::NoDescription { .. } => "no_description",
             Self::Version(_) => "invalid_version",
             Self::VersionZero => "version_zero",
             Self::TooMuch { .. } => "too_much",
@@ -130,9 +154,12 @@ impl Rejection {
                 "artifact_too_large"
             }
             Self::Archive(_) | Self::Signature(_) => "invalid_artifact",
-            Self::SkillDiffers | Self::NotProse | Self::NoNamespace(_) | Self::Namespace { .. } => {
-                "invalid_request"
-            }
+            Self::SkillDiffers
+            | Self::NotProse
+            | Self::NoNamespace(_)
+            | Self::Namespace { .. }
+            | Self::VersionDiffers { .. }
+            | Self::CountedVersion => "invalid_request",
             _ => "invalid_skill_manifest",
         }
     }

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use tempfile::{Builder, NamedTempFile};
@@ -40,6 +40,21 @@ pub(super) fn read_open(file: &fs::File, limit: u64) -> io::Result<Vec<u8>> {
         ));
     }
     Ok(bytes)
+}
+
+/// Keeps other programs from changing a file until the lock is dropped.
+pub(super) fn lock(path: &Path) -> io::Result<fs::File> {
+    let lock =
+        fs::OpenOptions::new().write(true).create(true).truncate(false).open(lock_path(path))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+/// The file beside another one that is locked while that one is changed.
+pub(super) fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
 }
 
 fn prepared(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {

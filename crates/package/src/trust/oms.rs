@@ -240,6 +240,8 @@ pub(super) struct Checked<'a> {
     pub(super) trusted: Option<&'a TrustedKey>,
     /// Whether the signature was checked and holds.
     pub(super) holds: bool,
+    /// Files of the skill that the bundle leaves out: its own `ignore_paths` name them.
+    pub(super) left_out: Vec<String>,
 }
 
 /// Checks a bundle.
@@ -255,16 +257,16 @@ pub(super) fn check<'a>(
     let signature = decoded(&signature.sig, "sig")?;
     let payload = decoded(&bundle.envelope.payload, "payload")?;
     let signed = encoded(&payload);
-    let checked = match &bundle.material {
+    let mut checked = match &bundle.material {
         Material { public_key: Some(key), chain: None } => by_key(key, &signed, &signature, store)?,
         Material { chain: Some(chain), public_key: None } => {
             by_chain(&chain.ders()?, &signed, &signature, store)?
         }
         // Keyless: who may sign as whom is for a log and a policy to say, and there is none here.
-        _ => Checked { key_ids: vec![], trusted: None, holds: false },
+        _ => Checked { key_ids: vec![], trusted: None, holds: false, left_out: vec![] },
     };
     expect("payloadType", &bundle.envelope.payload_type, PAYLOAD_TYPE)?;
-    statement(&payload, skill)?;
+    checked.left_out = statement(&payload, skill)?;
     Ok(checked)
 }
 
@@ -277,12 +279,18 @@ pub(super) fn key_id(bundle: &Value) -> Result<Option<String>, OmsError> {
     })
 }
 
-/// The files that a bundle says it signs.
-pub(super) fn signed_files(bundle: &Value) -> Result<BTreeMap<String, String>, OmsError> {
+/// Every file that is not what a bundle signs.
+pub(super) fn differences(
+    bundle: &Value,
+    files: &BTreeMap<String, String>,
+) -> Result<Vec<Difference>, OmsError> {
     let payload = decoded(&Bundle::read(bundle)?.envelope.payload, "payload")?;
     let malformed = |error: serde_json::Error| OmsError::Malformed(format!("its payload: {error}"));
     let payload = json::parse(&payload).map_err(malformed)?;
-    listed(&Statement::deserialize(&payload).map_err(malformed)?.predicate.resources)
+    let predicate = Statement::deserialize(&payload).map_err(malformed)?.predicate;
+    let signed = listed(&predicate.resources)?;
+    let (covered, _) = predicate.serialization.split(&signed, files);
+    Ok(Difference::all(&signed, &covered))
 }
 
 fn by_key<'a>(
@@ -299,13 +307,14 @@ fn by_key<'a>(
     };
     let Some(trusted) = trusted else {
         let key_ids = named.into_iter().collect();
-        return Ok(Checked { key_ids, trusted: None, holds: false });
+        return Ok(Checked { key_ids, trusted: None, holds: false, left_out: vec![] });
     };
     let key_id = trusted.key.key_id();
     if !holds(trusted.key.bytes(), signed, signature) {
         return Err(OmsError::Wrong(key_id));
     }
-    Ok(Checked { key_ids: vec![key_id], trusted: Some(trusted), holds: true })
+    let (key_ids, trusted) = (vec![key_id], Some(trusted));
+    Ok(Checked { key_ids, trusted, holds: true, left_out: vec![] })
 }
 
 fn by_chain<'a>(
@@ -330,7 +339,7 @@ fn by_chain<'a>(
     let roots = store.of_kind(KeyKind::Certificate);
     let trusted = roots.into_iter().find(|root| leads_to(&end, leaf, others, root.key.bytes()));
     key_ids.extend(trusted.map(|trusted| trusted.key.key_id()));
-    Ok(Checked { key_ids, trusted, holds: true })
+    Ok(Checked { key_ids, trusted, holds: true, left_out: vec![] })
 }
 
 /// Whether a chain leads to a root.
@@ -405,7 +414,8 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, content, rest))
 }
 
-fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<(), OmsError> {
+/// Checks what a bundle says it signs. Returns the files that it leaves out.
+fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError> {
     let malformed = |error: serde_json::Error| OmsError::Malformed(format!("its payload: {error}"));
     let payload = json::parse(payload).map_err(malformed)?;
     let statement = Statement::deserialize(&payload).map_err(malformed)?;
@@ -418,9 +428,13 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<(), OmsError> {
     };
     let Skill { files, name, version } = *skill;
     let both = format!("{name}@{version}");
-    let named = subject.name == name || subject.name == both;
+    // A version that is not known is not compared.
+    let named = match subject.name.split_once('@') {
+        Some((first, _)) if version.is_empty() => first == name,
+        _ => subject.name == name || subject.name == both,
+    };
     let same = |claimed: &Option<String>, actual: &str| {
-        claimed.as_ref().is_none_or(|claimed| claimed == actual)
+        actual.is_empty() || claimed.as_ref().is_none_or(|claimed| claimed == actual)
     };
     if !named || !same(&predicate.name, name) || !same(&predicate.version, version) {
         let found = match (&predicate.name, &predicate.version) {
@@ -433,7 +447,9 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<(), OmsError> {
     if root(predicate.resources.iter().map(|resource| &resource.digest))? != subject.digest.sha256 {
         return Err(OmsError::Inconsistent);
     }
-    Difference::find(&signed, files).map_err(OmsError::Files)
+    let (covered, left_out) = predicate.serialization.split(&signed, files);
+    Difference::find(&signed, &covered).map_err(OmsError::Files)?;
+    Ok(left_out)
 }
 
 /// The files that a statement lists, with their digests.
@@ -611,6 +627,37 @@ struct Predicate {
 #[derive(Deserialize)]
 struct Serialization {
     method: String,
+    /// Files and folders that whoever signed left out.
+    #[serde(default)]
+    ignore_paths: Vec<String>,
+}
+
+impl Serialization {
+    /// The files that must be those that were signed, and those that are left out.
+    fn split(
+        &self,
+        signed: &BTreeMap<String, String>,
+        files: &BTreeMap<String, String>,
+    ) -> (BTreeMap<String, String>, Vec<String>) {
+        let (mut covered, mut left_out) = (BTreeMap::new(), Vec::new());
+        for (path, digest) in files {
+            if !signed.contains_key(path) && self.ignores(path) {
+                left_out.push(path.clone());
+            } else {
+                covered.insert(path.clone(), digest.clone());
+            }
+        }
+        (covered, left_out)
+    }
+
+    /// Whether a path is one of those that are ignored, or below one.
+    fn ignores(&self, path: &str) -> bool {
+        self.ignore_paths.iter().any(|ignored| {
+            let ignored = ignored.strip_prefix("./").unwrap_or(ignored).trim_end_matches('/');
+            let rest = path.strip_prefix(ignored).filter(|_| !ignored.is_empty());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::digest::sha256_hex;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     PublicKey, Role, SigningKey, Tier, TrustStore, TrustedKey,
@@ -13,7 +13,7 @@ use super::{
     openpgp, ssh,
 };
 use crate::{
-    Tree,
+    File, Tree,
     limits::MAX_SIGNATURES,
     tree::{SIGNATURE_FILES, canonical_json, push_ascii},
 };
@@ -38,6 +38,9 @@ const ARMOURED: &str = "signature.asc";
 const ED25519_NAME: &str = "ed25519";
 /// The record has no signature of its own, only further ones.
 const DETACHED: &str = "detached";
+
+/// An entry of `signatures` that is a whole record of its own.
+const WHOLE: &str = "record";
 
 /// How something was signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -105,14 +108,20 @@ pub struct Attestation {
     pub signatures: Vec<Signer>,
     /// Signatures of which nothing can be said. They count for nothing.
     pub unchecked: Vec<Unchecked>,
+    /// Files that a signature leaves out, since whoever signed said so. Unless they are only notes
+    /// for git, that signature attests nothing.
+    pub left_out: Vec<String>,
 }
 
 impl Attestation {
-    fn of(signatures: Vec<Signer>, unchecked: Vec<Unchecked>) -> Self {
+    fn of(check: Check<'_>) -> Self {
+        let Check { signers: signatures, unchecked, mut left_out, .. } = check;
+        left_out.sort();
+        left_out.dedup();
         // The first of the best: `max_by_key` would take the last.
         let signed = signatures.iter().rev().max_by_key(|signer| signer.tier()).cloned();
         let tier = signed.as_ref().map_or(Tier::Experimental, Signer::tier);
-        Self { signed, tier, signatures, unchecked }
+        Self { signed, tier, signatures, unchecked, left_out }
     }
 }
 
@@ -203,6 +212,50 @@ pub fn countersign(record: &[u8], further: Further) -> Result<Vec<u8>, Signature
     Ok(written(&record.into()))
 }
 
+/// A skill with the signatures that its registry has for it, beside those that its files bring.
+///
+/// Each of `others` is a record as `signature.json` has it. Signatures are no part of what a skill's
+/// integrity covers, so the result is the same skill; whether they hold is for [`verify`] to say.
+pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
+    let place = file_name(tree).unwrap_or(RECORDS[0]);
+    let own = tree.get(place).map(|file| Record::parse(&file.bytes, place)).transpose()?;
+    let mut record = own.map(|own| own.members);
+    let mut changed = false;
+    for other in others.iter().filter_map(Value::as_object) {
+        match &mut record {
+            None => record = Some(other.clone()),
+            Some(record) if has_record(record, other) => continue,
+            Some(record) => {
+                let list = record.entry("signatures").or_insert_with(|| json!([]));
+                let Some(list) = list.as_array_mut() else {
+                    let (place, why) = (place.to_owned(), "is no list".to_owned());
+                    return Err(SignatureError::Field { place, field: "signatures", why });
+                };
+                list.push(json!({"type": WHOLE, "record": other}));
+            }
+        }
+        changed = true;
+    }
+    let Some(record) = record.filter(|_| changed) else { return Ok(tree.clone()) };
+    let file = File { bytes: written(&record.into()), executable: false };
+    tree.with_file(place, file)
+        .map_err(|error| SignatureError::Json { place: place.to_owned(), why: error.to_string() })
+}
+
+/// Whether a record is another one, or has it already. Who signed the same files with the same key
+/// twice says nothing new.
+fn has_record(record: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let same = |one: &Map<String, Value>| {
+        ["signature", "signatures", "files", "name", "version"]
+            .iter()
+            .all(|key| one.get(*key) == other.get(*key))
+    };
+    let is_own = other.get("signature").is_some_and(|own| record.get("signature") == Some(own));
+    let further = record.get("signatures").and_then(Value::as_array).into_iter().flatten();
+    let mut further = further.filter_map(|entry| entry["record"].as_object());
+    is_own || same(record) || further.any(same)
+}
+
 /// Which file of a skill holds its record, if it has one. No [`Tree`] can have both spellings.
 pub fn file_name(tree: &Tree) -> Option<&'static str> {
     RECORDS.into_iter().find(|name| tree.get(name).is_some())
@@ -216,18 +269,20 @@ pub fn is_signed(folder: &Path) -> bool {
 /// Checks every signature of a skill, and says what they attest.
 ///
 /// The name and the version are those that were asked for, not those that the skill says of itself.
+/// An empty one is not compared: a file may have no version, which its registry has.
 pub fn verify(
     tree: &Tree,
     name: &str,
     version: &str,
     store: &TrustStore,
 ) -> Result<Attestation, SignatureError> {
-    let mut check = Check { tree, name, version, store, signers: vec![], unchecked: vec![] };
+    let (signers, unchecked, left_out) = (vec![], vec![], vec![]);
+    let mut check = Check { tree, name, version, store, signers, unchecked, left_out };
     let mut bytes = None;
     if let Some(place) = file_name(tree)
         && let Some(file) = tree.get(place)
     {
-        bytes = Some(check.record(place, &file.bytes)?);
+        bytes = Some(check.record(&Record::parse(&file.bytes, place)?, Nested::Allowed)?);
     }
     if let Some(file) = tree.get(BUNDLE) {
         let bundle = Record::parse(&file.bytes, BUNDLE)?;
@@ -239,7 +294,7 @@ pub fn verify(
         let text = String::from_utf8_lossy(&file.bytes);
         check.openpgp(ARMOURED.to_owned(), &text, None, &bytes)?;
     }
-    Ok(Attestation::of(check.signers, check.unchecked))
+    Ok(Attestation::of(check))
 }
 
 /// Every file that is not what was signed, sorted by path. [`verify`] ends at the first one; whether
@@ -254,13 +309,20 @@ pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
     }
     if let Some(file) = tree.get(BUNDLE) {
         let bundle = Record::parse(&file.bytes, BUNDLE)?.members.into();
-        let signed = oms::signed_files(&bundle)
+        let differences = oms::differences(&bundle, &content(tree))
             .map_err(|error| SignatureError::Oms { place: BUNDLE.to_owned(), error })?;
-        found.extend(Difference::all(&signed, &content(tree)));
+        found.extend(differences);
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));
     found.dedup();
     Ok(found)
+}
+
+/// Whether a record may have whole records among its signatures: only the outermost one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nested {
+    Allowed,
+    Refused,
 }
 
 struct Check<'a> {
@@ -270,17 +332,19 @@ struct Check<'a> {
     store: &'a TrustStore,
     signers: Vec<Signer>,
     unchecked: Vec<Unchecked>,
+    left_out: Vec<String>,
 }
 
 impl Check<'_> {
     /// Checks a record in the order of the specification, and gives the bytes that it signs.
-    fn record(&mut self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, SignatureError> {
-        let record = Record::parse(bytes, place)?;
+    fn record(&mut self, record: &Record<'_>, nested: Nested) -> Result<Vec<u8>, SignatureError> {
+        let place = record.place;
         let algorithm = record.algorithm()?;
         record.format()?;
         record.belongs_to(self.name, self.version)?;
         let files = record.files()?;
-        let bytes = statement(algorithm, &files, self.name, self.version).into_bytes();
+        let (name, version) = (record.text("name")?, record.text("version")?);
+        let bytes = statement(algorithm, &files, name, version).into_bytes();
         let signer = match algorithm {
             ED25519_NAME => Some(record.signer(&bytes)?),
             _ => None,
@@ -290,7 +354,7 @@ impl Check<'_> {
             let publisher = record.line("publisher")?.unwrap_or_default();
             self.vouch(place, SignatureKind::Ed25519, &key, publisher)?;
         }
-        self.further(&record, algorithm, &bytes)?;
+        self.further(record, algorithm, &bytes, nested)?;
         Ok(bytes)
     }
 
@@ -299,6 +363,7 @@ impl Check<'_> {
         record: &Record<'_>,
         algorithm: &str,
         bytes: &[u8],
+        nested: Nested,
     ) -> Result<(), SignatureError> {
         let wrong = |why: &str| record.wrong("signatures", why.to_owned());
         let entries = match record.members.get("signatures") {
@@ -318,15 +383,27 @@ impl Check<'_> {
             let Value::Object(entry) = entry else {
                 return Err(SignatureError::Json { place, why: "it is something else".into() });
             };
-            self.entry(&Record { members: entry.clone(), place: &place }, bytes)?;
+            self.entry(&Record { members: entry.clone(), place: &place }, bytes, nested)?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Record<'_>, bytes: &[u8]) -> Result<(), SignatureError> {
+    fn entry(
+        &mut self,
+        entry: &Record<'_>,
+        bytes: &[u8],
+        nested: Nested,
+    ) -> Result<(), SignatureError> {
         let place = entry.place.to_owned();
         let claimed = entry.line("keyid")?;
         match entry.text("type")? {
+            WHOLE if nested == Nested::Allowed => {
+                let members = entry.members.get("record").and_then(Value::as_object);
+                let members =
+                    members.ok_or_else(|| entry.wrong("record", "is no object".to_owned()))?;
+                let record = Record { members: members.clone(), place: &place };
+                self.record(&record, Nested::Refused).map(drop)
+            }
             "sshsig" => {
                 let key = ssh::check(entry.text("sig")?, bytes)
                     .map_err(|error| SignatureError::Ssh { place, error })?;
@@ -366,15 +443,18 @@ impl Check<'_> {
         if let Some(key_id) = &key_id {
             claims(&place, claimed, key_id)?;
         }
+        // Nobody signed the whole if an agent or a script could use a file that is left out.
+        let is_whole = checked.left_out.iter().all(|path| is_note_for_git(path));
+        self.left_out.extend(checked.left_out);
         match (checked.trusted, checked.holds) {
-            (Some(trusted), _) => self.push(SignatureKind::Oms, trusted),
-            (None, true) => self.signers.push(Signer {
+            (Some(trusted), _) if is_whole => self.push(SignatureKind::Oms, trusted),
+            (trusted, true) => self.signers.push(Signer {
                 key_id: key_id.unwrap_or_default(),
-                publisher: String::new(),
+                publisher: trusted.map(|trusted| trusted.publisher.clone()).unwrap_or_default(),
                 role: None,
                 kind: SignatureKind::Oms,
             }),
-            (None, false) => {
+            (_, false) => {
                 let claimed = claimed.map(str::to_owned);
                 return self.unknown(&place, key_id.or(claimed), "oms".into());
             }
@@ -463,6 +543,12 @@ impl Check<'_> {
             reason: revoked.reason.clone(),
         })
     }
+}
+
+/// Whether a file only tells git what to do: neither an agent nor a program reads it.
+fn is_note_for_git(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    [".gitignore", ".gitattributes", ".gitkeep"].contains(&name)
 }
 
 /// The exact bytes that are signed.

@@ -356,13 +356,7 @@ fn change<T>(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
     }
-    let mut lock_path = path.as_os_str().to_owned();
-    lock_path.push(".lock");
-    let lock_path = PathBuf::from(lock_path);
-    let mut options = fs::OpenOptions::new();
-    let lock = options.write(true).create(true).truncate(false).open(&lock_path);
-    let lock = lock.and_then(|lock| lock.lock().map(|()| lock));
-    let _lock = lock.map_err(StoreError::io(&lock_path))?;
+    let _lock = file::lock(path).map_err(StoreError::io(&file::lock_path(path)))?;
 
     let mut document = document(path)?;
     let corrupt = |why| StoreError::Corrupt { path: path.to_owned(), why };

@@ -77,7 +77,9 @@ fn everything_that_a_registry_keeps() {
 fn signatures_are_found_and_checked() {
     let plain = Submission::of_tree(good(), Some("web-search"), &Asked::default()).unwrap();
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-    let signed = plain.signed("Ada", &key).unwrap();
+    let (name, version) = plain.signed_as();
+    let record = savoir_package::trust::sign(&plain.tree, name, version, "Ada", &key);
+    let signed = plain.with_record(record).unwrap();
     assert!(plain.tree.get("signature.json").is_none(), "the original is as it was");
     let signed = Submission::of_tree(signed, Some("web-search"), &Asked::default()).unwrap();
     assert_eq!(signed.integrity, plain.integrity);

@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::Path, process::ExitCode};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::{config::Config, error::CommandError, output};
 
@@ -19,11 +19,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
     let settings = config.effective();
     if args.json {
-        let settings: serde_json::Map<_, _> = settings
-            .into_iter()
-            .map(|(name, value, origin)| (name, json!({"value": value, "from": origin})))
-            .collect();
-        output::json(&settings)?;
+        output::json(&as_json(settings))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = output::stdout();
@@ -32,4 +28,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     output::flush(out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// By name. All files have a say in a policy, so its settings are lists.
+fn as_json(settings: Vec<(String, Value, String)>) -> Map<String, Value> {
+    let mut known = Map::new();
+    for (name, value, origin) in settings {
+        let setting = json!({"value": value, "from": origin});
+        match known.get_mut(&name) {
+            Some(Value::Array(settings)) => settings.push(setting),
+            _ if name.starts_with("policy.") => {
+                known.insert(name, json!([setting]));
+            }
+            _ => {
+                known.insert(name, setting);
+            }
+        }
+    }
+    known
 }

@@ -1,4 +1,4 @@
-//! `savoir keys`, `savoir keygen` and `savoir trust`.
+//! `savoir keys` and `savoir keygen`.
 
 mod from_registry;
 
@@ -40,20 +40,6 @@ enum Command {
     Revoke(Revoke),
 }
 
-/// Say whose keys you trust
-#[derive(Debug, clap::Args)]
-pub(crate) struct TrustArgs {
-    #[command(subcommand)]
-    command: TrustCommand,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum TrustCommand {
-    List(List),
-    Add(Trust),
-    Remove(Distrust),
-}
-
 /// Make a key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -73,7 +59,7 @@ pub(crate) struct New {
 pub(crate) struct List {
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Trust what a key signs
@@ -94,28 +80,28 @@ to, or the key is revoked here.")]
 pub(crate) struct Trust {
     /// A public key, or a file with one: a line of ours or of OpenSSH, or a PEM or PGP block
     #[arg(value_name = "FILE|TEXT", required_unless_present = "from_registry")]
-    key: Option<String>,
+    pub(super) key: Option<String>,
     /// The keys that sign for this namespace in a registry
     #[arg(long, value_name = "NAMESPACE", conflicts_with_all = ["key", "role"])]
-    from_registry: Option<String>,
+    pub(super) from_registry: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    pub(super) remote: Remote,
     /// Trust the keys of a registry without being asked
     #[arg(long, short, requires = "from_registry")]
-    yes: bool,
+    pub(super) yes: bool,
     /// Whose it is [default with --from-registry: the namespace]
     #[arg(long, value_name = "NAME", value_parser = super::publisher,
           required_unless_present = "from_registry")]
-    publisher: Option<String>,
+    pub(super) publisher: Option<String>,
     /// What it may vouch for
     #[arg(long, default_value = "publisher")]
-    role: RoleName,
+    pub(super) role: RoleName,
     /// Only for these skills: a name, or the beginning of names and `*`
     #[arg(long = "namespace", value_name = "NAME")]
-    namespaces: Vec<String>,
+    pub(super) namespaces: Vec<String>,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Trust a key no more; what it signed is experimental then
@@ -127,10 +113,10 @@ Example:
   savoir keys distrust 21fe31dfa154a261626bf854046fd227")]
 pub(crate) struct Distrust {
     /// Which key, as `savoir keys list` shows it
-    key_id: String,
+    pub(super) key_id: String,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Refuse whatever a key signed, from now on and for good
@@ -152,7 +138,7 @@ pub(crate) struct Revoke {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum RoleName {
+pub(super) enum RoleName {
     /// Its skills are community
     Publisher,
     /// Its skills are verified
@@ -175,14 +161,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Trust(args) => add(args),
         Command::Distrust(args) => remove(args),
         Command::Revoke(args) => revoke(args),
-    }
-}
-
-pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, CommandError> {
-    match &args.command {
-        TrustCommand::List(args) => list(args),
-        TrustCommand::Add(args) => add(args),
-        TrustCommand::Remove(args) => remove(args),
     }
 }
 
@@ -214,23 +192,10 @@ pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
 }
 
 fn list(args: &List) -> Result<ExitCode, CommandError> {
-    let keyring = Keyring::of_user()?;
-    let own = keyring.own().list()?;
-    let store = keyring.trusted()?;
     if args.json {
-        let own = own.iter().map(|own| {
-            json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_text()})
-        });
-        return print(&json!({
-            "own": own.collect::<Vec<_>>(),
-            "trusted": store.keys().iter().map(as_json).collect::<Vec<_>>(),
-            "revoked": store.revoked(),
-        }));
+        return print(&list_json()?);
     }
-    let own = own.iter().map(|own| format!("{}  {}", own.key.key_id(), own.name));
-    let mut text = section("your keys", own);
-    text.push_str(&section("trusted", store.keys().iter().map(line)));
-    text.push_str(&section("revoked", store.revoked().iter().map(revoked)));
+    let mut text = list_text()?;
     if text.is_empty() {
         text.push_str("there are no keys; `savoir keys new NAME` makes one\n");
     }
@@ -238,8 +203,33 @@ fn list(args: &List) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Your keys, trusted keys and revoked keys, for programs.
+pub(super) fn list_json() -> Result<Value, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let (own, store) = (keyring.own().list()?, keyring.trusted()?);
+    let own = own.iter().map(|own| {
+        json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_text()})
+    });
+    Ok(json!({
+        "own": own.collect::<Vec<_>>(),
+        "trusted": store.keys().iter().map(as_json).collect::<Vec<_>>(),
+        "revoked": store.revoked(),
+    }))
+}
+
+/// The same as text; empty if there are none.
+pub(super) fn list_text() -> Result<String, CommandError> {
+    let keyring = Keyring::of_user()?;
+    let (own, store) = (keyring.own().list()?, keyring.trusted()?);
+    let own = own.iter().map(|own| format!("{}  {}", own.key.key_id(), own.name));
+    let mut text = section("your keys", own);
+    text.push_str(&section("trusted", store.keys().iter().map(line)));
+    text.push_str(&section("revoked", store.revoked().iter().map(revoked)));
+    Ok(text)
+}
+
 /// A heading and its lines; nothing if there are none.
-fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {
+pub(super) fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {
         if text.is_empty() {
@@ -281,7 +271,7 @@ fn as_json(trusted: &TrustedKey) -> Value {
     })
 }
 
-fn add(args: &Trust) -> Result<ExitCode, CommandError> {
+pub(super) fn add(args: &Trust) -> Result<ExitCode, CommandError> {
     if let Some(namespace) = &args.from_registry {
         return from_registry::run(namespace, args);
     }
@@ -334,7 +324,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::input(format!("{} cannot be read: {error}", path.display()))
 }
 
-fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
+pub(super) fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
     // A key that is not there leaves no trace.
     let known = keyring.trusted()?.get(&args.key_id).is_some();
@@ -377,7 +367,7 @@ fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
 
 /// Whether it has one of the forms that identifiers have: a typing error must not go for a
 /// revocation.
-fn is_key_id(text: &str) -> bool {
+pub(super) fn is_key_id(text: &str) -> bool {
     let is_hex = |text: &str, lengths: &[usize]| {
         lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };

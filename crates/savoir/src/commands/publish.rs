@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::Home;
+use savoir_engine::{Home, approval::shell_word};
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_MANIFEST_BYTES,
@@ -24,19 +24,22 @@ use serde_json::{Value, json};
 use crate::{
     ask, config, credentials,
     error::CommandError,
-    installed, packed,
+    installed, output, packed,
     remote::Remote,
     runtime,
     shelf::{Progress, told},
     trust::Keyring,
 };
 
+use super::sign::AnyKey;
 use page::Page;
 use refused::{not_taken, refuse_blocked};
 
 /// Publish a skill in a registry
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    disable_version_flag = true,
+    after_help = "\
 A version is published once and for ever: it can be withdrawn, and never changed. What you publish
 is checked here as the registry checks it: the archive, every rule of `savoir check`, name, version,
 signatures, and the scan. The archive is the same for the same files, whoever packs it.
@@ -49,12 +52,14 @@ Examples:
   savoir publish --dry-run               see what would be published, and whether it could be
   savoir publish my-skill --registry https://skills.example.com/registry
   savoir publish my-skill --namespace acme --key ada --changelog \"Reads tables, too.\"
+  savoir publish my-skill --version 1.0.0 --key ~/.ssh/id_ed25519
   savoir publish notes.md --namespace anon      a text without frontmatter; or --namespace acme
   savoir publish my-skill --yes --json          for programs
 
 Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2
 wrong usage or unreadable input; 3 refused: no token, not agreed to, no signature, or blocked by the
-scan.")]
+scan."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
@@ -71,6 +76,9 @@ pub(crate) struct Args {
     /// What a text without frontmatter is called [default: its first heading]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// The version, if SKILL.md has none. The file stays as it is, and the registry has the version
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
     /// Only check, and show what would be published
     #[arg(long)]
     dry_run: bool,
@@ -83,8 +91,8 @@ pub(crate) struct Args {
     /// Publish it without any signature, which only experimental skills may
     #[arg(long, conflicts_with = "key")]
     unsigned: bool,
-    /// Sign it with a key of yours, as `savoir keys list` shows it
-    #[arg(long, value_name = "NAME")]
+    /// Sign it with a key of yours, as `savoir keys list` shows it, or with a key file of OpenSSH
+    #[arg(long, value_name = "NAME|FILE")]
     key: Option<String>,
     /// Send it although the scan blocks it here: the registry scans it, too, and takes it only if an
     /// administrator cleared the archive
@@ -133,6 +141,7 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         filename: parcel.filename.clone(),
         namespace: parcel.submission.name.namespace().map(str::to_owned),
         name: args.name.clone(),
+        version: args.version.clone(),
         skill: String::from_utf8(parcel.submission.skill_md.clone()).ok(),
         changelog: args.changelog.clone(),
         audit,
@@ -145,7 +154,37 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         published?.map_err(|error| not_taken(error, &address, args, &parcel))?.published;
     must_be_what_was_sent(&parcel, &published, &address)?;
     page.did(&published, &address)?;
+    if args.key.is_some() {
+        tell_unregistered(&client, &parcel)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that a signature counts for nothing in the registry as long as its key is not registered there.
+fn tell_unregistered(client: &Client, parcel: &Parcel) -> Result<(), CommandError> {
+    let Submission { name, signatures, .. } = &parcel.submission;
+    let known = runtime::block_on(async {
+        Ok(match name.namespace() {
+            Some(namespace) => client.keys(namespace).await,
+            None => client.keys_of(name).await,
+        })
+    })?;
+    // A registry that does not list its keys does not say that this one is missing.
+    let Ok(known) = known else { return Ok(()) };
+    let used: Vec<&str> =
+        signatures.iter().filter_map(|one| one.record.key_id.as_deref()).collect();
+    if known.iter().any(|key| key.revoked_at.is_none() && used.contains(&key.key_id.as_str())) {
+        return Ok(());
+    }
+    let key = signatures.iter().find_map(|one| one.record.public_key.as_deref());
+    let (team, address) = (name.namespace().unwrap_or(name.last()), client.address());
+    output::note(&format!(
+        "no key that signed it is registered for `{team}` in {address}, so it is experimental there. \
+         Register the key, and the signature counts at once: savoir registry keys add {team} {} \
+         --registry {address}",
+        shell_word(key.unwrap_or("FILE.pub"))
+    ));
+    Ok(())
 }
 
 /// What was agreed to is what was shown: a registry that made something else of it is not believed.
@@ -173,8 +212,12 @@ fn must_be_what_was_sent(
 
 /// Reads, checks, signs and packs.
 fn parcel(args: &Args) -> Result<Parcel, CommandError> {
-    let asked =
-        Asked { namespace: args.namespace.clone(), name: args.name.clone(), skill_md: None };
+    let asked = Asked {
+        namespace: args.namespace.clone(),
+        name: args.name.clone(),
+        version: args.version.clone(),
+        skill_md: None,
+    };
     let rejected = |rejection: Rejection| rejected(&args.path, &rejection);
     let (folder, tree) = files(&args.path)?;
     let folder = folder.as_deref();
@@ -248,10 +291,15 @@ fn checked(tree: Tree, before: &Submission, asked: &Asked) -> Result<Submission,
 /// The files with a signature of a key of the person who publishes.
 fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, CommandError> {
     let keyring = Keyring::of_user()?;
-    let key = keyring.own().load(name)?;
-    let known = keyring.trusted()?.get(&key.key_id()).map(|trusted| trusted.publisher.clone());
-    let publisher = known.unwrap_or_else(|| name.to_owned());
-    submission.signed(&publisher, &key).map_err(|rejection| rejected(path, &rejection))
+    let key = AnyKey::named(&keyring, Some(name))?;
+    let known = match &key {
+        AnyKey::Own { key, .. } => keyring.trusted()?.get(&key.key_id()).cloned(),
+        AnyKey::Ssh(_) => None,
+    };
+    let publisher = known.map(|trusted| trusted.publisher);
+    let (skill, version) = submission.signed_as();
+    let record = key.sign(&submission.tree, skill, version, publisher.as_deref())?;
+    submission.with_record(record).map_err(|rejection| rejected(path, &rejection))
 }
 
 /// The files of the skill at a path, and how its folder is called: a folder, its SKILL.md, an archive,

@@ -180,6 +180,60 @@ pub(super) fn own_key(
     }
 }
 
+/// A key that signs what is published.
+pub(super) enum AnyKey {
+    /// One of `savoir keys`.
+    Own {
+        /// What its owner calls it.
+        name: String,
+        /// The key.
+        key: SigningKey,
+    },
+    /// A file of OpenSSH: a private key, or the public half of one that an agent or a token holds.
+    Ssh(PathBuf),
+}
+
+impl AnyKey {
+    /// The key that was named: one of yours, else a file of OpenSSH.
+    pub(super) fn named(keyring: &Keyring, name: Option<&str>) -> Result<Self, CommandError> {
+        let path = name.map(Path::new).filter(|path| path.is_file());
+        if let (Some(path), Some(text)) = (path, name)
+            && (text.contains('/') || keyring.own().list()?.iter().all(|own| own.name != text))
+        {
+            return Ok(Self::Ssh(path.to_owned()));
+        }
+        let (name, key) = own_key(keyring, name)?;
+        Ok(Self::Own { name, key })
+    }
+
+    /// The record of a skill that is signed with it.
+    pub(super) fn sign(
+        &self,
+        tree: &Tree,
+        name: &str,
+        version: &str,
+        publisher: Option<&str>,
+    ) -> Result<Vec<u8>, CommandError> {
+        match self {
+            Self::Own { name: own, key } => {
+                Ok(trust::sign(tree, name, version, publisher.unwrap_or(own), key))
+            }
+            Self::Ssh(path) => {
+                let record = trust::unsigned(tree, name, version);
+                let wrong = |error: SignatureError| CommandError::findings(error);
+                let bytes = trust::signed_bytes(&record).map_err(wrong)?;
+                let signature = ssh::sign(path, &bytes).map_err(ssh_failed)?;
+                trust::countersign(&record, Further::SshSig(signature)).map_err(wrong)
+            }
+        }
+    }
+}
+
+/// The identifier of the key that made a record.
+pub(super) fn key_id_of(record: &[u8]) -> String {
+    signers(record).into_iter().next().unwrap_or_default()
+}
+
 fn without_version(whole: &Whole) -> CommandError {
     let path = whole.loaded.path.display();
     let dialect = whole.loaded.reading.detection.dialect;

@@ -99,6 +99,11 @@ pub(super) fn sync(
     }
     let (plan, done) = door.carry_out(|| plan(door, wish, edits), |_| Ok(!manner.dry_run))?;
     told.push(plan);
+    // A lock that must not change keeps its tiers: other machines trust other keys.
+    if !frozen {
+        let tiers = || Ok(door.shelf.refresh_tiers(&door.trust)?);
+        told.push(door.carry_out(tiers, |_| Ok(!manner.dry_run))?.0);
+    }
     let plans: Vec<&Plan> = told.iter().collect();
     Report { json: manner.json, done }.print(door, &plans, Map::new())?;
     Ok(ExitCode::SUCCESS)

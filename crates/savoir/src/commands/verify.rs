@@ -156,12 +156,6 @@ impl Examined {
                     .hint("get the skill again; or, if it is yours, sign it anew with: savoir sign")
             }
             error if error.is_undecided() => CommandError::findings(format!("{folder}: {error}")),
-            SignatureError::Version { place, found, .. } if self.whole.version().is_none() => {
-                CommandError::refused(format!(
-                    "{folder}: {place} signs version {found}, but the skill has none"
-                ))
-                .hint("get the skill again; or, if it is yours, give it a version and sign it anew")
-            }
             _ => CommandError::refused(format!("{folder}: {error}")),
         };
         Some(failed.named(error.code()))
@@ -224,6 +218,9 @@ impl Examined {
             let line = format!("{} signature by {by}", unchecked.kind);
             field(out, "not checked", &line)?;
         }
+        for path in &attestation.left_out {
+            field(out, "left out", &format!("{path}, the signature does not cover it"))?;
+        }
         field(out, "attested", attestation.tier.as_str())?;
         field(out, "claimed", self.skill().policy.tier.map_or("nothing", Tier::as_str))
     }
@@ -275,6 +272,7 @@ fn as_json(path: &Path, examined: Option<&Examined>, failed: Option<&CommandErro
             ("signed", json!(attestation.signed)),
             ("signatures", json!(attestation.signatures)),
             ("unchecked", json!(attestation.unchecked)),
+            ("left_out", json!(attestation.left_out)),
             ("attested_tier", json!(attestation.tier)),
             ("claimed_tier", json!(skill.policy.tier)),
             ("tier", json!(examined.tier())),

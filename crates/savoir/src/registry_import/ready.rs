@@ -109,12 +109,16 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
         let reason = "its bytes are not those that the index says".to_owned();
         return Err(refuse("digest_mismatch", reason));
     }
-    let asked = Asked {
-        namespace: line.name.namespace().map(str::to_owned),
-        name: Some(line.name.last().to_owned()),
-        skill_md: None,
+    let read = |version: Option<String>| {
+        let namespace = line.name.namespace().map(str::to_owned);
+        let name = Some(line.name.last().to_owned());
+        Submission::read(&bytes, &Asked { namespace, name, version, skill_md: None })
     };
-    let submission = Submission::read(&bytes, &asked);
+    // The index has the version of a file that says none.
+    let submission = match read(Some(line.version.to_string())) {
+        Err(Rejection::CountedVersion | Rejection::VersionDiffers { .. }) => read(None),
+        read => read,
+    };
     let submission = submission.map_err(|rejection| {
         let found = rejected(&path, &rejection);
         refuse(found.code, found.reason)

@@ -12,6 +12,7 @@ use savoir_package::{
     resolve::Update,
     shelf::{Ready, State},
     source::{Source, SourceError, is_range, is_shorthand},
+    trust::Tier,
 };
 
 use super::{Door, progress};
@@ -162,7 +163,15 @@ impl Door {
             output::note(&told(note));
         }
         let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
-        Ok(checked.collect::<Result<_, _>>()?)
+        let ready: Vec<Ready> = checked.collect::<Result<_, _>>()?;
+        for one in &ready {
+            if let Some(said) = gathered.registry_tiers.get(&one.card.name)
+                && one.attestation.tier < *said
+            {
+                output::note(&not_attested_here(one, *said));
+            }
+        }
+        Ok(ready)
     }
 
     /// Refuses to lay out skills, of which there is a copy on this machine, that their registries took
@@ -202,6 +211,24 @@ impl Door {
         let registries = self.registries(state, ask)?;
         self.wait(registries.fetch_locked(name, locked)).map_err(ways_out)
     }
+}
+
+/// What a registry says of a skill, and what is true under the user's own keys.
+fn not_attested_here(ready: &Ready, said: Tier) -> String {
+    let name = &ready.card.name;
+    let (address, published) = ready.source.published(name).unwrap_or_default();
+    let here = ready.attestation.tier;
+    if here != Tier::Experimental {
+        return format!(
+            "`{published}`: the registry says {said}; the keys that you trust make it {here} here"
+        );
+    }
+    let owner = published.split('/').next().unwrap_or(published);
+    format!(
+        "`{published}`: the registry says {said}; no key that you trust signed it, so it is {here} \
+         here. To trust the keys of its publisher: savoir keys trust --from-registry {owner} \
+         --registry {address}"
+    )
 }
 
 /// What can be done about a locked skill that is not given any more.

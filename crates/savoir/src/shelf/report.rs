@@ -102,6 +102,9 @@ fn change(change: &Change) -> Value {
         Change::Updated { name, from, to } => {
             json!({ "change": "updated", "name": name, "from": from.to_string(), "to": to.to_string() })
         }
+        Change::Tier { name, from, to, by } => {
+            json!({ "change": "tier", "name": name, "from": from, "to": to, "signer": by })
+        }
         Change::Further { name, agents } => {
             json!({ "change": "further", "name": name, "agents": agents })
         }

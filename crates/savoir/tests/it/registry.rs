@@ -7,6 +7,7 @@ mod files_only;
 mod finding;
 mod real;
 mod server;
+mod signed;
 mod team;
 mod told;
 

@@ -120,7 +120,7 @@ fn whatever_differs_is_named() {
     sandbox.write("demo/SKILL.md", "# Demo\n");
     let run = sandbox.run(&["verify", "demo"]);
     assert_eq!(run.code, 3, "{run}");
-    assert!(run.stderr.contains("signs version \"1.0.0\", but the skill has none"), "{run}");
+    assert!(run.stderr.contains("is not what was signed"), "{run}");
     assert!(run.stdout.contains("changed        SKILL.md\n"), "{run}");
     sandbox.write("demo/SKILL.md", SKILL);
     let record = sandbox.read("demo/signature.json").replace(KEY_ID, &"0".repeat(32));
@@ -383,4 +383,92 @@ fn bundles_of_model_signing() {
     assert!(run.stderr.contains("help: nothing was written"), "{run}");
     let run = sandbox.run(&["sign", "demo", "--oms-key", KEY]);
     assert_eq!(run.code, 2, "{run}");
+}
+
+#[test]
+fn sources_are_trusted_and_listed() {
+    let sandbox = Sandbox::new();
+    let empty = done(sandbox.run(&["trust", "list"])).stdout;
+    assert!(empty.starts_with("nothing is trusted"), "{empty}");
+    let added = done(sandbox.run(&["trust", "add", "github:Anthropics"])).stdout;
+    let told =
+        "trusted github:anthropics: skills fetched from there are installed without a question\n";
+    assert_eq!(added, told);
+    let again = done(sandbox.run(&["trust", "add", "github:anthropics"])).stdout;
+    assert_eq!(again, "github:anthropics is trusted already\n");
+    done(sandbox.run(&["trust", "add", "registry:https://skills.example.com/registry#acme"]));
+    done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
+    insta::assert_snapshot!("sources", done(sandbox.run(&["trust", "list"])));
+    let list = done(sandbox.run(&["trust", "list", "--json"])).json();
+    assert_eq!(list["sources"][0], "github:anthropics");
+    assert_eq!(list["trusted"][0]["key_id"], KEY_ID);
+    let file = sandbox.read(".config/savoir/trusted-sources.toml");
+    assert!(file.contains("    \"github:anthropics\",\n"), "{file}");
+    done(sandbox.run(&["trust", "remove", "github:anthropics"]));
+    let gone = sandbox.run(&["trust", "remove", "github:anthropics"]);
+    assert_eq!(gone.code, 2, "{gone}");
+    done(sandbox.run(&["trust", "remove", &format!("key:{KEY_ID}")]));
+    let list = done(sandbox.run(&["trust", "list", "--json"])).json();
+    assert_eq!(
+        (list["sources"].as_array().map(Vec::len), &list["trusted"]),
+        (Some(1), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn sources_that_mean_nothing_are_refused() {
+    let sandbox = sandbox();
+    for (source, told) in [
+        ("https://github.com/anthropics", "did you mean `github:anthropics`?"),
+        ("anthropics", "write `github:owner`"),
+        ("local", "folders of this machine are not trusted as a whole"),
+        ("git:github.com", "everyone can have a repository on github.com"),
+        ("key:0123456789abcdef0123456789abcdef", "is the identifier of a key, not the key"),
+        ("key:demo/SKILL.md", "add --publisher NAME"),
+    ] {
+        let run = sandbox.run(&["trust", "add", source]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(told), "{source}: {run}");
+    }
+    let run = sandbox.run(&["trust", "add", "acme/*"]);
+    assert!(run.code == 1 && run.stderr.contains("no registry is set for `acme`"), "{run}");
+    assert!(!sandbox.path(".config/savoir/trusted-sources.toml").exists());
+    // A key of your own is known by its identifier.
+    done(sandbox.run(&["trust", "add", &format!("key:{KEY_ID}")]));
+    let list = done(sandbox.run(&["keys", "list", "--json"])).json();
+    assert_eq!(list["trusted"][0]["publisher"], "ada");
+    sandbox.write(".config/savoir/trusted-sources.toml", "sources = [\"nonsense\"]\n");
+    let run = sandbox.run(&["trust", "list"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("trusted-sources.toml:1:12: "), "{run}");
+}
+
+#[test]
+fn every_policy_that_applies_is_shown() {
+    let sandbox = Sandbox::new();
+    sandbox.write("org.toml", "[policy]\nrequire = \"signed\"\n");
+    sandbox.write(".config/savoir/config.toml", "[policy]\ndeny = [\"pdf\"]\n");
+    sandbox.write(
+        "savoir.toml",
+        "[policy]\nsources = [\"github:anthropics\"]\nrequire = \"verified\"\n",
+    );
+    let shown = |policy: &str| {
+        let mut command = sandbox.command(&["config", "--json"]);
+        command.env("SAVOIR_POLICY", policy);
+        Transcript::of(command)
+    };
+    let policy = sandbox.path("org.toml").display().to_string();
+    let settings = done(shown(&policy)).json();
+    assert_eq!(settings["policy.require"][0]["value"], "signed");
+    assert_eq!(settings["policy.require"][1]["value"], "verified");
+    assert_eq!(settings["policy.deny"][0]["value"], "pdf");
+    let from = settings["policy.sources"][0]["from"].as_str().expect("a place");
+    assert!(from.ends_with("savoir.toml:2:11"), "{from}");
+    let missing = shown("/nowhere/policy.toml");
+    assert_eq!(missing.code, 2, "{missing}");
+    assert!(missing.stderr.contains("SAVOIR_POLICY names /nowhere/policy.toml"), "{missing}");
+    sandbox.write("org.toml", "[policy]\nrequires = \"signed\"\n");
+    let mistake = shown(&policy);
+    assert!(mistake.stderr.contains("org.toml:2:1: there is no setting `requires`"), "{mistake}");
+    assert!(mistake.stderr.contains("did you mean `require`?"), "{mistake}");
 }

@@ -223,6 +223,8 @@ impl Registry<'_> {
         for holding in displaced(work.connection(), actor, &new).await? {
             deeds.extend(work.revoke((&holding, new.key_id), End::Displaced, now).await?);
         }
+        let key = (new.holding, new.key_id);
+        deeds.extend(work.count_earlier(actor, key, now).await?);
         note(work.connection(), actor, now, deeds).await?;
         // Looked at last: whoever registers the same key elsewhere at once waits for the number above.
         must_be_free(work.connection(), actor, &new).await?;

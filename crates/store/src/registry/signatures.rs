@@ -8,7 +8,7 @@ use sqlx::AnyConnection;
 use super::{
     Actor, Holding, Lock, NewSignature, PackageName, Registry, RegistryError, Right, Signature,
     SignatureState, Signer, Work,
-    facts::{ScanVerdict, attested, read_tier, read_version, tier_number},
+    facts::{ScanVerdict, attested, read_name, read_tier, read_version, tier_number},
     index::renew,
     keys::{KeyState, may_audit, owns},
     log::{Act, Deed, note},
@@ -122,6 +122,60 @@ impl Work {
             states[n] = if trusted { state } else { KeyState::Unknown };
         }
         Ok(states)
+    }
+
+    /// Counts what a key of publishers signed before it was registered, as if it were signed now.
+    pub(super) async fn count_earlier(
+        &mut self,
+        actor: &Actor,
+        (holding, key_id): (&Holding, &str),
+        now: Time,
+    ) -> Result<Vec<Deed>, RegistryError> {
+        if holding.is_for_auditors() {
+            return Ok(Vec::new());
+        }
+        let rows = sql("SELECT s.package, s.sort_key, v.version, v.integrity, v.skill_md
+             FROM signatures s
+             JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
+             WHERE s.holding = $1 AND s.key_id = $2 AND s.state = 'unknown'
+             ORDER BY s.package, s.sort_key")
+        .text(holding.as_str())
+        .text(key_id)
+        .all(self.connection())
+        .await?;
+        let (mut deeds, mut changed) = (Vec::new(), Vec::new());
+        for row in rows {
+            let (package, sort_key) = (read_name(&row.text(0)?)?, row.bytes(1)?);
+            let (integrity, skill_md) = (row.text(3)?, row.text(4)?);
+            self.lock_package(&package).await?;
+            let files = Files { integrity: &integrity, skill_md: &skill_md };
+            let key = (holding, key_id);
+            if signed_for(self.connection(), actor, key, files).await?.is_some() {
+                continue;
+            }
+            sql("UPDATE signatures SET state = 'active'
+                 WHERE package = $1 AND sort_key = $2 AND holding = $3 AND key_id = $4")
+            .text(&package.id())
+            .bytes(&sort_key)
+            .text(holding.as_str())
+            .text(key_id)
+            .run(self.connection())
+            .await?;
+            let (before, after) = earn(self.connection(), &package.id(), &sort_key).await?;
+            let details = json!({
+                "key_id": key_id, "signer": Signer::Publisher.as_str(),
+                "before": before.as_str(), "attested": after.as_str(),
+            });
+            let version = read_version(&row.text(2)?)?;
+            deeds.push(Deed::new(Act::Signed).version(&package, &version).details(details));
+            if !changed.contains(&package) {
+                changed.push(package);
+            }
+        }
+        for package in changed {
+            renew(self.connection(), &package, now).await?;
+        }
+        Ok(deeds)
     }
 
     /// Takes away what a revoked key gave to the versions of a package.

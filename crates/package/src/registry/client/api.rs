@@ -164,6 +164,7 @@ impl Client {
             Some(artifact),
             part("namespace", &publish.namespace),
             part("name", &publish.name),
+            part("version", &publish.version),
             part("skill", &publish.skill),
             part("changelog", &publish.changelog),
             part("audit", &publish.audit),

@@ -1,6 +1,6 @@
 //! The files of a version, held to what the index says.
 
-use savoir_skill::{digest::sha256_hex, skill::Mode, version::SkillRef};
+use savoir_skill::{digest::sha256_hex, version::SkillRef};
 use url::Url;
 
 use super::{Client, Config, IndexLine, RegistryError, malformed};
@@ -11,8 +11,10 @@ use crate::{
         Name, Release,
         http::{Answer, Ask},
         side_by_side::blocking,
+        wire::Signatures,
     },
     source::http::Reach,
+    trust::{self, Tier},
 };
 
 impl Client {
@@ -22,6 +24,35 @@ impl Client {
         let bytes = self.artifact(line).await?;
         let (line, registry) = (line.clone(), self.address());
         blocking(move || tree(&registry, &line, &bytes)).await
+    }
+
+    /// As [`Self::download`], with the signatures that the registry has of the version beside those
+    /// in its archive. Whether they hold, and what they attest here, is for
+    /// [`trust::verify`](crate::trust::verify) to say.
+    pub async fn download_signed(&self, line: &IndexLine) -> Result<Tree, RegistryError> {
+        let tree = self.download(line).await?;
+        let signatures = self.signatures_of(line).await?;
+        trust::attach(&tree, &signatures.added()).map_err(|error| RegistryError::Signature {
+            of: Box::new(release(&self.address(), line)),
+            error: Box::new(error),
+        })
+    }
+
+    /// The signatures of a version, from the registry or as they were kept.
+    async fn signatures_of(&self, line: &IndexLine) -> Result<Signatures, RegistryError> {
+        if self.settings().is_offline() {
+            let kept = self.0.cache.signatures(&line.name, &line.version);
+            return Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default());
+        }
+        // Files alone have signatures only where their index says so.
+        if !self.known().await?.config.closure && line.earned() == Tier::Experimental {
+            return Ok(Signatures::default());
+        }
+        let found = self.signatures(&line.name, &line.version).await?;
+        if let Ok(text) = serde_json::to_string(&found) {
+            self.0.cache.keep_signatures(&line.name, &line.version, &text);
+        }
+        Ok(found)
     }
 
     /// The archive of a version, from the registry or as it was kept.
@@ -147,10 +178,9 @@ fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), Regis
     if card.name != line.name.last() {
         return content(format!("`{}`", line.name.last()), format!("`{}`", card.name));
     }
-    // The registry counts the versions of prose by itself.
-    let is_prose = card.reading.skill.mode == Mode::Prose;
-    let counted = is_prose && card.written_version().is_empty();
-    if card.version != line.version && !counted {
+    // What SKILL.md does not say, its publisher said, or the registry counts it.
+    let is_said = !card.written_version().is_empty();
+    if card.version != line.version && is_said {
         return content(line.version.to_string(), card.version.to_string());
     }
     let promised = line.needs().map_err(|why| malformed(registry, why))?;
@@ -191,7 +221,7 @@ impl IndexLine {
             size: archive.len() as u64,
             filename: name.artifact(&card.version),
             name: name.clone(),
-            tier: crate::trust::Tier::Experimental,
+            tier: Tier::Experimental,
             attested: None,
             claimed: card.claimed,
             yanked: false,

@@ -15,7 +15,7 @@ use crate::registry::{
     is_namespace,
     wire::{
         Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member,
-        Members, NewKey, NewMember, NewSignature, RevokedKey, TakeDown,
+        Members, NewKey, NewMember, NewSignature, RevokedKey, Signatures, TakeDown,
     },
 };
 
@@ -120,6 +120,17 @@ impl Client {
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "signatures")?;
         self.judge(Ask::post(url, JSON, body(signature)?)).await
+    }
+
+    /// The signatures of a version. A registry of files alone need not have any.
+    pub async fn signatures(
+        &self,
+        name: &Name,
+        version: &Version,
+    ) -> Result<Signatures, RegistryError> {
+        let url = self.of_version(name, version, "signatures")?;
+        let found: Option<Signatures> = self.get(url).await?;
+        Ok(found.unwrap_or_default())
     }
 
     /// Scans a version once more.

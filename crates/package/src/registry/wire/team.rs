@@ -195,6 +195,37 @@ pub struct NewSignature {
     pub record: Value,
 }
 
+/// The signatures that a registry has of a version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signatures {
+    /// The oldest first.
+    #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
+    pub items: Vec<PublishedSignature>,
+}
+
+/// A signature that a registry has of a version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedSignature {
+    /// What identifies the key.
+    #[serde(default)]
+    pub key_id: String,
+    /// `active`, `unknown` or `revoked`, as the registry sees the key.
+    #[serde(default)]
+    pub state: String,
+    /// The record, as `signature.json` has it. Of a signature that the archive brings, the list of
+    /// files is left out.
+    #[serde(default)]
+    pub record: Value,
+}
+
+impl Signatures {
+    /// The records that are not in the archive already. What the registry revoked is left out.
+    pub fn added(&self) -> Vec<Value> {
+        let added = self.items.iter().filter(|one| one.state != "revoked");
+        added.map(|one| &one.record).filter(|record| record["files"].is_object()).cloned().collect()
+    }
+}
+
 /// Something that somebody did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {

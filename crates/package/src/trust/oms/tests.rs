@@ -261,3 +261,63 @@ proptest::proptest! {
         let _ = judged(&tree, &TrustStore::default());
     }
 }
+
+/// A bundle of a skill with one more file, which the bundle says to ignore.
+fn ignoring(ignored: &str, path: &str) -> (Tree, TrustStore) {
+    let key = own_key();
+    let mut bundle = sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
+    bundle = restated(&bundle, |statement| {
+        let paths = &mut statement["predicate"]["serialization"]["ignore_paths"];
+        paths.as_array_mut().unwrap().push(ignored.into());
+    });
+    let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
+    let signature = key.pair.sign(&SystemRandom::new(), &encoded(&payload)).unwrap();
+    bundle["dsseEnvelope"]["signatures"][0]["sig"] = STANDARD.encode(signature.as_ref()).into();
+    let tree = with(&golden(), "skill.oms.sig", bundle.to_string());
+    (with(&tree, path, "more"), store(&key.public_pem().unwrap(), Role::Publisher))
+}
+
+#[test]
+fn files_that_a_bundle_ignores_do_not_make_it_wrong() {
+    for (ignored, path) in [(".gitignore", ".gitignore"), ("./docs/", "docs/.gitattributes")] {
+        let (tree, store) = ignoring(ignored, path);
+        let attestation = judged(&tree, &store).unwrap();
+        assert_eq!(attestation.tier, Tier::Community, "{path}");
+        assert_eq!(attestation.left_out, [path]);
+        assert!(super::super::differences(&tree).unwrap().is_empty());
+    }
+    // What a bundle does not name is still compared.
+    let (tree, store) = ignoring("docs", "docs-more/.gitignore");
+    assert_eq!(code(&tree, &store), "file_additional");
+    let (tree, store) = ignoring(".gitignore", ".gitignore");
+    assert_eq!(code(&with(&tree, "SKILL.md", "x"), &store), "file_changed");
+}
+
+#[test]
+fn a_bundle_that_leaves_out_what_agents_use_attests_nothing() {
+    for (ignored, path) in [("scripts", "scripts/run.sh"), ("README.md", "README.md")] {
+        let (tree, store) = ignoring(ignored, path);
+        let attestation = judged(&tree, &store).unwrap();
+        assert_eq!(attestation.tier, Tier::Experimental, "{path}");
+        assert_eq!(attestation.left_out, [path]);
+        let signer = attestation.signed.unwrap();
+        assert_eq!((signer.role, signer.publisher.as_str()), (None, "acme"));
+    }
+}
+
+#[test]
+fn a_bundle_that_leaves_out_the_skill_itself_attests_nothing() {
+    let key = own_key();
+    let mut bundle = sign(&without(&golden(), "SKILL.md"), NAME, VERSION, "acme", &key).unwrap();
+    bundle = restated(&bundle, |statement| {
+        statement["predicate"]["serialization"]["ignore_paths"] = json!(["SKILL.md"]);
+    });
+    let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
+    let signature = key.pair.sign(&SystemRandom::new(), &encoded(&payload)).unwrap();
+    bundle["dsseEnvelope"]["signatures"][0]["sig"] = STANDARD.encode(signature.as_ref()).into();
+    let tree = with(&golden(), "skill.oms.sig", bundle.to_string());
+    let store = store(&key.public_pem().unwrap(), Role::Amd);
+    let attestation = judged(&tree, &store).unwrap();
+    assert_eq!(attestation.tier, Tier::Experimental);
+    assert_eq!(attestation.left_out, ["SKILL.md"]);
+}

@@ -228,7 +228,7 @@ impl Difference {
     }
 
     /// All of them, sorted by path.
-    pub(super) fn all(
+    pub(in super::super) fn all(
         signed: &BTreeMap<String, String>,
         there: &BTreeMap<String, String>,
     ) -> Vec<Self> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{oms, ssh},
-    ARMOURED, BUNDLE, ED25519_NAME, SignatureError, SignatureKind, file_name,
+    ARMOURED, BUNDLE, ED25519_NAME, SignatureError, SignatureKind, WHOLE, file_name,
     record::Record,
 };
 use crate::{Tree, limits::MAX_SIGNATURE_RECORD_BYTES};
@@ -35,10 +35,14 @@ pub fn records(tree: &Tree) -> Result<Vec<SignatureRecord>, SignatureError> {
         && let Some(file) = tree.get(place)
     {
         let record = Record::parse(&file.bytes, place)?;
-        found.extend(own(&record)?);
+        found.extend(of_record(&record)?);
         let further = record.members.get("signatures").and_then(Value::as_array);
         for (n, entry) in further.into_iter().flatten().enumerate() {
-            found.extend(further_one(format!("{place}: signatures[{n}]"), entry)?);
+            let Some(whole) = entry["record"].as_object().filter(|_| entry["type"] == WHOLE) else {
+                continue;
+            };
+            let place = format!("{place}: signatures[{n}]");
+            found.extend(of_record(&Record { members: whole.clone(), place: &place })?);
         }
     }
     if let Some(file) = tree.get(BUNDLE) {
@@ -48,6 +52,16 @@ pub fn records(tree: &Tree) -> Result<Vec<SignatureRecord>, SignatureError> {
     if let Some(file) = tree.get(ARMOURED) {
         let signed = json!({"type": "openpgp", "sig": String::from_utf8_lossy(&file.bytes)});
         found.push(kept(SignatureKind::OpenPgp, ARMOURED.to_owned(), &signed));
+    }
+    Ok(found)
+}
+
+/// The signatures of one record.
+fn of_record(record: &Record<'_>) -> Result<Vec<SignatureRecord>, SignatureError> {
+    let mut found: Vec<SignatureRecord> = own(record)?.into_iter().collect();
+    let further = record.members.get("signatures").and_then(Value::as_array);
+    for (n, entry) in further.into_iter().flatten().enumerate() {
+        found.extend(further_one(format!("{}: signatures[{n}]", record.place), entry)?);
     }
     Ok(found)
 }

@@ -78,13 +78,15 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Refuses a record of another skill or of another version, as far as those are known.
     pub(super) fn belongs_to(&self, name: &str, version: &str) -> Result<(), SignatureError> {
         let place = self.place.to_owned();
-        if self.members.get("name").and_then(Value::as_str) != Some(name) {
+        if !name.is_empty() && self.members.get("name").and_then(Value::as_str) != Some(name) {
             let found = self.shown("name");
             return Err(SignatureError::Name { place, found, expected: name.to_owned() });
         }
-        if self.members.get("version").and_then(Value::as_str) != Some(version) {
+        let signed = self.members.get("version").and_then(Value::as_str);
+        if !version.is_empty() && signed != Some(version) {
             let found = self.shown("version");
             return Err(SignatureError::Version { place, found, expected: version.to_owned() });
         }

@@ -268,3 +268,69 @@ fn every_difference_is_named() {
     let changed = with(&bundled, "SKILL.md", "x");
     assert_eq!(differences(&changed).unwrap(), [Difference::Changed("SKILL.md".into())]);
 }
+
+fn as_value(record: &[u8]) -> Value {
+    serde_json::from_slice(record).unwrap()
+}
+
+fn trusting(seeds: &[u8]) -> TrustStore {
+    seeds.iter().map(|seed| trusted(key(*seed).public_key(), Role::Publisher)).collect()
+}
+
+#[test]
+fn signatures_of_a_registry_count_like_those_in_the_files() {
+    let tree = golden();
+    let record = sign(&tree, NAME, VERSION, "Ada", &key(1));
+    let signed = attach(&tree, &[as_value(&record)]).unwrap();
+    assert_eq!(signed.integrity(), tree.integrity());
+    assert_eq!(signed.get("signature.json").unwrap().bytes, record, "the record as it was made");
+    assert_eq!(verify(&signed, NAME, VERSION, &trusting(&[1])).unwrap().tier, Tier::Community);
+    let stranger = verify(&signed, NAME, VERSION, &TrustStore::default()).unwrap();
+    assert_eq!((stranger.tier, stranger.signed.unwrap().role), (Tier::Experimental, None));
+    assert_eq!(attach(&tree, &[]).unwrap(), tree);
+}
+
+#[test]
+fn further_records_stand_beside_the_first() {
+    let own = with(&golden(), "signature.json", sign(&golden(), NAME, VERSION, "Ada", &key(1)));
+    let auditor = as_value(&sign(&golden(), NAME, VERSION, "Audits", &key(2)));
+    let bytes = signed_bytes(&unsigned(&golden(), NAME, VERSION)).unwrap();
+    let ssh = Further::SshSig(ssh::sign_with(&key(3), &bytes));
+    let ssh = as_value(&countersign(&unsigned(&golden(), NAME, VERSION), ssh).unwrap());
+    let all = attach(&own, &[auditor.clone(), ssh.clone(), auditor.clone()]).unwrap();
+    let attestation = verify(&all, NAME, VERSION, &trusting(&[2])).unwrap();
+    assert_eq!(attestation.tier, Tier::Community);
+    assert_eq!(attestation.signatures.len(), 3, "the same one counts once");
+    assert_eq!(records(&all).unwrap().len(), 3);
+    assert_eq!(attach(&all, &[ssh, auditor.clone()]).unwrap(), all);
+    // One that was made for other files is as wrong as one in the files.
+    let mut other = auditor.clone();
+    other["version"] = "9.9.9".into();
+    other["signature"] = "AA==".into();
+    let wrong = attach(&own, &[other]).unwrap();
+    assert_eq!(
+        verify(&wrong, NAME, VERSION, &trusting(&[1])).unwrap_err().code(),
+        "signature_skill_version"
+    );
+    let changed = with(&all, "SKILL.md", "x");
+    assert_eq!(
+        verify(&changed, NAME, VERSION, &trusting(&[2])).unwrap_err().code(),
+        "file_changed"
+    );
+    // A record inside of a record inside of a record is nothing that anybody makes.
+    let mut nested = auditor.clone();
+    nested["signatures"] = json!([{"type": "record", "record": auditor}]);
+    let nested = attach(&own, &[nested]).unwrap();
+    let attestation = verify(&nested, NAME, VERSION, &trusting(&[2])).unwrap();
+    assert_eq!(attestation.unchecked.len(), 1);
+}
+
+#[test]
+fn a_version_that_a_file_does_not_have_is_not_compared() {
+    let signed = with(&golden(), "signature.json", sign(&golden(), NAME, "3.0.0", "Ada", &key(1)));
+    assert_eq!(verify(&signed, NAME, "", &trusting(&[1])).unwrap().tier, Tier::Community);
+    assert_eq!(
+        verify(&signed, NAME, "1.0.0", &trusting(&[1])).unwrap_err().code(),
+        "signature_skill_version"
+    );
+}

@@ -8,12 +8,15 @@ use savoir_package::{
         Client, RegistryError,
         wire::{IndexLine, NewSignature},
     },
-    trust::{self, SigningKey, TrustStore},
+    trust::{self, TrustStore},
 };
 use serde_json::json;
 
 use super::{
-    super::{publisher, sign::own_key},
+    super::{
+        publisher,
+        sign::{AnyKey, key_id_of},
+    },
     common::{Common, Target},
 };
 use crate::{error::CommandError, output, trust::Keyring};
@@ -31,6 +34,7 @@ scan.
 Examples:
   savoir registry sign acme/pdf@1.2.0
   savoir registry sign acme/pdf@1.2.0 --key auditor --publisher \"Example Audits\"
+  savoir registry sign acme/pdf@1.2.0 --key ~/.ssh/id_ed25519
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage or no key, 3 the files are
 not what the index or their signature says, or others can read the key.")]
@@ -38,8 +42,8 @@ pub(super) struct Args {
     /// Which version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
-    /// A key of yours, as `savoir keys list` shows it [default: your only key]
-    #[arg(long, value_name = "NAME")]
+    /// A key of yours, as `savoir keys list` shows it, or a key file of OpenSSH [default: your only key]
+    #[arg(long, value_name = "NAME|FILE")]
     key: Option<String>,
     /// Who you are, for those who read the signature [default: the name of the key]
     #[arg(long, value_name = "NAME", value_parser = publisher)]
@@ -51,16 +55,22 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     args.common.with(&args.target, async |client| {
         let keyring = Keyring::of_user()?;
-        let (key_name, key) = own_key(&keyring, args.key.as_deref())?;
-        let publisher = args.publisher.clone().unwrap_or(key_name);
+        let key = AnyKey::named(&keyring, args.key.as_deref())?;
         let line = line(client, &args.target).await?;
         let tree = client.download(&line).await?;
-        let record = signed(&line, &tree, &publisher, &key, &keyring.trusted()?)?;
-        let signer = signer(client, &line, &key).await?;
+        let publisher = args.publisher.as_deref();
+        let record = signed(&line, &tree, publisher, &key, &keyring.trusted()?)?;
+        let key_id = key_id_of(&record);
+        let publisher = match (&key, publisher) {
+            (_, Some(publisher)) => publisher,
+            (AnyKey::Own { name, .. }, None) => name,
+            (AnyKey::Ssh(_), None) => "OpenSSH",
+        };
+        let signer = signer(client, &line, &key_id).await?;
         let record = serde_json::from_slice(&record).map_err(CommandError::findings)?;
         let signature = NewSignature { signer: signer.to_owned(), record };
         let judged = client.add_signature(&line.name, &line.version, &signature).await?;
-        let (name, version, key_id) = (&line.name, &line.version, key.key_id());
+        let (name, version) = (&line.name, &line.version);
         let files = output::plural(tree.files().count(), "file");
         let text = format!(
             "signed         {name} {version}, {files}\nby             {publisher}, key {key_id}\n\
@@ -79,13 +89,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 async fn signer(
     client: &Client,
     line: &IndexLine,
-    key: &SigningKey,
+    key_id: &str,
 ) -> Result<&'static str, CommandError> {
     let keys = match line.name.namespace() {
         Some(namespace) => client.keys(namespace).await?,
         None => client.keys_of(&line.name).await?,
     };
-    let own = keys.iter().any(|known| known.key_id == key.key_id());
+    let own = keys.iter().any(|known| known.key_id == key_id);
     Ok(if own { "publisher" } else { "auditor" })
 }
 
@@ -108,8 +118,8 @@ async fn line(client: &Client, target: &Target) -> Result<IndexLine, CommandErro
 fn signed(
     line: &IndexLine,
     tree: &Tree,
-    publisher: &str,
-    key: &SigningKey,
+    publisher: Option<&str>,
+    key: &AnyKey,
     store: &TrustStore,
 ) -> Result<Vec<u8>, CommandError> {
     let (name, version) = (line.name.last(), line.version.to_string());
@@ -120,15 +130,10 @@ fn signed(
     };
     // Nobody vouches for files whose own signature does not hold.
     trust::verify(tree, name, &version, store).map_err(|error| wrong(&error))?;
-    let record = trust::sign(tree, name, &version, publisher, key);
+    let record = key.sign(tree, name, &version, publisher)?;
     let place = trust::file_name(tree).unwrap_or(RECORD);
-    let mut whole = Tree::default();
-    let others = tree.files().filter(|(path, _)| *path != place);
-    let others = others.map(|(path, file)| (path.to_owned(), file.clone()));
     let own = File { bytes: record.clone(), executable: false };
-    for (path, file) in others.chain([(place.to_owned(), own)]) {
-        whole.add(path, file).map_err(|error| wrong(&error))?;
-    }
+    let whole = tree.with_file(place, own).map_err(|error| wrong(&error))?;
     trust::verify(&whole, name, &version, store).map_err(|error| wrong(&error))?;
     Ok(record)
 }

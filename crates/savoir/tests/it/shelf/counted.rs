@@ -151,7 +151,7 @@ fn a_version_that_was_never_published_is_none_that_there_is() {
     assert!(!refused.stderr.contains("9.9.9"), "{refused}");
     machine.sandbox.write("project/savoir.toml", manifest);
     let updated = machine.well(&["update", "pdf"]);
-    assert!(updated.stdout.contains("`pdf` goes back from 9.9.9 to 1.1.0"), "{updated}");
+    assert!(updated.stdout.contains("`pdf` is downgraded from 9.9.9 to 1.1.0"), "{updated}");
     // The registry that the lock names is asked, though nobody set one.
     machine.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
     machine.publish("pdf", "elsewhere/pdf");

@@ -37,7 +37,7 @@ pub(super) struct PublishForm {
     namespace: Option<String>,
     /// What prose is to be called.
     name: Option<String>,
-    /// The version that SKILL.md says; another one is refused.
+    /// The version of a SKILL.md that says none; one that differs from what it says is refused.
     version: Option<String>,
     /// What changed.
     changelog: Option<String>,

@@ -55,7 +55,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("namespace" = Option<String>, Query, description = "The namespace, unless the form says it"),
         ("name" = Option<String>, Query, description = "What prose is to be called"),
         ("version" = Option<String>, Query,
-         description = "The version that SKILL.md says; another one is refused"),
+         description = "The version of a SKILL.md that says none; one that differs from what it says is refused"),
     ),
     request_body(
         content((docs::PublishForm = "multipart/form-data"), (docs::Zip = "application/zip")),
@@ -73,10 +73,7 @@ async fn publish(
     request: Request,
 ) -> Given<(StatusCode, Answer<wire::Published>)> {
     let pass = enter(&app, &acting).await?;
-    let mut form = Form::read(request).await?;
-    let meant = form.version.take();
-    let parcel = Parcel::read(form).await?;
-    must_be_meant(meant.as_deref(), &parcel)?;
+    let parcel = Parcel::read(Form::read(request).await?).await?;
     let version = match &parcel.submission.version {
         Some(version) => version.clone(),
         None => next(&app, &parcel.package).await?,
@@ -88,20 +85,6 @@ async fn publish(
     let published = parcel.keep(&app, &acting.actor, version, scan).await?;
     settled(&app).await;
     Ok((StatusCode::CREATED, Answer(published)))
-}
-
-/// A version is what SKILL.md says, or what the registry counts: who means another one is told, before it
-/// is published for ever.
-fn must_be_meant(meant: Option<&str>, parcel: &Parcel) -> Given<()> {
-    let Some(meant) = meant else { return Ok(()) };
-    let message = match &parcel.submission.version {
-        Some(version) if version.to_string() == meant => return Ok(()),
-        Some(version) => format!(
-            "`version` is {meant:?}, and SKILL.md says {version}; write the version into SKILL.md"
-        ),
-        None => "the registry counts the versions of prose; leave `version` out".to_owned(),
-    };
-    Err(Refused::invalid(message).because("version_mismatch"))
 }
 
 /// A place for an upload, or for a scan.
@@ -162,6 +145,7 @@ impl Parcel {
         let asked = Asked {
             namespace: form.namespace,
             name: form.name,
+            version: form.version,
             skill_md: form.skill.map(Into::into),
         };
         let bytes = form.artifact;

@@ -158,7 +158,7 @@ fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
 fn entry(base: &str, found: &Findable) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
     // Other tools refuse the whole list for the sake of one.
-    if package.short().len() > LONGEST_NAME {
+    if package.short().len() > LONGEST_NAME || found.summary.description.trim().is_empty() {
         return None;
     }
     let (kind, file, digest) = what(&found.facts)?;

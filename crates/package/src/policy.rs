@@ -1,0 +1,352 @@
+//! `[policy]`: which skills may be installed and run.
+//!
+//! ```toml
+//! [policy]
+//! require = "signed"                        # or "verified"
+//! sources = ["github:anthropics", "local"]  # only from these
+//! deny = ["pdf-tools", "crypto-*"]          # never these
+//! signers = ["21fe31dfa154a261626bf854046fd227"]  # only signed by one of these keys
+//! ```
+//!
+//! The organization's file, the user's file and the project's `savoir.toml` may each have the
+//! table. A skill must satisfy all of them, so a later file can tighten and never loosen.
+
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::{
+    limits::MAX_MANIFEST_BYTES,
+    lock::LockedSource,
+    place::{self, FileError, Mistake, Place},
+    table::{self, Table, Value},
+    trust::{Attestation, SourceRule, Tier},
+    words,
+};
+
+/// The keys of the table.
+const KEYS: [&str; 4] = ["require", "sources", "deny", "signers"];
+
+/// What all files together allow.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    layers: Vec<Layer>,
+}
+
+/// Which tables a file may have beside `[policy]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyFile {
+    /// Only `[policy]`, such as the file of an organization.
+    Alone,
+    /// Others, too, which are read elsewhere: `savoir.toml` and the user's `config.toml`.
+    Shared,
+}
+
+/// The `[policy]` of one file.
+#[derive(Clone, Debug, Default)]
+struct Layer {
+    require: Option<Placed<Required>>,
+    sources: Option<Placed<Vec<SourceRule>>>,
+    deny: Vec<Placed<String>>,
+    signers: Option<Placed<Vec<String>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Placed<T> {
+    value: T,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Required {
+    Signed,
+    Verified,
+}
+
+/// What a policy wants to know of a skill.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillFacts<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where it came from. `None` for a folder or a file that no lock names: it counts as `local`.
+    pub source: Option<&'a LockedSource>,
+    /// How far it is trusted.
+    pub tier: Tier,
+    /// Its signatures, as they were checked here.
+    pub attestation: &'a Attestation,
+}
+
+/// Why a policy forbids a skill, and the line that does.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place} forbids `{name}`: {why}")]
+pub struct PolicyRefusal {
+    /// Which skill.
+    pub name: String,
+    /// The file and the line.
+    pub place: Place,
+    /// What the line wants and the skill does not have.
+    pub why: String,
+    /// What can be done.
+    pub hint: String,
+}
+
+impl PolicyRefusal {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        "policy"
+    }
+}
+
+impl Policy {
+    /// Adds the policy of a file. A file that is not there has none; returns whether it is there.
+    pub fn add_file(&mut self, path: &Path, kind: PolicyFile) -> Result<bool, FileError> {
+        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(false) };
+        self.add_text(&path.display().to_string(), &text, kind)?;
+        Ok(true)
+    }
+
+    /// Adds the policy in the text of a file.
+    pub fn add_text(&mut self, file: &str, text: &str, kind: PolicyFile) -> Result<(), Mistake> {
+        let document = table::parse(file, text)?;
+        let root = document.root();
+        for (key, at, value) in root.entries() {
+            if key == "policy" {
+                self.layers.push(Layer::read(value.table("a table")?)?);
+            } else if kind == PolicyFile::Alone || words::nearest(key, ["policy"]).is_some() {
+                // A typing error must not switch a policy off.
+                let mistake = root.mistake(at, format!("there is no table `{key}`"));
+                return Err(mistake.hint("the table is called [policy]"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is forbidden.
+    pub fn is_empty(&self) -> bool {
+        self.layers.iter().all(Layer::is_empty)
+    }
+
+    /// Every setting with its value and its place, in the order in which they are checked.
+    pub fn settings(&self) -> Vec<(&'static str, serde_json::Value, Place)> {
+        let mut settings = Vec::new();
+        for layer in &self.layers {
+            if let Some(Placed { value, place }) = &layer.require {
+                settings.push(("require", value.to_string().into(), place.clone()));
+            }
+            if let Some(Placed { value, place }) = &layer.sources {
+                let rules: Vec<String> = value.iter().map(ToString::to_string).collect();
+                settings.push(("sources", rules.into(), place.clone()));
+            }
+            for Placed { value, place } in &layer.deny {
+                settings.push(("deny", value.clone().into(), place.clone()));
+            }
+            if let Some(Placed { value, place }) = &layer.signers {
+                settings.push(("signers", value.clone().into(), place.clone()));
+            }
+        }
+        settings
+    }
+
+    /// Refuses a skill that one of the files forbids.
+    pub fn check(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        self.layers.iter().try_for_each(|layer| layer.check(skill))
+    }
+}
+
+impl Layer {
+    fn read(table: Table<'_>) -> Result<Self, Mistake> {
+        let mut layer = Self::default();
+        for (key, at, value) in table.entries() {
+            match key {
+                "require" => layer.require = Some(placed(value, required(value)?)),
+                "sources" => layer.sources = Some(placed(value, list(value, source)?)),
+                "deny" => {
+                    for item in value.items("a list of names")? {
+                        layer.deny.push(placed(item, pattern(item)?));
+                    }
+                }
+                "signers" => layer.signers = Some(placed(value, list(value, key_id)?)),
+                _ => {
+                    let mistake = table.mistake(at, format!("there is no setting `{key}`"));
+                    return Err(mistake.hint(match words::nearest(key, KEYS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("[policy] has {}", words::and(&KEYS)),
+                    }));
+                }
+            }
+        }
+        Ok(layer)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.require.is_none()
+            && self.sources.is_none()
+            && self.deny.is_empty()
+            && self.signers.is_none()
+    }
+
+    fn check(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        self.check_denied(skill)?;
+        self.check_source(skill)?;
+        self.check_required(skill)?;
+        self.check_signers(skill)
+    }
+
+    fn check_denied(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        match self.deny.iter().find(|denied| is_match(&denied.value, skill.name)) {
+            Some(denied) => Err(refusal(
+                skill,
+                &denied.place,
+                format!("`deny` has \"{}\"", denied.value),
+                "use another skill, or ask the owner of that file to take the line out".to_owned(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_source(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        let Some(allowed) = &self.sources else { return Ok(()) };
+        let covers = |rule: &SourceRule| match skill.source {
+            Some(source) => rule.covers(source),
+            None => rule.is_local(),
+        };
+        if allowed.value.iter().any(covers) {
+            return Ok(());
+        }
+        let from = match skill.source {
+            Some(source) => format!("it comes from {source}"),
+            None => "it comes from a folder of this machine".to_owned(),
+        };
+        let rules: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
+        let hint = match rules.as_slice() {
+            [] => "no source is allowed there; ask the owner of that file to add one".to_owned(),
+            rules => format!("install a skill from {}, or add its source there", words::or(rules)),
+        };
+        Err(refusal(skill, &allowed.place, format!("{from}, which `sources` does not list"), hint))
+    }
+
+    fn check_required(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        let Some(required) = &self.require else { return Ok(()) };
+        let is_signed = || skill.attestation.signatures.iter().any(|signer| signer.role.is_some());
+        let satisfied = match required.value {
+            Required::Signed => is_signed(),
+            Required::Verified => skill.tier == Tier::Verified,
+        };
+        if satisfied {
+            return Ok(());
+        }
+        let (why, hint) = match (required.value, skill.attestation.signed.as_ref()) {
+            (Required::Verified, _) if is_signed() => (
+                format!("`require` is \"verified\", and it is {}", skill.tier),
+                "install a version that the vendor signed".to_owned(),
+            ),
+            (required, Some(signer)) => (
+                format!(
+                    "`require` is \"{required}\", and you trust none of the keys that signed it"
+                ),
+                format!(
+                    "if you know the owner of the key {}: savoir keys trust PUBLIC_KEY --publisher \
+                     NAME",
+                    signer.key_id
+                ),
+            ),
+            (required, None) => (
+                format!("`require` is \"{required}\", and it is unsigned"),
+                "ask its publisher to sign it (`savoir sign`), or sign your own copy".to_owned(),
+            ),
+        };
+        Err(refusal(skill, &required.place, why, hint))
+    }
+
+    fn check_signers(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        let Some(wanted) = &self.signers else { return Ok(()) };
+        let by = |key_id: &String| wanted.value.iter().any(|wanted| is_same_key(wanted, key_id));
+        if skill.attestation.signatures.iter().any(|signer| by(&signer.key_id)) {
+            return Ok(());
+        }
+        let signed: Vec<&str> =
+            skill.attestation.signatures.iter().map(|signer| signer.key_id.as_str()).collect();
+        let why = match signed.as_slice() {
+            [] => "it is unsigned, and `signers` wants a signature".to_owned(),
+            keys => format!("it is signed by {}, which `signers` does not list", words::and(keys)),
+        };
+        let hint = match wanted.value.as_slice() {
+            [] => "no key is allowed there; ask the owner of that file to add one".to_owned(),
+            keys => format!("it must be signed by {}", words::or(keys)),
+        };
+        Err(refusal(skill, &wanted.place, why, hint))
+    }
+}
+
+impl std::fmt::Display for Required {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Signed => "signed",
+            Self::Verified => "verified",
+        })
+    }
+}
+
+fn refusal(skill: &SkillFacts<'_>, place: &Place, why: String, hint: String) -> PolicyRefusal {
+    PolicyRefusal { name: skill.name.to_owned(), place: place.clone(), why, hint }
+}
+
+fn placed<T>(at: Value<'_>, value: T) -> Placed<T> {
+    Placed { value, place: at.place() }
+}
+
+fn list<T>(value: Value<'_>, read: fn(Value<'_>) -> Result<T, Mistake>) -> Result<Vec<T>, Mistake> {
+    value.items("a list of texts")?.into_iter().map(read).collect()
+}
+
+fn required(value: Value<'_>) -> Result<Required, Mistake> {
+    match value.string("\"signed\" or \"verified\"")? {
+        "signed" => Ok(Required::Signed),
+        "verified" => Ok(Required::Verified),
+        other => Err(value
+            .mistake(format!("`{}` cannot be required", other.escape_debug()))
+            .hint("write \"signed\" or \"verified\"")),
+    }
+}
+
+fn source(value: Value<'_>) -> Result<SourceRule, Mistake> {
+    let rule = value.string("a source")?.parse();
+    rule.map_err(|error: crate::trust::RuleError| value.mistake(error.to_string()))
+}
+
+/// A name, or the beginning of names and `*`.
+fn pattern(value: Value<'_>) -> Result<String, Mistake> {
+    let text = value.string("the name of a skill")?;
+    let name = text.strip_suffix('*').unwrap_or(text);
+    if text.is_empty() || name.contains(['*', '?', '[']) || name.contains(char::is_whitespace) {
+        let mistake = value.mistake(format!("`{}` is not a name", text.escape_debug()));
+        return Err(mistake.hint("write the name of a skill, or its beginning and `*`"));
+    }
+    Ok(text.to_owned())
+}
+
+fn key_id(value: Value<'_>) -> Result<String, Mistake> {
+    let text = value.string("the identifier of a key")?;
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        let mistake = value.mistake(format!("`{}` is not a key", text.escape_debug()));
+        return Err(mistake.hint("`savoir keys list` and `savoir verify` show identifiers of keys"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Folders of some systems ignore case, so names do here, too.
+fn is_match(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+/// Hexadecimal digits may be written in capitals; `SHA256:` is followed by base64.
+fn is_same_key(wanted: &str, found: &str) -> bool {
+    wanted == found || !found.starts_with("SHA256:") && wanted.eq_ignore_ascii_case(found)
+}
+
+#[cfg(test)]
+mod tests;
