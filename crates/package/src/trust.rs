@@ -35,8 +35,8 @@ pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, Further, SignatureError, SignatureKind, SignatureRecord, Signer,
-    Unchecked, attach, countersign, differences, file_name, is_signed, records, sign, signed_bytes,
-    unsigned, verify,
+    Unchecked, attach, attest, countersign, differences, file_name, is_signed, records, sign,
+    signed_bytes, unsigned, verify,
 };
 pub use sources::{RuleError, SourceRule, TrustedSources};
 pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};

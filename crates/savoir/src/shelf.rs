@@ -22,10 +22,11 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent, Agents, Shelf, ShelfError,
     agents::UnknownAgent,
-    manifest::{Manifest, Scope},
+    manifest::{self, Manifest, Scope},
+    policy::Policy,
     shelf::{Edits, Occupied, Outside, Plan},
     source::{Fetcher, Settings},
-    trust::TrustStore,
+    trust::{TrustStore, TrustedSources},
 };
 use tokio::runtime::Runtime;
 
@@ -109,6 +110,10 @@ pub(crate) fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
 pub(crate) struct Door {
     pub(crate) shelf: Shelf,
     pub(crate) trust: TrustStore,
+    /// Sources whose skills are installed without a question.
+    pub(crate) trusted: TrustedSources,
+    /// What the organization, the user and the project allow.
+    pub(crate) policy: Policy,
     pub(crate) fetcher: Fetcher,
     /// What can be made again.
     pub(crate) cache: PathBuf,
@@ -135,6 +140,7 @@ impl Whose {
         let agents = Agents::new(&home, |name| env::var_os(name));
         let (root, scope) = self.root(&home)?;
         let place = Home::from_environment()?;
+        let keyring = Keyring::of_user()?;
         let progress = Arc::new(Progress::default());
         let mut settings = Settings::new(place.cache().join("sources"));
         settings.watcher = Some(progress::watcher(&progress));
@@ -142,7 +148,9 @@ impl Whose {
             shelf: Shelf::new(&root, scope, agents.clone(), place.data().join(FOLDER))
                 .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse })
                 .with_learnt(place.cache().join("registry")),
-            trust: Keyring::of_user()?.trusted()?,
+            trust: keyring.trusted()?,
+            trusted: keyring.sources()?,
+            policy: config::policy(Some(&root.join(manifest::FILE)))?,
             fetcher: Fetcher::new(settings),
             cache: place.cache().to_owned(),
             agents,

@@ -217,7 +217,7 @@ pub(super) fn attested(
     let name = if written.0.is_empty() { &card.name } else { written.0 };
     // Where a file has no version, the one of its registry was signed.
     let counted = counted.filter(|_| written.1.is_empty()).map(ToString::to_string);
-    trust::verify(tree, name, counted.as_deref().unwrap_or(written.1), trust)
+    trust::attest(tree, name, counted.as_deref().unwrap_or(written.1), trust)
 }
 
 impl LockedSkill {

@@ -297,6 +297,36 @@ pub fn verify(
     Ok(Attestation::of(check))
 }
 
+/// What the signatures of a skill attest under the keys of a user.
+///
+/// A wrong signature is an error only where it names a key that the user trusts or that was revoked.
+/// Any other attests nothing: anyone who changed the files could have removed it as well.
+pub fn attest(
+    tree: &Tree,
+    name: &str,
+    version: &str,
+    store: &TrustStore,
+) -> Result<Attestation, SignatureError> {
+    verify(tree, name, version, store).or_else(|error| {
+        let records = records(tree).unwrap_or_default();
+        let is_known = |id: &String| store.get(id).is_some() || store.revocation(id).is_some();
+        // The key of an OpenPGP signature is only known once it was checked.
+        let concerns_user = |record: &SignatureRecord| match &record.key_id {
+            Some(id) => is_known(id),
+            None => record.kind == SignatureKind::OpenPgp,
+        };
+        let revoked = matches!(error, SignatureError::Revoked { .. });
+        if revoked || error.is_undecided() || records.iter().any(concerns_user) {
+            return Err(error);
+        }
+        let unchecked = records.into_iter().map(|record| Unchecked {
+            key_id: record.key_id,
+            kind: format!("{}, which does not match the files,", record.kind.as_str()),
+        });
+        Ok(Attestation { unchecked: unchecked.collect(), ..Attestation::default() })
+    })
+}
+
 /// Every file that is not what was signed, sorted by path. [`verify`] ends at the first one; whether
 /// the signature holds at all is for it to say.
 pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {

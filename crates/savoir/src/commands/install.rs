@@ -122,8 +122,10 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let mut ready = published(&door, ready, asked, &args.ask)?;
     if by_name {
         args.consent.refuse_blocked(&ready)?;
+        door.refuse_forbidden(&ready)?;
     }
     skipped.extend(args.consent.take_blocked(&mut ready));
+    skipped.extend(door.take_forbidden(&mut ready));
     skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
     let batch = Batch { door: &door, args, how, agreed: state.lock, by_name };
@@ -192,6 +194,7 @@ impl Batch<'_> {
             verb: "Install",
             ready,
             agreed: &self.agreed,
+            trusted: &self.door.trusted,
             skipped,
             always_asks: false,
             notes: "",

@@ -119,6 +119,7 @@ fn install_missing(
 ) -> Result<(Plan, bool), CommandError> {
     let ready = door.missing(missing, state, wish.ask)?;
     wish.consent.refuse_blocked(&ready)?;
+    door.refuse_forbidden(&ready)?;
     let agents = door.agents(wish.agents, &state.manifest)?;
     let install = Install {
         agents,
@@ -131,6 +132,7 @@ fn install_missing(
         verb: "Install",
         ready: &ready,
         agreed: &state.lock,
+        trusted: &door.trusted,
         skipped: &[],
         always_asks: false,
         notes: "",
@@ -189,8 +191,24 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     door.done();
     if !wish.only_looks {
         wish.consent.refuse_blocked(&ready)?;
+        door.refuse_forbidden(&ready)?;
+        refuse_forbidden_kept(door, &state)?;
     }
     Ok(plan)
+}
+
+/// Refuses skills of the lock that are kept on this machine and that a policy forbids.
+fn refuse_forbidden_kept(door: &Door, state: &State) -> Result<(), CommandError> {
+    if door.policy.is_empty() {
+        return Ok(());
+    }
+    let store = door.shelf.store();
+    for (name, locked) in &state.lock.skills {
+        if let Ok(Some(tree)) = store.get(&locked.integrity) {
+            door.check_policy(&door.as_arrived(name, locked, tree)?)?;
+        }
+    }
+    Ok(())
 }
 
 fn fetch(

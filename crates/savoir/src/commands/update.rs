@@ -72,6 +72,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
         args.consent.refuse_blocked(&ready)?;
+        door.refuse_forbidden(&ready)?;
     }
     let how = Install { edits: args.manner.edits(), ..Install::default() };
     let agreed = door.agreed(&state.lock);
@@ -86,6 +87,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
             verb: "Update",
             ready: &ready,
             agreed: &agreed,
+            trusted: &door.trusted,
             skipped: &[],
             always_asks: true,
             notes: &notes,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use savoir_package::{
     Agent, Tree,
     lock::{Lock, LockedSkill},
+    policy::SkillFacts,
     shelf::{Arrival, Ready, Why, locked_source},
     source::Offer,
 };
@@ -65,6 +66,37 @@ impl Door {
             }
         }
         Ok(arrived)
+    }
+
+    /// Refuses a skill that the policy of the organization, the user or the project forbids.
+    pub(crate) fn check_policy(&self, ready: &Ready) -> Result<(), CommandError> {
+        let facts = SkillFacts {
+            name: &ready.card.name,
+            source: Some(&ready.source),
+            tier: ready.tier,
+            attestation: &ready.attestation,
+        };
+        self.policy.check(&facts).map_err(|refusal| {
+            CommandError::refused(&refusal).named(refusal.code()).hint(&refusal.hint)
+        })
+    }
+
+    /// Refuses skills that a policy forbids.
+    pub(crate) fn refuse_forbidden(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        ready.iter().try_for_each(|ready| self.check_policy(ready))
+    }
+
+    /// Takes out skills that a policy forbids.
+    pub(crate) fn take_forbidden(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+        let mut taken = Vec::new();
+        ready.retain(|one| match self.check_policy(one) {
+            Ok(()) => true,
+            Err(error) => {
+                taken.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+                false
+            }
+        });
+        taken
     }
 
     /// Takes out skills whose source is the folder to which they would be installed: removing them

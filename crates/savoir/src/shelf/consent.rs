@@ -8,7 +8,7 @@ use savoir_engine::approval::shell_word;
 use savoir_package::{
     lock::{Growth, Lock, LockedSource, Wish},
     shelf::{Change, Plan, Question, Ready, Refusal, Why},
-    trust::Tier,
+    trust::{Tier, TrustedSources},
 };
 use serde_json::{Value, json};
 
@@ -45,6 +45,8 @@ pub(crate) struct Proposal<'a> {
     pub(crate) ready: &'a [Ready],
     /// What was agreed to before.
     pub(crate) agreed: &'a Lock,
+    /// Sources for which the user agreed once and for all.
+    pub(crate) trusted: &'a TrustedSources,
     pub(crate) skipped: &'a [Skipped],
     /// Whether a user on a terminal is asked even if nothing needs consent.
     pub(crate) always_asks: bool,
@@ -105,17 +107,20 @@ impl Consent {
         let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
         let ready = proposal.ready.iter();
         let ready = ready.filter(|ready| changed.contains(ready.card.name.as_str()));
-        ready.map(|ready| self.open_one(ready, proposal.agreed)).collect()
+        ready.map(|ready| self.open_one(ready, proposal)).collect()
     }
 
-    fn open_one<'a>(&self, ready: &'a Ready, agreed: &Lock) -> Open<'a> {
-        let old = agreed.skills.get(&ready.card.name);
+    fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> Open<'a> {
+        let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
+        let old = proposal.agreed.skills.get(&ready.card.name);
         let before = old.map(|old| place(&old.source)).filter(|old| *old != place(&ready.source));
         // The user agreed to the version that this one replaces.
         let agreed = old.filter(|_| ready.why == Why::Newer);
         let mut questions = ready.questions();
         questions.retain(|question| match question {
             _ if self.yes => false,
+            // What the scan found is shown and asked about, whoever it comes from.
+            Question::Experimental | Question::Permission(_) if trusted.is_some() => false,
             Question::Experimental => agreed.is_none_or(|old| old.tier != Tier::Experimental),
             Question::Permission(permission) => {
                 agreed.is_none_or(|old| !old.permissions.contains(permission))
@@ -123,7 +128,7 @@ impl Consent {
             }
             Question::Review(_) => true,
         });
-        Open { ready, questions, before }
+        Open { ready, questions, before, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
@@ -167,6 +172,8 @@ struct Open<'a> {
     questions: Vec<Question>,
     /// The source of the skill that it replaces, if that was another one.
     before: Option<String>,
+    /// The rule by which the user trusts its source.
+    trusted: Option<String>,
 }
 
 /// The name of a skill that a change installs or replaces.

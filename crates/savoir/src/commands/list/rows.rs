@@ -223,7 +223,7 @@ fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static 
         return UNSIGNED;
     }
     let Ok(tree) = Tree::read(entry.path()) else { return "unreadable" };
-    match trust::verify(&tree, entry.name(), version.unwrap_or_default(), store) {
+    match trust::attest(&tree, entry.name(), version.unwrap_or_default(), store) {
         Ok(attestation) => attestation.tier.as_str(),
         Err(_) => "wrong signature",
     }

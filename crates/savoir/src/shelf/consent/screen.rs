@@ -140,6 +140,9 @@ fn describe(page: &mut String, open: &Open<'_>) {
         field("replaces", before);
     }
     field("signed", &signed(ready));
+    if let Some(rule) = &open.trusted {
+        field("trusted", &format!("you trust {rule}"));
+    }
     let rights = rights(ready);
     if !rights.is_empty() {
         field("may", &rights.join(", "));
@@ -251,6 +254,9 @@ fn signed(ready: &Ready) -> String {
             format!("by {}{tier}", signer.publisher)
         }
         Some(signer) => format!("by {}, whose key you do not trust", signer.publisher),
+        None if !ready.attestation.unchecked.is_empty() => {
+            "no: its signature does not match the files or is by an unknown key".to_owned()
+        }
         None => "no: unsigned".to_owned(),
     }
 }
