@@ -188,7 +188,12 @@ fn subject_at(folder: &Path, how: Trust) -> Result<Subject, RunError> {
     let loaded = load::load(folder, None).map_err(told("skill-unreadable"))?;
     load::require_usable(&loaded).map_err(told("skill-invalid"))?;
     let believed = trust::believed().map_err(told("keys-unreadable"))?;
-    trust::subject(&loaded, how, &believed)
+    let subject = trust::subject(&loaded, how, &believed)?;
+    trust::refuse_forbidden(&subject, None).map_err(|error| {
+        let hint = error.hints().first().cloned().unwrap_or_default();
+        RunError::refused("policy", error).way_out(hint)
+    })?;
+    Ok(subject)
 }
 
 fn failed(error: &dyn std::fmt::Display) -> LibraryError {

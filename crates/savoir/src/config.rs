@@ -345,6 +345,11 @@ pub(crate) fn policy(project_file: Option<&Path>) -> Result<Policy, CommandError
     Ok(policy)
 }
 
+/// The policy for this folder.
+pub(crate) fn policy_here() -> Result<Policy, CommandError> {
+    policy(env::current_dir().ok().and_then(|here| project_file(&here)).as_deref())
+}
+
 fn project_file(start: &Path) -> Option<PathBuf> {
     let start = start.canonicalize().ok()?;
     start.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|path| path.is_file())

@@ -236,6 +236,11 @@ impl Installed {
         self.drift(entry) == Drift::Modified
     }
 
+    /// What a lock of Savoir says of the skill in a folder.
+    pub(crate) fn locked_in(&self, folder: &Path) -> Option<&Locked> {
+        self.locked.get(*self.by_folder.get(folder)?)
+    }
+
     /// What Savoir's lock says of a skill.
     pub(crate) fn locked_at(&self, entry: &Entry) -> Option<&Locked> {
         let recorded = entry.recorded();

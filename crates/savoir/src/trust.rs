@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use savoir_engine::{Home, RunError, approval::Trust, ground::Ground, subject::Subject};
 use savoir_package::{
     Tree, TreeError,
+    lock::LockedSource,
+    policy::SkillFacts,
     trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore, TrustedSources},
 };
 use savoir_skill::{Reading, convert::with_tools_of_original};
@@ -13,6 +15,7 @@ use savoir_skill::{Reading, convert::with_tools_of_original};
 use crate::{
     config,
     error::CommandError,
+    installed::Installed,
     load::{self, Loaded},
 };
 
@@ -83,6 +86,36 @@ pub(crate) fn subject(
     };
     let reading = Reading { skill, ..loaded.reading.clone() };
     Ok(Subject::new(&reading, &loaded.path, folder, how, store)?)
+}
+
+/// Refuses to run a skill that the policy of the organization, the user or the project forbids.
+/// `origin` is where it was just fetched from; for an installed one the lock says it.
+pub(crate) fn refuse_forbidden(
+    subject: &Subject,
+    origin: Option<&str>,
+) -> Result<(), CommandError> {
+    let policy = config::policy_here()?;
+    if policy.is_empty() {
+        return Ok(());
+    }
+    let source = match origin {
+        Some(text) => Some(text.parse::<LockedSource>().map_err(CommandError::findings)?),
+        None => locked_source(subject)?,
+    };
+    let facts = SkillFacts {
+        name: &subject.skill.name,
+        source: source.as_ref(),
+        tier: subject.tier,
+        attestation: &subject.vouching.attestation,
+    };
+    Ok(policy.check(&facts)?)
+}
+
+fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError> {
+    let folder = subject.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
+    let Some(folder) = folder else { return Ok(None) };
+    let installed = Installed::open(None)?;
+    Ok(installed.locked_in(&folder).map(|locked| locked.skill.source.clone()))
 }
 
 /// Where a skill runs. What decides about the next run is out of its reach: answers and keys.

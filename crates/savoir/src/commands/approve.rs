@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
     let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
+    trust::refuse_forbidden(&subject, None)?;
     let ground = trust::ground(&home)?;
     let request = inspect(&subject, &ground, &args.widening.widening()?);
     let fingerprint = Fingerprint::of(&request);

@@ -148,6 +148,7 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
             return Err(error.into());
         }
     };
+    trust::refuse_forbidden(&subject, fetched.map(|fetched| fetched.origin.as_str()))?;
     let ground = trust::ground(&home)?;
     let approvals = Approvals::new(&home);
     let given = args.widening.widening()?;

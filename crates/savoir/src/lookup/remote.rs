@@ -33,7 +33,7 @@ pub(crate) struct Fetched {
     /// What was typed, without the tool.
     typed: String,
     /// Its exact origin.
-    origin: String,
+    pub(crate) origin: String,
     description: Option<String>,
     /// What follows the skill in the text: one of its tools, or a script.
     pub(crate) tool: Option<String>,

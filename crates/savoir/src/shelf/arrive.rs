@@ -76,9 +76,7 @@ impl Door {
             tier: ready.tier,
             attestation: &ready.attestation,
         };
-        self.policy.check(&facts).map_err(|refusal| {
-            CommandError::refused(&refusal).named(refusal.code()).hint(&refusal.hint)
-        })
+        Ok(self.policy.check(&facts)?)
     }
 
     /// Refuses skills that a policy forbids.

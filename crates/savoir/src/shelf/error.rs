@@ -1,6 +1,6 @@
 //! Which exit code a failure of the shelf gets.
 
-use savoir_package::{ShelfError, shelf::ReadyError, source::SourceError};
+use savoir_package::{ShelfError, policy::PolicyRefusal, shelf::ReadyError, source::SourceError};
 
 use crate::error::CommandError;
 
@@ -36,6 +36,12 @@ impl From<SourceError> for CommandError {
             _ => Self::findings(&error),
         };
         failed.named(error.code())
+    }
+}
+
+impl From<PolicyRefusal> for CommandError {
+    fn from(refusal: PolicyRefusal) -> Self {
+        Self::refused(&refusal).named(refusal.code()).hint(refusal.hint)
     }
 }
 
