@@ -99,7 +99,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[command(visible_alias = "validate")]
+    #[command(visible_aliases = ["validate", "lint"])]
     Check(check::Args),
     Show(show::Args),
     Render(render::Args),

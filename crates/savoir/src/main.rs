@@ -18,6 +18,7 @@ mod findings;
 mod installed;
 mod kept_log;
 mod load;
+mod locked_copies;
 mod log_filter;
 mod lookup;
 mod mode;

@@ -39,12 +39,28 @@ pub struct Options {
     pub ignore: Vec<String>,
     /// Hosts whose limits are checked, too.
     pub targets: Vec<Target>,
+    /// Also what is a matter of style, or right for some skills and wrong for others.
+    pub strict: bool,
 }
 
 impl Options {
+    /// Whether a rule that speaks only in strict checks is to speak.
+    fn is_strict(&self, code: &str) -> bool {
+        self.strict || self.is_selected(code)
+    }
+
+    /// Whether a rule about what one host rejects is to speak.
+    fn is_for(&self, target: Target, code: &str) -> bool {
+        self.targets.contains(&target) || self.is_selected(code)
+    }
+
+    fn is_selected(&self, code: &str) -> bool {
+        self.select.iter().any(|wanted| wanted == code)
+    }
+
     /// Whether findings of this code are wanted.
     pub fn wants(&self, code: &str) -> bool {
-        (self.select.is_empty() || self.select.iter().any(|wanted| wanted == code))
+        (self.select.is_empty() || self.is_selected(code))
             && !self.ignore.iter().any(|ignored| ignored == code)
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::{
-    diagnostic::{Diagnostic, Edit, Fix},
+    diagnostic::{Diagnostic, Edit, Fix, Severity},
     edit::Applied,
     frontmatter::{Block, Fences, Layout, Unclosed},
     limits,
@@ -170,7 +170,13 @@ impl Document {
         match Tree::parse(yaml) {
             Ok(tree) => {
                 if let Some(mended) = repair::mend_pasted(yaml, &tree) {
-                    return self.accept_mended(mended, offset);
+                    let before = self.problems.len();
+                    self.accept_mended(mended, offset);
+                    // Others do read it, in their way.
+                    for problem in &mut self.problems[before..] {
+                        problem.severity = Severity::Warning;
+                    }
+                    return;
                 }
                 self.state = State::Clean;
                 self.accept(tree, &|span: Span| span.shifted(offset), &[]);
@@ -212,7 +218,8 @@ impl Document {
                     "the frontmatter is never closed, so the whole file is body",
                 )
                 .help("add a line `---` after the last field");
-                problem.fix = repair.map(|repair| Fix::safe(repair.edits));
+                // These systems read all of it as text, which a fence would change.
+                problem.fix = repair.map(|repair| Fix::risky(repair.edits));
                 self.problems.push(problem);
             }
             (Unclosed::Error, Some(repair)) => self.read_repaired(&repair, fences),

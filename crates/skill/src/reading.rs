@@ -83,6 +83,8 @@ pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = by_rules_of(document, detection.dialect);
     let mut reading = read_document(document, detection, folder);
     if unknown {
+        // It says already which fields are missing.
+        reading.diagnostics.retain(|found| found.code != "missing-field");
         let found = unknown_dialect(&reading.document);
         reading.diagnostics.insert(0, found);
     }
@@ -163,6 +165,10 @@ fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) 
         match found.code {
             // Not a fence at all where it must be exact.
             "fence-trailing-blank" if dialect.fences().exact => found.severity = Severity::Error,
+            // Agents load the skill and go by the folder, the text or a default instead.
+            "wrong-type" | "invalid-value" if is_harmless(found, dialect) => {
+                found.severity = Severity::Warning;
+            }
             // The readers of YAML 1.1 take such a value as it is.
             "quoted-indentation" if dialect.yaml() == YamlVersion::V1_1 => {
                 found.severity = Severity::Warning;
@@ -175,6 +181,15 @@ fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) 
         let own = document.problems().len();
         diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
     }
+}
+
+/// Whether the reader of a lenient dialect goes on without the value of this field. None does without
+/// text for name and description, or with a `metadata` that is no map.
+fn is_harmless(found: &Diagnostic, dialect: Dialect) -> bool {
+    let needed = ["name", "description", "metadata"];
+    dialect.language().repairs()
+        && is_field_that_limits_nothing(found)
+        && !found.field.as_deref().is_some_and(|field| needed.contains(&field))
 }
 
 fn read_fields(

@@ -79,7 +79,8 @@ pub(crate) fn mend_pasted(yaml: &str, tree: &Tree) -> Option<Mended> {
     if anchors(tree) == 0 {
         return None;
     }
-    let repair = values::html_spaces(yaml)?;
+    // Others read the text as it stands, with anchors and odd keys.
+    let repair = Repair { safety: Safety::Unsafe, ..values::html_spaces(yaml)? };
     let applied = Applied::new(yaml, &repair.edits);
     let mended = Tree::parse(&applied.text).ok()?;
     let repairs = vec![repair];

@@ -36,9 +36,10 @@ pub fn hint_of_path(path: &Path) -> Option<Hint> {
         .collect();
     let starts = (0..parts.len()).rev().filter(|at| parts[*at].starts_with('.'));
     starts.into_iter().find_map(|at| {
-        let (folder, dialect) =
-            skills_folders().find(|(folder, _)| begins_with(&parts[at..], folder))?;
-        Some(Hint { dialect, why: format!("it lies in `{folder}`") })
+        let mut folders = skills_folders();
+        let (folder, dialect) = folders.find(|(folder, _)| begins_with(&parts[at..], *folder))?;
+        let folder: Vec<&str> = parts_of(folder).collect();
+        Some(Hint { dialect, why: format!("it lies in `{}`", folder.join("/")) })
     })
 }
 
@@ -61,24 +62,33 @@ pub fn is_in_plugin(absolute: &Path) -> bool {
     false
 }
 
-/// The folders that belong to agents, with the dialect of what lies there.
-fn skills_folders() -> impl Iterator<Item = (String, Dialect)> {
-    let shared = (table::AGENTS.to_owned(), Dialect::AGENTSKILLS);
+/// A path in two pieces, of which the first may be empty.
+type Pieces = [&'static str; 2];
+
+/// The folders that belong to agents, with the dialect of what lies there. Those that several agents
+/// share come first.
+fn skills_folders() -> impl Iterator<Item = (Pieces, Dialect)> {
+    let shared = (["", table::AGENTS], Dialect::AGENTSKILLS);
     let own = Agent::ALL.iter().flat_map(|agent| {
-        let project = agent.project.iter().map(|folder| (*folder).to_owned());
+        let project = agent.project.iter().map(|folder| ["", *folder]);
         let user = agent.user.iter().chain(agent.former).filter_map(|folder| match folder.base {
-            Base::Home => Some(folder.path.to_owned()),
-            Base::Variable { otherwise, .. } => Some(format!("{otherwise}/{}", folder.path)),
+            Base::Home => Some(["", folder.path]),
+            Base::Variable { otherwise, .. } => Some([otherwise, folder.path]),
             Base::Config | Base::System => None,
         });
         project.chain(user).map(|folder| (folder, agent.dialect))
     });
-    std::iter::once(shared).chain(own.filter(|(folder, _)| table::is_own(folder)))
+    let is_own = |folder: &Pieces| parts_of(*folder).count() > 1;
+    std::iter::once(shared).chain(own.filter(move |(folder, _)| is_own(folder)))
 }
 
-fn begins_with(parts: &[&str], folder: &str) -> bool {
+fn parts_of(folder: Pieces) -> impl Iterator<Item = &'static str> {
+    folder.into_iter().flat_map(|piece| piece.split('/')).filter(|part| !part.is_empty())
+}
+
+fn begins_with(parts: &[&str], folder: Pieces) -> bool {
     let mut parts = parts.iter();
-    folder.split('/').all(|part| parts.next() == Some(&part))
+    parts_of(folder).all(|part| parts.next() == Some(&part))
 }
 
 #[cfg(test)]

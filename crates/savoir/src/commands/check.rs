@@ -27,23 +27,24 @@ use crate::{
     discover::{self, Candidate},
     error::CommandError,
     load::{self, Origin},
+    locked_copies::LockedCopies,
     lookup, output, packed, write,
 };
 
-/// Check skills, and mend them
+/// Check skills and fix problems
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 #[command(after_help = "\
 Examples:
   savoir check                           every skill below this folder
-  savoir check --fix                     mend what is safe to mend
+  savoir check --fix                     fix what is safe to fix
   savoir check --diff --unsafe           see what all fixes would change
   savoir check --target claude-ai x/     what claude.ai would refuse
   savoir check downloads/pdf.zip         an archive, before anything of it is written
   savoir check pdf                       an installed skill, by its name
   savoir check --format sarif > out.sarif
 
-Alias: validate, as GAIA names it.")]
+Aliases: lint, and validate as GAIA names it.")]
 pub(crate) struct Args {
     /// Skill folders, folders above them, files, archives of one skill, or names of installed skills
     #[arg(default_value = ".")]
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     /// Show what the fixes would change, and change nothing
     #[arg(long, conflicts_with_all = ["fix", "json", "format"])]
     diff: bool,
-    /// Warnings fail, too
+    /// Warnings fail, too, and more is checked: style, unmentioned files, links out of the skill
     #[arg(long)]
     strict: bool,
     /// Only these rules
@@ -93,7 +94,6 @@ struct Plan {
     format: Format,
     fixes: Option<Safety>,
     diff: bool,
-    strict: bool,
     options: Options,
     /// What to do about names that no skill has.
     hints: Hints,
@@ -121,13 +121,13 @@ impl Plan {
             } else {
                 args.target.clone()
             },
+            strict: args.strict || config.check.strict,
         };
         config::known_codes("--select and --ignore", options.select.iter().chain(&options.ignore))?;
         Ok(Self {
             format: if args.json { Format::Json } else { args.format },
             fixes: (args.fix || args.diff).then_some(most),
             diff: args.diff,
-            strict: args.strict || config.check.strict,
             options,
             hints: Hints::new(),
         })
@@ -173,6 +173,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     report.finish()
 }
+
+/// What to do about a path that cannot be read.
+const NAME_A_SKILL: &str = "name a skill's folder, a folder above it, or a file";
 
 /// Candidates that travel together, so that threads meet rarely.
 const BATCH: usize = 128;
@@ -226,7 +229,13 @@ fn walk_in_batches(
         to_print.send(outcomes).is_ok() && to_work.send((batch, done)).is_ok()
     };
     let mut batch = Vec::with_capacity(BATCH);
+    let mut copies = LockedCopies::default();
     discover::walk(paths, &mut |candidate| {
+        if let Candidate::Skill { folder: Some(folder), named: false, .. } = &candidate
+            && copies.is_another_copy(folder.root())
+        {
+            return true;
+        }
         batch.push(candidate);
         batch.len() < BATCH || send(std::mem::take(&mut batch))
     });
@@ -250,11 +259,8 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
             }
         }
         Candidate::Unreadable { path, problem } => {
-            let found = Diagnostic::error("unreadable-file", Span::default(), problem);
-            let found = match plan.hints.get(&path) {
-                Some(hint) => found.help(hint.clone()),
-                None => found,
-            };
+            let hint = plan.hints.get(&path).map_or(NAME_A_SKILL, String::as_str);
+            let found = Diagnostic::error("unreadable-file", Span::default(), problem).help(hint);
             failed(&path, found, true)
         }
         Candidate::Empty { path } => {
@@ -411,9 +417,23 @@ impl<'a> Report<'a> {
             self.fixed.0 += outcome.fixed;
             self.fixed.1 += 1;
         }
+        let with_fix = |safety| {
+            let fixes = outcome.diagnostics.iter().filter_map(|found| found.fix.as_ref());
+            fixes.filter(|fix| fix.safety == safety).count()
+        };
+        self.summary.fixable += with_fix(Safety::Safe);
+        self.summary.fixable_unsafe += with_fix(Safety::Unsafe);
         if self.plan.diff {
             if let Some(diff) = outcome.diff {
                 self.out.write_all(output::harmless(&diff).as_bytes())?;
+            }
+            if outcome.input_error {
+                for found in &outcome.diagnostics {
+                    eprintln!("error: {}: {}", output::harmless(&outcome.path), found.message);
+                    if let Some(help) = &found.help {
+                        eprintln!("hint: {help}");
+                    }
+                }
             }
             return Ok(());
         }
@@ -443,7 +463,8 @@ impl<'a> Report<'a> {
             );
         }
         let changes = self.plan.diff && count > 0;
-        let stops = self.summary.errors > 0 || self.plan.strict && self.summary.warnings > 0;
+        let stops =
+            self.summary.errors > 0 || self.plan.options.strict && self.summary.warnings > 0;
         Ok(ExitCode::from(match (self.input_error, stops || changes) {
             (true, _) => 2,
             (false, true) => 1,

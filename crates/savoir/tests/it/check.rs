@@ -195,16 +195,96 @@ fn targets_add_what_a_host_refuses() {
 
 /// GAIA calls it so.
 #[test]
+fn the_last_line_counts_what_can_be_fixed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", BROKEN);
+    let run = sandbox.run(&["check", "demo"]);
+    let last = run.stdout.lines().last().unwrap_or_default();
+    assert_eq!(last, "1 of 2 findings can be fixed with --fix", "{run}");
+    assert_eq!(sandbox.run(&["check", "demo", "--json"]).json()["summary"]["fixable"], 1);
+}
+
+#[test]
+fn a_diff_of_a_missing_path_names_it() {
+    let run = Sandbox::new().run(&["check", "--diff", "missing"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("error: missing: there is no such file or folder"), "{run}");
+    assert!(run.stderr.contains("hint: "), "{run}");
+}
+
+#[test]
+fn plain_text_is_not_a_skill() {
+    let sandbox = Sandbox::new();
+    sandbox.write("notes.txt", "Remember the milk.\n");
+    let run = sandbox.run(&["check", "notes.txt"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("not-a-skill"), "{run}");
+}
+
+#[test]
+fn the_place_of_a_skill_tells_its_dialect() {
+    let sandbox = Sandbox::new();
+    let text =
+        "---\nname: demo\ndescription: Shows it. Use when learning.\nversion: 1.0\n---\n# Demo\n";
+    for (folder, dialect) in [
+        ("a/.claude/skills/demo", "claude-code"),
+        ("a/.codex/skills/demo", "codex"),
+        ("a/skills/demo", "agentskills"),
+        ("plugin/skills/demo", "claude-code"),
+    ] {
+        sandbox.write(&format!("{folder}/SKILL.md"), text);
+        sandbox.write("plugin/.claude-plugin/plugin.json", "{}");
+        let shown = sandbox.run(&["show", folder, "--json"]).json();
+        assert_eq!(shown["dialect"], dialect, "{folder}");
+        let walked = sandbox.run(&["check", &folder[..folder.len() - 5], "--json"]).json();
+        assert_eq!(walked["files"][0]["dialect"], dialect, "{folder}");
+    }
+}
+
+#[test]
+fn copies_of_a_locked_skill_are_checked_once() {
+    let sandbox = Sandbox::new();
+    let demo = "---\nname: demo\ndescription: Shows it. Use when learning.\n---\n# Demo\n";
+    sandbox.write("skills/demo/SKILL.md", demo);
+    sandbox.write("elsewhere/far/SKILL.md", &demo.replace("demo", "far"));
+    let install = |source: &str| {
+        let run = sandbox.run(&[
+            "install",
+            source,
+            "--agent",
+            "claude-code",
+            "--agent",
+            "cursor",
+            "-y",
+            "--allow-experimental",
+        ]);
+        assert_eq!(run.code, 0, "{run}");
+    };
+    install("./skills/demo");
+    let checked = |path: &str| -> Vec<String> {
+        let files = sandbox.run(&["check", path, "--json"]).json();
+        let files = files["files"].as_array().cloned().unwrap_or_default();
+        files.iter().filter_map(|file| file["path"].as_str().map(str::to_owned)).collect()
+    };
+    assert!(sandbox.read(".claude/skills/demo/SKILL.md").contains("Shows it"));
+    let all = checked(".");
+    assert_eq!(all, ["elsewhere/far/SKILL.md", "skills/demo/SKILL.md"]);
+    assert_eq!(checked(".claude/skills/demo").len(), 1, "a copy that is named is checked");
+}
+
+#[test]
 fn validate_is_the_same() {
     let sandbox = Sandbox::with_examples();
     sandbox.write("bad/SKILL.md", "---\nname: other\n---\n");
     for args in [&["examples/hello-world"][..], &["bad"], &["nowhere"], &["bad", "--json"]] {
         let check = sandbox.run(&[&["check"], args].concat());
-        let validate = sandbox.run(&[&["validate"], args].concat());
-        assert_eq!(validate.to_string(), check.to_string());
+        for alias in ["validate", "lint"] {
+            let run = sandbox.run(&[&[alias], args].concat());
+            assert_eq!(run.to_string(), check.to_string());
+        }
     }
     assert_eq!(sandbox.run(&["validate", "bad"]).code, 1);
     let help = sandbox.run(&["check", "--help"]).stdout;
-    assert!(help.contains("Alias: validate"), "{help}");
-    assert!(sandbox.run(&["--help"]).stdout.contains("[alias: validate]"));
+    assert!(help.contains("Aliases: lint, and validate"), "{help}");
+    assert!(sandbox.run(&["--help"]).stdout.contains("[aliases: validate, lint]"));
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::{Checked, Options, check};
 use crate::{
     diagnostic::{Diagnostic, Edit, Safety},
-    document::State,
+    document::{Document, State},
     edit,
     folder::Folder,
     limits,
     source::{Source, Span},
+    yaml::YamlVersion,
 };
 
 /// A fixed text.
@@ -42,7 +43,11 @@ pub fn fix(text: &str, folder: Option<&Folder>, options: &Options, most: Safety)
         if edits.is_empty() {
             break;
         }
-        let attempt = |edits: &[Edit]| apply_if_better(&text, &checked, edits, folder, options);
+        let attempt = |edits: &[Edit]| {
+            let (next, after) = apply_if_better(&text, &checked, edits, folder, options)?;
+            let keeps = most == Safety::Unsafe || reads_the_same(&checked, &after);
+            keeps.then_some((next, after))
+        };
         // Together, or else the first that does good alone.
         let step = attempt(&edits).map(|step| (step, codes)).or_else(|| {
             let single = |found: &Diagnostic| compatible_edits(std::slice::from_ref(found), most);
@@ -73,6 +78,26 @@ fn apply_if_better(
     let state = |checked: &Checked| checked.reading.document.state();
     let worse = state(&after) == State::Unreadable && state(before) != State::Unreadable;
     (!worse).then_some((next, after))
+}
+
+/// Whether every loader that read the fields before reads the same values after: those of YAML 1.1 and
+/// of YAML 1.2, and those that take `metadata` as JSON on one line.
+fn reads_the_same(before: &Checked, after: &Checked) -> bool {
+    let (before, after) = (&before.reading.document, &after.reading.document);
+    let Some(fields) = before.fields().filter(|_| before.state() == State::Clean) else {
+        return true;
+    };
+    let same = |version| {
+        after.fields().is_some_and(|after| after.to_value(version) == fields.to_value(version))
+    };
+    same(YamlVersion::V1_1) && same(YamlVersion::V1_2) && json_line(before) == json_line(after)
+}
+
+/// The line of `metadata`, if it is a map in JSON.
+fn json_line(document: &Document) -> Option<&str> {
+    let block = document.layout().closed_block()?.yaml.slice(document.text());
+    let line = block.lines().find_map(|line| line.strip_prefix("metadata:"))?.trim();
+    line.starts_with('{').then_some(line)
 }
 
 /// The edits of all fixes that do not get in each other's way; a fix goes whole or not at all.

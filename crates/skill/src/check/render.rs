@@ -86,6 +86,10 @@ pub struct Summary {
     pub errors: usize,
     /// Warnings in all of them.
     pub warnings: usize,
+    /// How many of these a safe fix would remove.
+    pub fixable: usize,
+    /// How many more a fix would remove that a person should look at.
+    pub fixable_unsafe: usize,
 }
 
 /// Writes reports: one start, any number of files, one finish.

@@ -25,8 +25,10 @@ mod nested_archives;
 mod observed;
 mod permission_reach;
 mod permissions;
+mod placeholder_text;
 mod placeholders;
 mod portable_yaml;
+mod program_text;
 mod secrets;
 mod smart_quotes;
 mod targets;
@@ -113,11 +115,14 @@ pub(super) static ALL: &[&Rule] = &[
     &tools::NO_COMMAND,
     &gibberish::NO_PARAMETERS_SECTION,
     &tools::NO_TOOLS,
+    &placeholder_text::NOT_A_SKILL,
     &files::NOT_UTF8,
     &hidden_characters::NUL_BYTE,
     &permissions::PERMISSION_SCOPE,
     &observed::PERMISSION_UNDECLARED,
     &observed::PERMISSION_UNUSED,
+    &placeholder_text::PLACEHOLDER_BODY,
+    &program_text::PLACEHOLDER_IN_PROGRAM,
     &secrets::POSSIBLE_SECRET,
     &yaml_quotes::QUOTED_INDENTATION,
     &input_defaults::REQUIRED_WITH_DEFAULT,
@@ -140,6 +145,7 @@ pub(super) static ALL: &[&Rule] = &[
     &tools_source::TOOL_NOT_DECLARED,
     &tools_source::TOOL_NOT_DECORATED,
     &tools_source::TOOL_NOT_IN_SOURCE,
+    &tools_source::TOOL_RETURNS_NO_JSON,
     &tools_source::TOOL_SIGNATURE_DIFFERS,
     &tools_source::TOOL_WITHOUT_DOCSTRING,
     &tools_source::TOOLS_PY_UNREADABLE,
@@ -166,6 +172,7 @@ pub(super) static ALL: &[&Rule] = &[
     &placeholders::UNUSED_INPUT,
     &command_templates::UNUSED_PARAMETER,
     &files::UNWRITABLE_FILE,
+    &placeholder_text::VAGUE_DESCRIPTION,
     &fields::WRONG_TYPE,
     &yaml_features::YAML_ALIAS,
     &yaml_features::YAML_KEY,

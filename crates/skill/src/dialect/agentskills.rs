@@ -6,7 +6,7 @@ use super::{
 use crate::{
     allowed_tools,
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::Severity,
     document::{Document, State},
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
@@ -108,22 +108,6 @@ impl Language for AgentSkills {
         reader.identity(skill);
         reader.base_metadata(skill);
         skill.policy.allowed_tools = reader.tools("allowed-tools");
-    }
-
-    fn check(&self, reader: &Reader<'_>, _: &Skill, found: &mut Vec<Diagnostic>) {
-        let Some(metadata) = reader.node("metadata").and_then(|node| node.entries()) else {
-            return;
-        };
-        if let Some(nested) = metadata.iter().find(|entry| entry.value.text().is_none()) {
-            let message = format!("`metadata.{}` is not text", nested.key);
-            found.push(
-                Diagnostic::warning("nested-metadata", nested.value.span, message)
-                    .field(format!("metadata.{}", nested.key))
-                    .help(
-                        "the base format maps text to text; other readers turn this into a string",
-                    ),
-            );
-        }
     }
 
     fn habits(&self) -> Habits {

@@ -1,5 +1,7 @@
 //! AMD GAIA: permissions, tiers and Python tools, flat or under `metadata.gaia`.
 
+mod values;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -247,6 +249,7 @@ impl Language for Gaia {
         let skills = reader.node(&key);
         ranges(skills, &key, found);
         skill_references(skills, &key, found);
+        values::check(reader, skill, found);
     }
 
     fn grants(&self, document: &Document) -> Vec<Grant> {

@@ -230,7 +230,7 @@ fn clamped_timeout(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             Diagnostic::warning("timeout-clamped", node.span, message)
                 .field("timeout")
                 .help("use 1 to 300 seconds")
-                .fix(Fix::safe(vec![Edit::replace(node.span, used.to_string())])),
+                .fix(Fix::risky(vec![Edit::replace(node.span, used.to_string())])),
         );
     }
 }

@@ -17,6 +17,21 @@ pub(super) fn kind(annotation: &Expr) -> Option<ParameterKind> {
     }
 }
 
+/// Types whose values JSON does not have.
+const NO_JSON: [&str; 8] =
+    ["set", "frozenset", "bytes", "bytearray", "complex", "Set", "FrozenSet", "memoryview"];
+
+/// The type that an annotation names, when a value of it cannot be sent as JSON.
+pub(super) fn no_json(annotation: &Expr) -> Option<&'static str> {
+    let name = match annotation {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        Expr::Subscript(subscript) => return no_json(&subscript.value),
+        _ => return None,
+    };
+    NO_JSON.into_iter().find(|known| *known == name)
+}
+
 /// What a part of an annotation says.
 #[derive(Clone, Copy, PartialEq)]
 enum Meaning {

@@ -43,6 +43,8 @@ pub struct Function {
     pub has_kwargs: bool,
     /// What it says it returns, when that is one of our types.
     pub returns: Option<ParameterKind>,
+    /// What it says it returns, when JSON has no such value: `set`, `bytes`.
+    pub returns_no_json: Option<&'static str>,
 }
 
 /// `@tool` above a function.
@@ -132,6 +134,7 @@ fn function(definition: &StmtFunctionDef, imports: &Imports) -> Function {
         has_args: parameters.vararg.is_some(),
         has_kwargs: parameters.kwarg.is_some(),
         returns: definition.returns.as_deref().and_then(annotation::kind),
+        returns_no_json: definition.returns.as_deref().and_then(annotation::no_json),
     }
 }
 

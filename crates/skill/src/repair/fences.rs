@@ -15,6 +15,7 @@ pub(crate) fn find_block(text: &str, bom: usize) -> Option<Repair> {
 /// Finds the place where a forgotten closing fence belongs.
 pub(crate) fn close_block(text: &str, block: &Block) -> Option<Repair> {
     let end = run_of_entries(text, block.yaml.start)?;
+    let is_open = open_brackets(&text[block.yaml.start..end]) > 0;
     let newline = newline(text);
     let fence = if text[..end].ends_with('\n') {
         format!("---{newline}")
@@ -27,14 +28,20 @@ pub(crate) fn close_block(text: &str, block: &Block) -> Option<Repair> {
         help: "add a line `---` after the last field",
         span: block.open,
         edits: vec![Edit::insert(end, fence)],
-        safety: Safety::Safe,
+        // Nobody knows where the bracket was to end.
+        safety: if is_open { Safety::Unsafe } else { Safety::Safe },
     })
 }
 
 /// The whole file stands in a code block.
 fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     let (first, next) = line_at(text, bom);
-    let info = first.slice(text).strip_prefix("```")?;
+    let opening = first.slice(text);
+    let info = opening.trim_start_matches('`');
+    let fence = &opening[..opening.len() - info.len()];
+    if fence.len() < 3 {
+        return None;
+    }
     let (second, _) = line_at(text, next);
     if info.contains('`') || second.slice(text).trim_end() != "---" {
         return None;
@@ -42,7 +49,7 @@ fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     let mut edits = vec![Edit::delete(Span::new(bom, next))];
     let last = text.trim_end().len();
     let last_line = text[..last].rfind('\n').map_or(0, |at| at + 1);
-    if last_line > next && &text[last_line..last] == "```" {
+    if last_line > next && &text[last_line..last] == fence {
         edits.push(Edit::delete(Span::new(last_line, text.len())));
     }
     Some(Repair {
@@ -106,6 +113,8 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
     let rest = &text[start..];
     let mut end = None;
     let mut in_entry = false;
+    // Whether the last line of the run leaves a bracket open, or is a key whose map may follow.
+    let (mut open, mut expects_map) = (0, false);
     for line in split(rest) {
         let content = line.content(rest);
         if line.blank {
@@ -115,7 +124,9 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
         let is_key = line.indent == 0 && !line.is_item(rest) && line.key(rest).is_some();
         let is_comment = line.indent == 0 && content.starts_with("# ") && end.is_none();
         let adjacent = end == Some(line.span.start);
-        let continues = in_entry && (line.indent > 0 || line.is_item(rest) && adjacent);
+        let in_brackets = open > 0 || expects_map && adjacent && content.starts_with(['{', '[']);
+        let continues =
+            in_entry && (line.indent > 0 || line.is_item(rest) && adjacent || in_brackets);
         if !(is_key && (end.is_none() || adjacent || in_entry && is_field(content))
             || is_comment
             || continues)
@@ -124,8 +135,50 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
         }
         in_entry |= is_key;
         end = Some(line.next);
+        let pair = line.key(rest).filter(|_| is_key && open == 0);
+        expects_map = pair.is_some_and(|pair| pair.value.is_empty());
+        let value = match pair {
+            Some(pair) if pair.value.slice(rest).starts_with(['{', '[']) => pair.value.slice(rest),
+            None if in_brackets => content,
+            _ => "",
+        };
+        open = (open + bracket_balance(value)).max(0);
     }
     end.filter(|_| in_entry).map(|end| start + end)
+}
+
+/// How many brackets of flow style are open at the end of some lines.
+fn open_brackets(yaml: &str) -> i32 {
+    let mut open = 0;
+    for line in split(yaml) {
+        let value = match line.key(yaml) {
+            Some(pair) if open == 0 => pair.value.slice(yaml),
+            _ => line.content(yaml),
+        };
+        if open > 0 || value.starts_with(['{', '[']) {
+            open = (open + bracket_balance(value)).max(0);
+        }
+    }
+    open
+}
+
+/// Brackets that a line opens, less those that it closes, outside of double quotes.
+fn bracket_balance(line: &str) -> i32 {
+    let mut balance = 0;
+    let mut quoted = false;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if quoted => {
+                letters.next();
+            }
+            '"' => quoted = !quoted,
+            '{' | '[' if !quoted => balance += 1,
+            '}' | ']' if !quoted => balance -= 1,
+            _ => {}
+        }
+    }
+    balance
 }
 
 /// After a blank line only a well-known field goes on; `Note: …` is the body.
@@ -173,6 +226,18 @@ mod tests {
     }
 
     #[test]
+    fn a_fence_never_stands_in_an_open_bracket() {
+        let json = "---\nname: a\nmetadata: {\n\"a\": {\n  \"b\": \"}\"\n}\n}\n";
+        assert_eq!(closed(&format!("{json}\n# T\n")), format!("{json}---\n\n# T\n"));
+        let below = "---\nname: a\nmetadata:\n{\n  \"a\": 1\n}\n";
+        assert_eq!(closed(&format!("{below}\n# T\n")), format!("{below}---\n\n# T\n"));
+        let open = "---\nname: a\nmetadata: {\n  \"a\": 1\n";
+        let block = Layout::new(open, Fences::LENIENT).block.unwrap();
+        let repair = close_block(open, &block).unwrap();
+        assert_eq!(repair.safety, Safety::Unsafe);
+    }
+
+    #[test]
     fn prose_after_a_rule_is_not_closed() {
         let text = "---\n\nJust a rule then prose\n";
         let block = Layout::new(text, Fences::LENIENT).block.unwrap();
@@ -183,6 +248,7 @@ mod tests {
     fn finds_wrapped_shifted_and_bare_frontmatter() {
         let found = |text: &str| apply(text, &find_block(text, 0).unwrap().edits);
         assert_eq!(found("```skill\n---\na: 1\n---\nb\n```\n"), "---\na: 1\n---\nb\n");
+        assert_eq!(found("````skill\n---\na: 1\n---\nb\n````\n"), "---\na: 1\n---\nb\n");
         assert_eq!(found("\n\n---\na: 1\n---\n"), "---\na: 1\n---\n");
         assert_eq!(
             found("name: a\ndescription: b\n\n# T\n"),

@@ -211,17 +211,25 @@ impl Place<'_> {
         let span = Span::new(start + close, start + close + 1);
         let ends = value.ends_with(quote);
         let mut safety = Safety::Safe;
-        let edits = if ends && opens_inside(value, close) {
+        let edits = if rest.trim() == "," {
+            // A habit of JSON.
+            let comma = owner.value.end - 1;
+            vec![Edit::delete(Span::new(comma, comma + 1))]
+        } else if ends && opens_inside(value, close) {
             escape_inner(self.text, owner.value, quote)
         } else if !ends && quote == '\'' && is_apostrophe(value, close) {
             close_after_apostrophes(self.text, owner.value)
-        } else if ends || close <= rest.len() {
-            wrap_in_quotes(self.text, owner.value)
+        } else if is_whole_sentence(&value[1..close], rest) {
+            // With a second quotation behind it, the first may have been one, too.
+            if ends {
+                safety = Safety::Unsafe;
+            }
+            extend_quotes(value, owner.value, close, quote)
         } else {
             if rest.starts_with(char::is_alphanumeric) {
                 safety = Safety::Unsafe;
             }
-            extend_quotes(value, owner.value, close, quote)
+            wrap_in_quotes(self.text, owner.value)
         };
         let help = "let the quotes enclose the whole value";
         let message = "text follows the closing quote";
@@ -501,6 +509,18 @@ fn closing_quote(value: &str, quote: char) -> Option<usize> {
     None
 }
 
+/// Whether quotes enclosed a description to which something was added later, as in
+/// `"Reads a file." Use it often.`, and are not a quotation, as in `"yes" in the answer`.
+fn is_whole_sentence(quoted: &str, rest: &str) -> bool {
+    let ends = quoted.trim_end().ends_with(['.', '!', '?', '。', '！', '？']);
+    let words = quoted.split_whitespace().count();
+    let next = rest.trim_start().chars().next();
+    let begins = next.is_some_and(|next| !next.is_lowercase() && !",;:".contains(next));
+    // A quote on a line of its own, or a full stop behind it, ends a text as well.
+    let stops = quoted.ends_with(['\n', ' ']) || rest.starts_with(['.', '。']);
+    words >= 2 && (ends && begins || stops || rest.starts_with(char::is_alphanumeric))
+}
+
 /// Whether the quote at `at` stands between two letters, as in `don't`.
 fn is_apostrophe(value: &str, at: usize) -> bool {
     let before = value[..at].chars().next_back();
@@ -514,8 +534,11 @@ fn opens_inside(value: &str, close: usize) -> bool {
     let quote = value.as_bytes()[0];
     let before = value[..close].chars().next_back();
     let after = value[close + 1..].chars().next();
-    let opens = before.is_some_and(|c| c.is_whitespace() || c == '(')
+    let spaced = before.is_some_and(|c| c.is_whitespace() || c == '(')
         && after.is_some_and(|c| !c.is_whitespace());
+    // Scripts without blanks between words have none before a quotation either.
+    let unspaced = after.is_some_and(|c| !c.is_ascii() && c.is_alphabetic());
+    let opens = spaced || unspaced;
     let odd = value.bytes().filter(|byte| *byte == quote).count() % 2 == 1;
     opens || odd || quote == b'\'' && is_apostrophe(value, close)
 }
@@ -627,6 +650,21 @@ mod tests {
         assert_eq!(one("d: \"„Huhn\" ist\"\n"), json!("„Huhn\" ist"));
         assert_eq!(one("d: \"Quick\" review of things\n"), json!("\"Quick\" review of things"));
         assert_eq!(one("d: \"open\n"), json!("open"));
+        assert_eq!(
+            one("d: \"当用户要求\"提示\"、\"审计\"时使用\"\n"),
+            json!("当用户要求\"提示\"、\"审计\"时使用")
+        );
+        assert_eq!(one("d: \"https://example.com\",\n"), json!("https://example.com"));
+        // Quotations stay quotations, however long they are.
+        assert_eq!(
+            one("d: \"please deploy this now\" in message\n"),
+            json!("\"please deploy this now\" in message")
+        );
+        // Quotes around a description are not text of the description.
+        assert_eq!(
+            one("d: \"Reads a file.\" Use it when someone asks about the content of a file.\n"),
+            json!("Reads a file. Use it when someone asks about the content of a file.")
+        );
     }
 
     fn safety(text: &str) -> Vec<Safety> {

@@ -39,6 +39,7 @@ impl Skill {
         let mut options = Options::default();
         let file = words().find(|(key, _)| *key == "file").map_or("SKILL.md", |(_, name)| name);
         write(&root.join(file), &example.text);
+        options.strict = example.options.iter().any(|option| option == "strict");
         for (key, word) in words() {
             match key {
                 "with" if word == "tools.py" => write(&root.join(word), &module_of(&example.text)),

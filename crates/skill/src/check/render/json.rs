@@ -31,8 +31,8 @@ impl Renderer for Json {
 
     fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
         out.write_all(if self.files == 0 { b"],\"summary\":" } else { b"\n],\"summary\":" })?;
-        let Summary { files, errors, warnings } = *summary;
-        serde_json::to_writer(&mut *out, &Totals { files, errors, warnings })?;
+        let Summary { files, errors, warnings, fixable, .. } = *summary;
+        serde_json::to_writer(&mut *out, &Totals { files, errors, warnings, fixable })?;
         out.write_all(b"}\n")
     }
 }
@@ -42,6 +42,7 @@ struct Totals {
     files: usize,
     errors: usize,
     warnings: usize,
+    fixable: usize,
 }
 
 #[derive(Serialize)]

@@ -16,7 +16,8 @@ const PLAIN: TextStyle = TextStyle { color: false, width: 80 };
 fn render(format: Format, style: TextStyle, reports: &[FileReport<'_>]) -> String {
     let found = || reports.iter().flat_map(|report| report.diagnostics);
     let errors = found().filter(|found| found.is_error()).count();
-    let summary = Summary { files: reports.len(), errors, warnings: found().count() - errors };
+    let warnings = found().count() - errors;
+    let summary = Summary { files: reports.len(), errors, warnings, ..Summary::default() };
     let mut out = Vec::new();
     let mut renderer = renderer(format, style);
     renderer.start(&mut out).unwrap();
@@ -137,7 +138,9 @@ fn text_sums_up() {
     let sum = |files, errors, warnings| {
         let mut out = Vec::new();
         let mut renderer = renderer(Format::Text, PLAIN);
-        renderer.finish(&mut out, &Summary { files, errors, warnings }).unwrap();
+        renderer
+            .finish(&mut out, &Summary { files, errors, warnings, ..Summary::default() })
+            .unwrap();
         String::from_utf8(out).unwrap()
     };
     assert_eq!(sum(12, 0, 0), "checked 12 skills: all fine\n");
@@ -303,6 +306,20 @@ fn text_tells_what_a_fix_does() {
 }
 
 #[test]
+fn the_last_line_counts_what_can_be_fixed() {
+    let last = |fixable, fixable_unsafe| {
+        let summary = Summary { files: 1, errors: 2, warnings: 3, fixable, fixable_unsafe };
+        let mut out = Vec::new();
+        renderer(Format::Text, PLAIN).finish(&mut out, &summary).unwrap();
+        String::from_utf8(out).unwrap().lines().last().unwrap().to_owned()
+    };
+    assert_eq!(last(0, 0), "checked 1 skill: 2 errors, 3 warnings");
+    assert_eq!(last(3, 0), "3 of 5 findings can be fixed with --fix");
+    assert_eq!(last(0, 1), "1 of 5 findings can be fixed with --fix --unsafe");
+    assert_eq!(last(2, 1), "2 of 5 findings can be fixed with --fix, 1 more with --unsafe");
+}
+
+#[test]
 fn json_is_one_document() {
     let shown = every(Format::Json, PLAIN);
     assert_snapshot!(shown, @r#"
@@ -310,7 +327,7 @@ fn json_is_one_document() {
     {"path":"a/SKILL.md","dialect":"agentskills","diagnostics":[{"code":"byte-order-mark","severity":"warning","message":"the name is `demo`","start":{"line":2,"column":7},"end":{"line":2,"column":11},"help":null,"fix":{"safety":"unsafe","edits":[{"start":{"line":2,"column":7,"offset":10},"end":{"line":2,"column":11,"offset":14},"text":"example"}]}},{"code":"unquoted-colon","severity":"error","message":"the value has a colon in it","start":{"line":3,"column":14},"end":{"line":3,"column":28},"help":"put the whole value in quotes","fix":{"safety":"safe","edits":[{"start":{"line":3,"column":14,"offset":28},"end":{"line":3,"column":14,"offset":28},"text":"\""},{"start":{"line":3,"column":28,"offset":42},"end":{"line":3,"column":28,"offset":42},"text":"\""}]}}]},
     {"path":"b/SKILL.md","dialect":"agentskills","diagnostics":[]},
     {"path":"c/SKILL.md","dialect":null,"diagnostics":[{"code":"unreadable-file","severity":"error","message":"byte 7 is not valid UTF-8","start":{"line":1,"column":1},"end":{"line":1,"column":1},"help":"save the file as UTF-8","fix":null}]}
-    ],"summary":{"files":3,"errors":2,"warnings":1}}
+    ],"summary":{"files":3,"errors":2,"warnings":1,"fixable":0}}
     "#);
     let value: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(value["files"].as_array().unwrap().len(), 3);
@@ -319,7 +336,8 @@ fn json_is_one_document() {
 #[test]
 fn json_without_files_is_a_document_too() {
     let shown = render(Format::Json, PLAIN, &[]);
-    let empty = "{\"files\":[],\"summary\":{\"files\":0,\"errors\":0,\"warnings\":0}}\n";
+    let empty =
+        "{\"files\":[],\"summary\":{\"files\":0,\"errors\":0,\"warnings\":0,\"fixable\":0}}\n";
     assert_eq!(shown, empty);
 }
 

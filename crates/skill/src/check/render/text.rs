@@ -108,9 +108,18 @@ impl Renderer for Text {
         }
         let files = counted(summary.files, "skill");
         if counts.is_empty() {
-            writeln!(out, "checked {files}")
+            writeln!(out, "checked {files}")?;
         } else {
-            writeln!(out, "checked {files}: {}", counts.join(", "))
+            writeln!(out, "checked {files}: {}", counts.join(", "))?;
+        }
+        let all = counted(summary.errors + summary.warnings, "finding");
+        match (summary.fixable, summary.fixable_unsafe) {
+            (0, 0) => Ok(()),
+            (0, risky) => writeln!(out, "{risky} of {all} can be fixed with --fix --unsafe"),
+            (safe, 0) => writeln!(out, "{safe} of {all} can be fixed with --fix"),
+            (safe, risky) => {
+                writeln!(out, "{safe} of {all} can be fixed with --fix, {risky} more with --unsafe")
+            }
         }
     }
 }

@@ -3,9 +3,8 @@
 
 use crate::{
     allowed_tools::{is_balanced, split},
-    check::{Context, rule::rule},
+    check::{Context, Target, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
-    dialect::Strictness,
     document::State,
     source::Span,
     yaml::{Entry, Node, Style, YamlVersion, write::write_scalar},
@@ -16,12 +15,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format has one string with blanks between the tools. Claude Code reads a list, too;
-    /// other hosts refuse it or take it for one tool with an odd name.
+    /// The base format has one string with blanks between the tools, and its reference validator
+    /// refuses a list. Claude Code reads a list, too, so that only `--target agentskills` reports it.
     ///
     /// ## Bad
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -34,7 +33,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -50,12 +49,13 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format separates by blanks. A host that follows it looks for a tool called `Read,`
-    /// and does not find it.
+    /// The base format separates by blanks. A host that follows it to the letter looks for a tool
+    /// called `Read,` and does not find it. Claude Code and most others take commas, too, so that only
+    /// `--target agentskills` reports them.
     ///
     /// ## Bad
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -66,7 +66,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -143,8 +143,9 @@ fn place_of(words: &str, value: Span, text: &str) -> Span {
 /// One look at the field for both rules.
 fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    if context.habits().strictness != Strictness::TextOnly || document.state() == State::Unreadable
-    {
+    let wanted = [ALLOWED_TOOLS_LIST.code, ALLOWED_TOOLS_COMMAS.code]
+        .map(|code| context.options.is_for(Target::AgentSkills, code));
+    if !wanted.contains(&true) || document.state() == State::Unreadable {
         return;
     }
     let Some(entry) = document.fields().and_then(|fields| fields.entry("allowed-tools")) else {
@@ -241,8 +242,12 @@ fn with_blanks(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
-        check::rules::testing::{find, find_as, fixed, places},
+        check::{
+            self, Options,
+            rules::testing::{find, find_as, fixed, places},
+        },
         dialect::Dialect,
+        source::Source,
     };
 
     fn text(tools: &str) -> String {
@@ -265,9 +270,8 @@ mod tests {
         {
             assert_eq!(fixed(ALLOWED_TOOLS_LIST.code, &text(list)), None, "{list}");
         }
-        assert!(
-            find_as(ALLOWED_TOOLS_LIST.code, &text(" [Read]"), Dialect::CLAUDE_CODE).is_empty()
-        );
+        let checked = check::check(Source::new(text(" [Read]")), None, &Options::default());
+        assert!(checked.diagnostics.is_empty(), "most hosts read a list");
     }
 
     #[test]

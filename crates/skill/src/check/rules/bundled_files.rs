@@ -17,11 +17,12 @@ rule! {
     /// ## Why
     ///
     /// An agent reads SKILL.md and what SKILL.md points to. A file that is not mentioned by its
-    /// name, its path or its folder is never opened, and travels along for nothing.
+    /// name, its path or its folder is never opened, and travels along for nothing. Another file may
+    /// mention it, so that only `--strict` reports it.
     ///
     /// ## Bad
     ///
-    /// ````markdown with=scripts/convert.sh
+    /// ````markdown strict with=scripts/convert.sh
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -31,7 +32,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown with=scripts/convert.sh
+    /// ````markdown strict with=scripts/convert.sh
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -46,6 +47,9 @@ const MAX_SEARCHED_BYTES: usize = 16 * 1024 * 1024;
 
 fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(folder) = context.folder else { return };
+    if !context.options.is_strict(UNMENTIONED_FILE.code) {
+        return;
+    }
     if folder.files().len() < 2 || folder.files().len() >= MAX_FOLDER_FILES {
         return;
     }

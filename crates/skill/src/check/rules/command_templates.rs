@@ -304,7 +304,7 @@ rule! {
     MISSING_SCRIPT = "missing-script", Error
 }
 
-/// One walk over the tools for all five rules.
+/// One walk over the tools for all rules about commands.
 fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     if context.habits().body != BodyUse::Tools || context.reading.skill.tools.is_empty() {
         return;
@@ -328,6 +328,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         call.flags(found);
         call.parameters(found);
         call.script(context, found);
+        call.program_texts(found);
         if found.len() - before >= MAX_FINDINGS_PER_RULE {
             return;
         }
@@ -335,9 +336,9 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// A word of the command and its place in the file.
-struct Word {
-    text: String,
-    span: Span,
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) span: Span,
 }
 
 impl Word {
@@ -354,12 +355,12 @@ impl Word {
 }
 
 /// A tool, its command, and where both stand.
-struct Call<'a> {
-    tool: &'a Tool,
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a Tool,
     command: &'a CommandTemplate,
     place: &'a Place,
     tokens: &'a [Token],
-    words: &'a [Word],
+    pub(super) words: &'a [Word],
 }
 
 impl Call<'_> {
@@ -528,6 +529,30 @@ mod tests {
             ["| `folder` | string | yes | Where |"]
         );
         assert!(places(UNUSED_PARAMETER.code, row, "ls --x='a {{folder}}'").is_empty());
+    }
+
+    #[test]
+    fn inputs_are_no_part_of_a_program() {
+        let row = "| x | string | yes | What |\n";
+        let code = "placeholder-in-program";
+        for (command, text) in [
+            ("bash -c \"echo {{x}}\"", "\"echo {{x}}\""),
+            ("/bin/sh -ec 'ls {{x}}'", "'ls {{x}}'"),
+            ("python3 -c \"print({{x}})\"", "\"print({{x}})\""),
+            ("env A=b node --eval 'f({{x}})'", "'f({{x}})'"),
+            ("bash -c {{x}}", "{{x}}"),
+        ] {
+            assert_eq!(places(code, row, command), [text], "{command}");
+        }
+        for command in [
+            "bash -c 'echo \"$1\"' bash {{x}}",
+            "python3 -c 'import sys; print(sys.argv[1])' {{x}}",
+            "python3 scripts/a.py -c {{x}}",
+            "grep -c {{x}} file",
+            "git -c {{x}} log",
+        ] {
+            assert!(places(code, row, command).is_empty(), "{command}");
+        }
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Fields of the frontmatter: which must be there, and what they hold.
 
-use crate::check::rule::rule;
+use crate::{
+    check::{Context, Target, rule::rule},
+    diagnostic::Diagnostic,
+    yaml::Node,
+};
 
 rule! {
     /// The licence is no SPDX expression.
@@ -117,11 +121,11 @@ rule! {
     ///
     /// The base format maps text to text there. The reference validator lets a list or a map pass
     /// and turns it into a string that nobody can read back; OpenClaw and Google ADK expect nested
-    /// values.
+    /// values. Only `--target agentskills` reports it.
     ///
     /// ## Bad
     ///
-    /// ````markdown
+    /// ````markdown target=agentskills
     /// ---
     /// name: weather
     /// description: Looks up the weather. Use when someone asks about rain or sun.
@@ -135,7 +139,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown
+    /// ````markdown target=agentskills
     /// ---
     /// name: weather
     /// description: Looks up the weather. Use when someone asks about rain or sun.
@@ -146,7 +150,23 @@ rule! {
     ///
     /// Ask for the place, then look up its forecast.
     /// ````
-    NESTED_METADATA = "nested-metadata", Warning
+    NESTED_METADATA = "nested-metadata", Warning, run nested_metadata
+}
+
+fn nested_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if !context.options.is_for(Target::AgentSkills, NESTED_METADATA.code) {
+        return;
+    }
+    let metadata = context.reading.document.field("metadata").and_then(Node::entries);
+    let nested = metadata.unwrap_or_default().iter().find(|entry| entry.value.text().is_none());
+    if let Some(nested) = nested {
+        let message = format!("`metadata.{}` is not text", nested.key);
+        found.push(
+            Diagnostic::warning(NESTED_METADATA.code, nested.value.span, message)
+                .field(format!("metadata.{}", nested.key))
+                .help("the base format maps text to text; other readers turn this into a string"),
+        );
+    }
 }
 
 rule! {
@@ -355,5 +375,5 @@ rule! {
     ///
     /// Run `du` on the largest folders.
     /// ````
-    WRONG_TYPE = "wrong-type", Error, fix Safe
+    WRONG_TYPE = "wrong-type", Error, fix Unsafe
 }

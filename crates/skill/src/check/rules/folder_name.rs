@@ -50,6 +50,10 @@ fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     if (habit.form)(written) == (habit.form)(folder) {
         return;
     }
+    // A name that is not valid in the first place is one finding, not two.
+    if found.iter().any(|found| found.code == "invalid-name" && found.span == node.span) {
+        return;
+    }
     let message = (habit.message)(written, folder);
     let grammar = context.dialect().name_grammar(document);
     let mut problem = Diagnostic::error(NAME_FOLDER_MISMATCH.code, node.span, message)
@@ -125,12 +129,8 @@ fn skill_file_name(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 mod tests {
     use super::*;
     use crate::{
-        check::{
-            Options,
-            rules::testing::{find_in, find_with, folder, skill},
-        },
+        check::rules::testing::{find_in, folder, skill},
         diagnostic::Severity,
-        dialect::Dialect,
         folder::{File, Folder},
     };
 
@@ -147,6 +147,8 @@ mod tests {
             let text = format!("---\nname: {name}\ndescription: d\n---\n# x\n");
             assert_eq!(find_in(code, &text, &folder(at, &[])).len(), expected, "{name}");
         }
+        let invalid = "---\nname: My Demo\ndescription: d\n---\n# x\n";
+        assert!(find_in(code, invalid, &folder("demo", &[])).is_empty(), "that is `invalid-name`");
         let claude = "---\nname: other\ndescription: d\nmodel: x\n---\n# x\n";
         assert_eq!(find_in(code, claude, &folder("demo", &[]))[0].severity, Severity::Warning);
         let claw = "---\nname: other\ndescription: d\nmetadata: {openclaw: {}}\n---\n# x\n";
@@ -161,18 +163,8 @@ mod tests {
             found[0].help.clone().unwrap_or_default()
         };
         let both = "write `name: demo`, or rename the folder to `other`";
-        let neither = "give the skill and its folder the same valid name";
         assert_eq!(help("other", "demo"), both);
-        assert_eq!(help("../../evil", "demo"), "write `name: demo`");
-        assert_eq!(help("my skill", "demo"), "write `name: demo`");
         assert_eq!(help("other", "my skill"), "rename the folder to `other`");
-        assert_eq!(help("../../evil", "my skill"), neither);
-        // Personal Agent takes any text for a name, but no folder climbs.
-        let options = Options { dialect: Some(Dialect::PERSONAL_AGENT), ..Options::default() };
-        let text = "---\nname: ../../evil\ndescription: d\n---\n# x\n";
-        let at = folder("demo", &[]);
-        let found = find_with(NAME_FOLDER_MISMATCH.code, text, Some(&at), &options);
-        assert_eq!(found[0].help.as_deref(), Some("write `name: demo`"));
     }
 
     #[test]

@@ -190,7 +190,7 @@ rule! {
     /// git blame -- {{file}}
     /// ```
     /// ````
-    TIMEOUT_CLAMPED = "timeout-clamped", Warning, fix Safe
+    TIMEOUT_CLAMPED = "timeout-clamped", Warning, fix Unsafe
 }
 
 rule! {

@@ -35,7 +35,7 @@ rule! {
     ///
     /// Review the branch $ARGUMENTS.
     /// ````
-    ARGUMENT_HINT_LIST = "argument-hint-list", Warning, fix Safe
+    ARGUMENT_HINT_LIST = "argument-hint-list", Warning, fix Unsafe
 }
 
 rule! {
@@ -157,5 +157,5 @@ rule! {
     ///
     /// Run `du` on the largest folders.
     /// ````
-    UNKNOWN_OS = "unknown-os", Warning, fix Safe
+    UNKNOWN_OS = "unknown-os", Warning, fix Unsafe
 }

@@ -58,11 +58,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Every dialect reads them, but digests, diffs and shell scripts differ between machines.
+    /// Every dialect reads them, but digests, diffs and shell scripts differ between machines. Only
+    /// `--strict` reports them.
     ///
     /// ## Bad
     ///
-    /// ````markdown escaped
+    /// ````markdown strict escaped
     /// ---\r
     /// name: demo\r
     /// description: Shows a rule. Use when learning.\r
@@ -94,6 +95,9 @@ fn line_endings(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     } else {
         (MIXED_LINE_ENDINGS.code, "some lines end with CRLF, others with LF")
     };
+    if !context.options.is_strict(code) {
+        return;
+    }
     let edits =
         crlf.into_iter().map(|at| Edit::delete(Span::new(run_start(bytes, at), at + 1))).collect();
     found.push(
@@ -112,7 +116,7 @@ rule! {
     ///
     /// ## Bad
     ///
-    /// ````markdown escaped
+    /// ````markdown strict escaped
     /// ---\r
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -148,7 +152,8 @@ mod tests {
     #[test]
     fn many_carriage_returns_go_at_once() {
         let text = format!("---\nname: a\n---\nb{}\nc\n", "\r".repeat(40));
-        let fixed = fix(&text, None, &Options::default(), Safety::Safe);
+        let options = Options { strict: true, ..Options::default() };
+        let fixed = fix(&text, None, &options, Safety::Safe);
         assert_eq!(fixed.text, "---\nname: a\n---\nb\nc\n");
     }
 }

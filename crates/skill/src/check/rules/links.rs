@@ -46,11 +46,12 @@ rule! {
     /// ## Why
     ///
     /// A skill is installed, packed and signed as one folder. What lies beside it is not there on
-    /// another machine, and a host may refuse to read it.
+    /// another machine, and a host may refuse to read it. In a repository whose skills are installed
+    /// together such links work, so that only `--strict` reports them.
     ///
     /// ## Bad
     ///
-    /// ````markdown
+    /// ````markdown strict
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -125,6 +126,7 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 )
                 .help("link a file of the skill by its path from SKILL.md, or a page by its URL"),
             ),
+            Place::Outside if !context.options.is_strict(LINK_OUTSIDE.code) => {}
             Place::Outside => found.push(
                 Diagnostic::warning(
                     LINK_OUTSIDE.code,
@@ -160,8 +162,12 @@ fn place(target: &str) -> Place {
     if path.is_empty() || is_placeholder(path) || has_scheme(path) || path.starts_with("//") {
         return Place::Elsewhere;
     }
-    if path.starts_with('/') || path.starts_with("~/") {
+    if path.starts_with("~/") || is_on_a_disk(path) {
         return Place::Absolute;
+    }
+    // Other paths from the root are pages of the site that the text is about.
+    if path.starts_with('/') {
+        return Place::Elsewhere;
     }
     let path = decoded(path);
     let mut parts: Vec<&str> = Vec::new();
@@ -180,6 +186,14 @@ fn place(target: &str) -> Place {
     // A bare word is an example such as `[text](url)` more often than a file.
     let bare = !path.contains('/') && !joined.contains('.');
     if joined.is_empty() || bare { Place::Elsewhere } else { Place::Inside(joined) }
+}
+
+/// Whether a path begins with a folder that the file systems of people have.
+fn is_on_a_disk(path: &str) -> bool {
+    const ROOTS: [&str; 10] =
+        ["home", "Users", "root", "tmp", "var", "opt", "mnt", "usr", "etc", "private"];
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    first.is_some_and(|first| ROOTS.contains(&first))
 }
 
 /// Whether somebody is to put something else in the place of the target, or of a part of it.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    check::{Context, rule::rule},
+    check::{Context, Target, rule::rule},
     diagnostic::{Diagnostic, Edit, Fix},
     dialect::Strictness,
     document::State,
@@ -16,11 +16,13 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The reference validator of the base format reads block style only and refuses the file.
+    /// The reference validator of the base format reads block style only and refuses the file, so that
+    /// `--target agentskills` reports it. OpenClaw reads JSON on one line and no block style in some
+    /// versions: the fix is not for a skill that is used there.
     ///
     /// ## Bad
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -31,7 +33,7 @@ rule! {
     ///
     /// ## Good
     ///
-    /// ````markdown dialect=agentskills
+    /// ````markdown target=agentskills
     /// ---
     /// name: demo
     /// description: Shows a rule. Use when learning.
@@ -41,13 +43,13 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    FLOW_METADATA = "flow-metadata", Warning, fix Safe, run flow_metadata
+    FLOW_METADATA = "flow-metadata", Warning, fix Unsafe, run flow_metadata
 }
 
 fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    if context.habits().strictness != Strictness::TextOnly || document.state() == State::Unreadable
-    {
+    let wanted = context.options.is_for(Target::AgentSkills, FLOW_METADATA.code);
+    if !wanted || document.state() == State::Unreadable {
         return;
     }
     let Some(entry) = document.fields().and_then(|fields| fields.entry("metadata")) else { return };
@@ -64,7 +66,7 @@ fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     .help("write one `key: value` line for each entry, indented by two blanks");
     let edit = block_style(entry, text).filter(|_| document.state() == State::Clean);
     if let Some(edit) = edit {
-        problem = problem.fix(Fix::safe(vec![edit]));
+        problem = problem.fix(Fix::risky(vec![edit]));
     }
     found.push(problem);
 }
@@ -150,7 +152,7 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    YAML_VERSION_DIFFERENCE = "yaml-version-difference", Warning, fix Safe, run yaml_version_difference
+    YAML_VERSION_DIFFERENCE = "yaml-version-difference", Warning, fix Unsafe, run yaml_version_difference
 }
 
 fn yaml_version_difference(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -207,11 +209,11 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
     } else if is_text {
         problem = problem
             .help(format!("put it in quotes: \"{text}\""))
-            .fix(Fix::safe(vec![Edit::replace(node.span, format!("\"{text}\""))]));
+            .fix(Fix::risky(vec![Edit::replace(node.span, format!("\"{text}\""))]));
     } else if let Some(truth) = here.as_bool() {
         problem = problem
             .help(format!("write `{truth}`"))
-            .fix(Fix::safe(vec![Edit::replace(node.span, truth.to_string())]));
+            .fix(Fix::risky(vec![Edit::replace(node.span, truth.to_string())]));
     } else {
         problem = problem.help(format!("write `{here}`, or put it in quotes if it is text"));
     }

@@ -34,7 +34,7 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    SMART_QUOTES = "smart-quotes", Warning, fix Safe, run smart_quotes
+    SMART_QUOTES = "smart-quotes", Warning, fix Unsafe, run smart_quotes
 }
 
 fn smart_quotes(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -88,7 +88,7 @@ fn problem(node: &Node, inner: &str) -> Diagnostic {
         "typographic quotes are part of the value, not around it",
     )
     .help("use plain quotes")
-    .fix(Fix::safe(vec![Edit::replace(node.span, plain)]))
+    .fix(Fix::risky(vec![Edit::replace(node.span, plain)]))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Names and descriptions that nobody filled in.
 
+use super::placeholder_text::is_note;
 use crate::{
     check::{Context, rule::rule},
     diagnostic::Diagnostic,
@@ -48,7 +49,9 @@ fn unrendered_template(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(span) = span else { continue };
         let source = span.slice(document.text());
         let braces = braces(source).filter(|braces| key == "name" || encloses(source, braces));
-        let Some(leftover) = braces.or_else(|| note(source)) else { continue };
+        let whole = (key == "description" && !source.trim().is_empty() && is_note(source))
+            .then(|| source.trim());
+        let Some(leftover) = braces.or_else(|| note(source)).or(whole) else { continue };
         found.push(
             Diagnostic::warning(
                 UNRENDERED_TEMPLATE.code,

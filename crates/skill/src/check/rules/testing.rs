@@ -42,9 +42,9 @@ pub(super) fn find_with(
     folder: Option<&Folder>,
     options: &Options,
 ) -> Vec<Diagnostic> {
-    let mut found = check::check(Source::new(text.to_owned()), folder, options).diagnostics;
-    found.retain(|found| found.code == code);
-    found
+    // Rules that speak only in strict checks speak when they are asked for.
+    let options = Options { select: vec![code.to_owned()], ..options.clone() };
+    check::check(Source::new(text.to_owned()), folder, &options).diagnostics
 }
 
 /// The text under each finding of a rule.

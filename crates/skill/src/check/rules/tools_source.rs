@@ -8,7 +8,7 @@ use crate::{
     diagnostic::Diagnostic,
     dialect::Dialect,
     limits,
-    python::{self, Mismatch, MismatchKind, PythonError, TOOLS_FILE},
+    python::{self, Declaration, Mismatch, MismatchKind, Module, PythonError, TOOLS_FILE},
     source::{Source, Span},
     yaml::Node,
 };
@@ -322,6 +322,82 @@ rule! {
 }
 
 rule! {
+    /// The function of a declared tool says that it returns what JSON does not have.
+    ///
+    /// ## Why
+    ///
+    /// What a tool returns is sent to the model as JSON. A `set` or `bytes` cannot be sent, so that every
+    /// call fails once the function has done its work.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:read:~/invoices/**"]
+    /// tools:
+    ///   - name: list_invoices
+    ///     description: Lists open invoices.
+    ///     parameters:
+    ///       customer: {type: string, required: true}
+    ///       limit: {type: integer, default: 10}
+    /// security_tier: experimental
+    /// ---
+    /// # Invoices
+    ///
+    /// Call `list_invoices`.
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// from gaia.agents.base.tools import tool
+    ///
+    ///
+    /// @tool
+    /// def list_invoices(customer: str, limit: int = 10) -> set:
+    ///     """List the open invoices of a customer."""
+    ///     return set()
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// author: ana
+    /// license: MIT
+    /// permissions: ["filesystem:read:~/invoices/**"]
+    /// tools:
+    ///   - name: list_invoices
+    ///     description: Lists open invoices.
+    ///     parameters:
+    ///       customer: {type: string, required: true}
+    ///       limit: {type: integer, default: 10}
+    /// security_tier: experimental
+    /// ---
+    /// # Invoices
+    ///
+    /// Call `list_invoices`.
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// from gaia.agents.base.tools import tool
+    ///
+    ///
+    /// @tool
+    /// def list_invoices(customer: str, limit: int = 10) -> list:
+    ///     """List the open invoices of a customer."""
+    ///     return []
+    /// ````
+    TOOL_RETURNS_NO_JSON = "tool-returns-no-json", Error
+}
+
+rule! {
     /// The function of a declared tool has no docstring.
     ///
     /// ## Why
@@ -490,16 +566,39 @@ fn hold_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         }
     };
     let declared = python::declarations(context.reading);
-    let mismatches = python::parse_bytes(&bytes).map(|module| python::hold(&declared, &module));
-    match mismatches {
-        Ok(mismatches) => {
+    match python::parse_bytes(&bytes) {
+        Ok(module) => {
+            let mismatches = python::hold(&declared, &module);
             // Places are found by line starts, which only a module with a finding needs.
-            let module = Source::new(String::from_utf8_lossy(&bytes).into_owned());
+            let source = Source::new(String::from_utf8_lossy(&bytes).into_owned());
             let all = mismatches.iter().take(limits::MAX_FINDINGS_PER_RULE);
-            found.extend(all.map(|mismatch| finding(mismatch, &module, tools)));
+            found.extend(all.map(|mismatch| finding(mismatch, &source, tools)));
+            for declaration in declared.iter().take(limits::MAX_FINDINGS_PER_RULE) {
+                found.extend(no_json(declaration, &module, &source, tools));
+            }
         }
         Err(error) => found.push(unreadable(&error, &bytes, tools)),
     }
+}
+
+fn no_json(
+    declaration: &Declaration<'_>,
+    module: &Module,
+    source: &Source,
+    tools: Span,
+) -> Option<Diagnostic> {
+    let function = module.function(&declaration.tool.name)?;
+    let (name, kind) = (&function.name, function.returns_no_json?);
+    let place = place(source, function.span);
+    let message =
+        format!("the function `{name}` returns `{kind}`, which JSON does not have ({place})");
+    let span = declaration.span.unwrap_or(tools);
+    let help = match kind {
+        "bytes" | "bytearray" | "memoryview" => "return text, for instance in base64",
+        "complex" => "return a list of two numbers",
+        _ => "return a list",
+    };
+    Some(Diagnostic::error(TOOL_RETURNS_NO_JSON.code, span, message).field("tools").help(help))
 }
 
 fn unreadable(error: &PythonError, bytes: &[u8], tools: Span) -> Diagnostic {

@@ -74,7 +74,7 @@ rule! {
     ///
     /// Ask for the place, then look up its forecast.
     /// ````
-    HTML_SPACE = "html-space", Error, fix Safe
+    HTML_SPACE = "html-space", Error, fix Unsafe
 }
 
 rule! {

@@ -1,0 +1,63 @@
+//! Copies of skills that a `savoir.lock` put into the folders of agents.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+};
+
+use savoir_package::{
+    Agent,
+    lock::{self, Lock, LockedSkill, LockedSource},
+};
+
+/// Recognises copies, so that a skill that lies in the folders of several agents is checked once.
+#[derive(Default)]
+pub(crate) struct LockedCopies {
+    /// The locks by the folder that they lie in.
+    locks: HashMap<PathBuf, Option<Lock>>,
+    /// The skills that were seen, by the folder of the lock and their name.
+    seen: HashSet<(PathBuf, String)>,
+}
+
+impl LockedCopies {
+    /// Whether a skill's folder is a copy of what was seen before, or will be seen at its source.
+    pub(crate) fn is_another_copy(&mut self, folder: &Path) -> bool {
+        let Ok(folder) = folder.canonicalize() else { return false };
+        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };
+        for project in folder.ancestors().skip(1) {
+            let lock = self.locks.entry(project.to_owned()).or_insert_with(|| {
+                let path = project.join(lock::FILE);
+                path.is_file().then(|| Lock::read(&path).ok()).flatten()
+            });
+            let Some(locked) = lock.as_ref().and_then(|lock| lock.skills.get(name)) else {
+                continue;
+            };
+            if !is_copy(locked, project, &folder) {
+                continue;
+            }
+            if let Some(source) = source_in(locked, project) {
+                return source != folder;
+            }
+            return !self.seen.insert((project.to_owned(), name.to_owned()));
+        }
+        false
+    }
+}
+
+/// Whether a folder is where a locked skill was put for one of its agents.
+fn is_copy(locked: &LockedSkill, project: &Path, folder: &Path) -> bool {
+    let agents = locked.agents.iter().filter_map(|id| Agent::by_id(id).ok());
+    let mut folders = agents.filter_map(|agent| agent.project_folder(project));
+    folders.any(|parent| folder.parent() == Some(parent.as_path()))
+}
+
+/// The folder of the project that a skill was installed from, if it came from there.
+fn source_in(locked: &LockedSkill, project: &Path) -> Option<PathBuf> {
+    let path = match &locked.source {
+        LockedSource::Path(path) => path.split('#').next().unwrap_or_default(),
+        LockedSource::Adopted { path, .. } => path,
+        _ => return None,
+    };
+    let source = project.join(path).canonicalize().ok()?;
+    source.starts_with(project).then_some(source)
+}

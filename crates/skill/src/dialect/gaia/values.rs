@@ -1,0 +1,309 @@
+//! Values of GAIA's fields that have a form of their own.
+
+use crate::{
+    diagnostic::{Diagnostic, Severity},
+    dialect::Reader,
+    name::NameGrammar,
+    skill::Skill,
+    version::VersionRange,
+    yaml::Node,
+};
+
+use super::{PARAMETER_KINDS, place};
+
+/// Checks values whose shape is right and whose content may not be. What stops an installation or a run
+/// is an error; what only informs is a warning.
+pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
+    let mut values = Values { reader, found };
+    values.description();
+    for key in ["homepage", "repository", "registry"] {
+        values.link(key);
+    }
+    values.requirements();
+    values.skills(&skill.name);
+    values.returns();
+}
+
+struct Values<'a, 'f> {
+    reader: &'a Reader<'a>,
+    found: &'f mut Vec<Diagnostic>,
+}
+
+impl<'a> Values<'a, '_> {
+    fn tell(&mut self, severity: Severity, node: &Node, field: &str, message: String, help: &str) {
+        let mut problem = Diagnostic::error("invalid-value", node.span, message)
+            .field(field.to_owned())
+            .help(help);
+        problem.severity = severity;
+        self.found.push(problem);
+    }
+
+    fn description(&mut self) {
+        let Some(node) = self.reader.node("description") else { return };
+        if node.text().is_some_and(|text| text.trim().contains('\n')) {
+            let message = "`description` has several lines, registries show one".to_owned();
+            self.tell(
+                Severity::Warning,
+                node,
+                "description",
+                message,
+                "write it on one line, or fold it with `>-`",
+            );
+        }
+    }
+
+    fn link(&mut self, key: &str) {
+        let Some(node) = self.reader.node(key) else { return };
+        let text = node.text().unwrap_or_default();
+        let schemes: &[&str] = match key {
+            "repository" => &["https://", "http://", "ssh://", "git://", "git+https://", "git@"],
+            _ => &["https://", "http://"],
+        };
+        let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+        let is_link = rest.is_some_and(|rest| {
+            rest.starts_with(char::is_alphanumeric) && !rest.contains(char::is_whitespace)
+        });
+        if !is_link {
+            let message = format!("`{key}` is `{text}`, which is no address");
+            let help = "write an address such as `https://example.com/skill`";
+            self.tell(Severity::Warning, node, key, message, help);
+        }
+    }
+
+    fn requirements(&mut self) {
+        let forms: [(&str, fn(&str) -> bool, Severity, &str); 5] = [
+            (
+                "model",
+                |text| is_size(text, &["M", "B"]),
+                Severity::Warning,
+                "write a size such as `>=7B`",
+            ),
+            (
+                "context",
+                |text| is_size(text, &["K", "M"]),
+                Severity::Warning,
+                "write a size such as `>=8K`",
+            ),
+            (
+                "hardware.npu",
+                |text| ["required", "optional", "none"].contains(&text),
+                Severity::Warning,
+                "write `required`, `optional` or `none`",
+            ),
+            (
+                "hardware.gpu_vram",
+                |text| is_size(text, &["GB", "MB", "GiB", "MiB"]),
+                Severity::Warning,
+                "write a size such as `>=8GB`",
+            ),
+            (
+                "python",
+                is_python_range,
+                Severity::Error,
+                "write a range in quotes, such as `\">=3.10\"`",
+            ),
+        ];
+        for (key, is_valid, severity, help) in forms {
+            let field = place(self.reader, &format!("requirements.{key}"));
+            let Some(node) = self.reader.node(&field) else { continue };
+            let Some(text) = node.text() else { continue };
+            // `3.10` without quotes is the number 3.1.
+            let number = key == "python" && node.string(self.reader.version).is_none();
+            if number || !is_valid(text) {
+                let message = format!("`{field}` is `{text}`, which says no {}", meaning(key));
+                self.tell(severity, node, &field, message, help);
+            }
+        }
+        self.each(
+            "dependencies",
+            is_package,
+            "is no Python package",
+            "write it as for pip, such as `requests>=2.31`",
+        );
+        self.each(
+            "env_vars",
+            is_variable,
+            "is no name of an environment variable",
+            "use letters, digits and underscores, and begin with a letter",
+        );
+    }
+
+    fn each(&mut self, key: &str, is_valid: fn(&str) -> bool, what: &str, help: &str) {
+        let key = place(self.reader, &format!("requirements.{key}"));
+        let items = self.reader.node(&key).and_then(Node::items).unwrap_or_default();
+        for (index, node) in items.iter().enumerate() {
+            if let Some(text) = node.text().filter(|text| !is_valid(text)) {
+                let message = format!("`{text}` {what}");
+                self.tell(Severity::Error, node, &format!("{key}[{index}]"), message, help);
+            }
+        }
+    }
+
+    fn skills(&mut self, own: &str) {
+        let key = place(self.reader, "requirements.skills");
+        let items = self.reader.node(&key).and_then(Node::items).unwrap_or_default();
+        for (index, node) in items.iter().enumerate() {
+            let name_node = node.get("name").unwrap_or(node);
+            let Some(text) = name_node.text() else { continue };
+            let name = text.split('@').next().unwrap_or_default().trim();
+            let field = format!("{key}[{index}]");
+            // A registry may put a namespace before the name.
+            let bare = name.rsplit('/').next().unwrap_or_default();
+            if NameGrammar::Gaia.check(bare).is_err() {
+                let message = format!("`{name}` is no name of a skill");
+                let help = "use lower-case letters, digits and hyphens";
+                self.tell(Severity::Error, name_node, &field, message, help);
+            } else if name == own {
+                let message = "the skill requires itself".to_owned();
+                self.tell(Severity::Error, name_node, &field, message, "remove the entry");
+            }
+        }
+    }
+
+    fn returns(&mut self) {
+        let key = place(self.reader, "tools");
+        let tools = self.reader.node(&key).and_then(Node::items).unwrap_or_default();
+        for (index, tool) in tools.iter().enumerate() {
+            let Some(kind) = tool.path("returns.type") else { continue };
+            let word = kind.text().unwrap_or_default();
+            if !PARAMETER_KINDS.contains(&word) && word != "null" {
+                let message = format!("a tool cannot return `{word}`");
+                let help = "use string, integer, number, boolean, array or object";
+                let field = format!("{key}[{index}].returns.type");
+                self.tell(Severity::Warning, kind, &field, message, help);
+            }
+        }
+    }
+}
+
+fn meaning(key: &str) -> &'static str {
+    match key {
+        "python" => "range of versions",
+        "hardware.npu" => "need",
+        _ => "size",
+    }
+}
+
+/// An optional comparison, a number, and one of some units.
+fn is_size(text: &str, units: &[&str]) -> bool {
+    let text = text.trim();
+    let bare = [">=", "<=", "==", ">", "<", "="].iter().find_map(|sign| text.strip_prefix(sign));
+    let bare = bare.unwrap_or(text).trim_start();
+    let unit = bare.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &bare[..bare.len() - unit.len()];
+    units.iter().any(|known| known.eq_ignore_ascii_case(unit.trim()))
+        && number.parse::<f64>().is_ok()
+}
+
+/// Comparisons of PEP 440 with commas between them.
+fn is_python_range(text: &str) -> bool {
+    VersionRange::parse(text).is_ok() || text.split(',').all(is_comparison)
+}
+
+fn is_comparison(text: &str) -> bool {
+    const SIGNS: [&str; 8] = ["===", "~=", "==", "!=", "<=", ">=", "<", ">"];
+    let text = text.trim();
+    let version = SIGNS.iter().find_map(|sign| text.strip_prefix(sign)).map(str::trim_start);
+    version.is_some_and(|version| {
+        version.starts_with(|c: char| c.is_ascii_digit())
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || ".*+-_!".contains(c))
+    })
+}
+
+/// A requirement of pip: a name, extras, comparisons or an address, and a condition.
+fn is_package(text: &str) -> bool {
+    let text = text.split(';').next().unwrap_or_default().trim();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let rest = text.trim_start_matches(is_word);
+    let name = &text[..text.len() - rest.len()];
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let rest = rest.trim_start();
+    let rest = match rest.strip_prefix('[') {
+        Some(extras) => match extras.split_once(']') {
+            Some((_, rest)) => rest.trim_start(),
+            None => return false,
+        },
+        None => rest,
+    };
+    let comparisons =
+        rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(rest);
+    is_name
+        && (rest.is_empty() || rest.starts_with('@') || comparisons.split(',').all(is_comparison))
+}
+
+fn is_variable(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.is_empty() && text.chars().all(word) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Dialect, Source, reading::read_as};
+
+    fn found(lines: &str) -> Vec<String> {
+        let text = format!(
+            "---\nname: demo\nversion: 1.0.0\ndescription: Shows it.\nauthor: ana\nlicense: MIT\n\
+             permissions: []\nsecurity_tier: community\n{lines}---\n# Demo\n"
+        );
+        let reading = read_as(Source::new(text.clone()), Dialect::GAIA, None);
+        let own = reading.diagnostics.iter().filter(|found| found.code == "invalid-value");
+        own.map(|found| {
+            assert!(found.help.is_some(), "{}", found.message);
+            format!("{} {}", found.field.as_deref().unwrap_or_default(), found.span.slice(&text))
+        })
+        .collect()
+    }
+
+    fn one(requirement: &str) -> usize {
+        found(&format!("tools: [{{name: a, description: b}}]\nrequirements:\n  {requirement}\n"))
+            .len()
+    }
+
+    #[test]
+    fn requirements_have_forms() {
+        for right in [
+            "model: '>=7B'",
+            "model: 500M",
+            "context: '>=8K'",
+            "context: 1M",
+            "python: '>=3.10'",
+            "python: '>=3.10,<4'",
+            "python: ~=3.11",
+            "dependencies: [requests, 'a[b]>=1,<2', 'c ; x', 'd @ https://e.f']",
+            "env_vars: [API_KEY]",
+            "hardware: {npu: optional, gpu_vram: '>=0GB'}",
+            "skills: [{name: other, version: ^1.0}, 'team/more@^2']",
+        ] {
+            assert_eq!(one(right), 0, "{right}");
+        }
+        for wrong in [
+            "model: big",
+            "model: '>=7X'",
+            "context: lots",
+            "python: 3.10",
+            "python: 'three'",
+            "dependencies: ['not a package']",
+            "dependencies: ['a>>1']",
+            "env_vars: ['API KEY']",
+            "env_vars: [9X]",
+            "hardware: {npu: maybe}",
+            "hardware: {gpu_vram: much}",
+            "skills: [{name: 'Not A Name'}]",
+            "skills: [{name: demo}]",
+            "skills: ['demo@^1']",
+        ] {
+            assert_eq!(one(wrong), 1, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn other_fields_have_forms_too() {
+        let tools = "tools: [{name: a, description: b, returns: {type: objekt}}]\n";
+        assert_eq!(found(tools), ["tools[0].returns.type objekt"]);
+        let links = "tools: [{name: a, description: b}]\nhomepage: example\nrepository: not here\nregistry: ftp://x\n";
+        assert_eq!(found(links), ["homepage example", "repository not here", "registry ftp://x"]);
+        let right = "tools: [{name: a, description: b}]\nhomepage: https://example.com/a\nrepository: git@example.com:a/b\n";
+        assert!(found(right).is_empty());
+    }
+}
