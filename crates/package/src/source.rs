@@ -24,6 +24,7 @@
 //! as objects.
 
 mod artifact;
+mod cache;
 mod digest;
 mod discover;
 mod error;
@@ -35,10 +36,11 @@ mod local;
 mod parse;
 mod pasted;
 mod place;
+mod plugin;
 mod summary;
 mod well_known;
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use savoir_skill::version::VersionRange;
 use url::Url;
@@ -46,9 +48,10 @@ use url::Url;
 use self::layout::last_part;
 use crate::manifest::check_name;
 
+pub use cache::{Clean, Cleaned, clean};
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};
-pub use fetcher::{Fetcher, Network, Progress, Settings, Watcher};
+pub use fetcher::{Fetcher, Network, Offers, Progress, Settings, Skipped, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
 pub(crate) use parse::HOSTS;
@@ -56,6 +59,7 @@ pub use parse::{is_range, is_remote, is_shorthand};
 pub use pasted::{Pasted, pasted};
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
+pub use plugin::{ExtraKind, PluginExtra};
 
 /// Where skills may be found, as someone typed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +113,18 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// The path of its folder in the source, with `/` between its parts: which agent or plugin it
+    /// is for may follow from it, as in `.claude/skills/pdf`.
+    pub fn location(&self) -> Cow<'_, str> {
+        match &self.place {
+            Place::Git(place) => place.path.as_str().into(),
+            Place::Path { path, inside } if inside.is_empty() => path.to_string_lossy(),
+            Place::Path { path, inside } => path.join(inside).display().to_string().into(),
+            Place::Url { inside, .. } => inside.as_str().into(),
+            Place::WellKnown { name, .. } => name.as_str().into(),
+        }
+    }
+
     /// What its folder is called where it is installed, unless its files say otherwise: its name, or,
     /// if that is a title such as `Site Shots`, the name of the folder that it comes from.
     pub fn called(&self) -> &str {

@@ -12,8 +12,9 @@ use tempfile::NamedTempFile;
 use url::Url;
 
 use super::{
-    Asked, Commit, Digest, GitPlace, GitSource, GitUrl, Head, Offer, Place, Source, SourceError,
-    artifact, git,
+    Asked, Commit, Digest, GitPlace, GitSource, GitUrl, Head, Offer, Place, PluginExtra, Source,
+    SourceError, artifact,
+    git::{self, Extras},
     http::{Http, Loaded, Reach, shown},
     layout::last_part,
     local,
@@ -25,9 +26,36 @@ use crate::{
     limits::{MAX_ARCHIVE_BYTES, MAX_REPOSITORY_BYTES},
 };
 
-/// Why a link beside skills is not one of them.
-pub(super) const LINK_TO_NOTHING: &str =
-    "it is a link that does not lead to a folder of the same repository";
+/// What a source has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Its skills, at least one.
+    pub skills: Vec<Offer>,
+    /// What looks like a skill and cannot be one.
+    pub skipped: Vec<Skipped>,
+    /// What its plugins have besides skills.
+    pub not_installed: Vec<PluginExtra>,
+}
+
+/// Something that looks like a skill and cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is in the source.
+    pub path: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Offers {
+    fn of(skills: Vec<Offer>) -> Self {
+        Self { skills, ..Self::default() }
+    }
+}
+
+fn skipped_links(links: Vec<String>) -> Vec<Skipped> {
+    let why = "it is a link that does not lead to a folder of the same repository";
+    links.into_iter().map(|path| Skipped { path, why: why.to_owned() }).collect()
+}
 
 /// Who is told what is going on.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -139,25 +167,54 @@ impl Fetcher {
         Self { settings, http: Http::default() }
     }
 
+    /// The same, with or without a network.
+    #[must_use]
+    pub fn with_network(mut self, network: Network) -> Self {
+        self.settings.network = network;
+        self
+    }
+
     /// The skills of a source. There is at least one. Their files are fetched only where there is
     /// no other way to know them.
     pub async fn offers(&self, source: &Source) -> Result<Vec<Offer>, SourceError> {
-        match source {
+        Ok(self.offers_and(source, Extras::Leave).await?.skills)
+    }
+
+    /// The skills of a source, and what it has that is not installed: links beside skills that lead
+    /// nowhere, and the hooks, commands, agents and servers of its plugins.
+    pub async fn look(&self, source: &Source) -> Result<Offers, SourceError> {
+        self.offers_and(source, Extras::List).await
+    }
+
+    async fn offers_and(&self, source: &Source, extras: Extras) -> Result<Offers, SourceError> {
+        let offers = match source {
             Source::Folder(path) => {
-                let (offers, broken) = blocking(path, local::folder).await?;
-                broken.iter().for_each(|link| self.skipped(link, LINK_TO_NOTHING.to_owned()));
-                Ok(offers)
+                let (skills, broken) = blocking(path, local::folder).await?;
+                let not_installed = match extras {
+                    Extras::List => blocking(path, local::extras).await?,
+                    Extras::Leave => Vec::new(),
+                };
+                Offers { skills, skipped: skipped_links(broken), not_installed }
             }
-            Source::File(path) => blocking(path, local::file).await,
-            Source::Url { url, digest } => self.offers_at(url, digest.as_ref()).await,
-            Source::Git(source) => git::offers(&self.settings, source).await,
-            Source::WellKnown(url) => well_known::offers(self, url).await,
+            Source::File(path) => Offers::of(blocking(path, local::file).await?),
+            Source::Url { url, digest } => Offers::of(self.offers_at(url, digest.as_ref()).await?),
+            Source::Git(source) => {
+                let found = git::catalog(&self.settings, source, extras).await?;
+                let skills = found.skills.into_iter().map(|(offer, _)| offer).collect();
+                let skipped = skipped_links(found.broken);
+                Offers { skills, skipped, not_installed: found.extras }
+            }
+            Source::WellKnown(url) => Offers::of(well_known::offers(self, url).await?),
             Source::Registry { namespace, name, range } => {
                 let namespace = namespace.as_ref().map(|name| format!("{name}/"));
                 let text = format!("{}{name}@{range}", namespace.unwrap_or_default());
-                Err(SourceError::Registry(text))
+                return Err(SourceError::Registry(text));
             }
+        };
+        for Skipped { path, why } in &offers.skipped {
+            self.skipped(path, why.clone());
         }
+        Ok(offers)
     }
 
     /// The skills of a repository, each with the digits of the object that its SKILL.md is: they
@@ -166,7 +223,7 @@ impl Fetcher {
         &self,
         source: &GitSource,
     ) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
-        git::catalog(&self.settings, source).await
+        Ok(git::catalog(&self.settings, source, Extras::Leave).await?.skills)
     }
 
     /// The files of a skill.

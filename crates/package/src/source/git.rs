@@ -24,8 +24,8 @@ pub(super) use {heads::heads, history::past};
 
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{
-    GitPlace, GitSource, Offer, Place, Progress, Reference, Settings, SourceError, TagNow,
-    fetcher::LINK_TO_NOTHING, summary::Summary,
+    GitPlace, GitSource, Offer, Place, PluginExtra, Reference, Settings, SourceError, TagNow,
+    summary::Summary,
 };
 use crate::Tree;
 
@@ -53,20 +53,29 @@ impl fmt::Display for Commit {
     }
 }
 
-/// The skills of a repository, or of a folder in it.
-pub(super) async fn offers(
-    settings: &Settings,
-    source: &GitSource,
-) -> Result<Vec<Offer>, SourceError> {
-    let listed = catalog(settings, source).await?;
-    Ok(listed.into_iter().map(|(offer, _)| offer).collect())
+/// What a repository has, or a folder in it.
+pub(super) struct Catalog {
+    /// The skills, each with the object that its SKILL.md is.
+    pub(super) skills: Vec<(Offer, Option<String>)>,
+    /// Links beside them that lead nowhere.
+    pub(super) broken: Vec<String>,
+    /// What its plugins have besides skills, if that was asked for.
+    pub(super) extras: Vec<PluginExtra>,
 }
 
-/// The skills of a repository, each with the object that its SKILL.md is.
+/// Whether what plugins have besides skills is wanted, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extras {
+    Leave,
+    List,
+}
+
+/// The skills of a repository, or of a folder in it.
 pub(super) async fn catalog(
     settings: &Settings,
     source: &GitSource,
-) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
+    extras: Extras,
+) -> Result<Catalog, SourceError> {
     let repository = Repository::open(settings, &source.url).await?;
     let pinned = source.reference.as_deref().and_then(Commit::parse);
     let (commit, reference, path) = match pinned {
@@ -75,18 +84,21 @@ pub(super) async fn catalog(
     };
     repository.fetch_commit(&commit).await?;
     let listing = Listing::read(&repository, &commit).await?;
-    let found = listing.skills(path.as_deref().unwrap_or_default())?;
-    for link in found.broken {
-        settings.tell(Progress::Skipped { name: link, why: LINK_TO_NOTHING.to_owned() });
-    }
+    let path = path.unwrap_or_default();
+    let found = listing.skills(&path)?;
     let summaries = listing.summaries(&found.skills).await?;
+    let extras = match extras {
+        Extras::Leave => Vec::new(),
+        Extras::List => listing.extras(&path).await?,
+    };
     let offer = |(path, summary): (String, Summary)| {
         let object = listing.object(&path);
         let (url, commit) = (source.url.clone(), commit.clone());
         let place = Place::Git(GitPlace { url, reference: reference.clone(), commit, path });
         (Offer { name: summary.name, description: summary.description, place }, object)
     };
-    Ok(found.skills.into_iter().zip(summaries).map(offer).collect())
+    let skills = found.skills.into_iter().zip(summaries).map(offer).collect();
+    Ok(Catalog { skills, broken: found.broken, extras })
 }
 
 /// The files of a skill in a commit.

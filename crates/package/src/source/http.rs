@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, Response, StatusCode, header::LOCATION, redirect::Policy};
+use reqwest::{Certificate, Client, Response, StatusCode, header::LOCATION, redirect::Policy};
 use tokio::time::timeout;
 use url::Url;
 
@@ -104,12 +104,23 @@ impl Http {
             // No proxy can reach it, and without certificates it can still talk to itself.
             builder = builder.no_proxy().tls_certs_only([]);
         }
+        for certificate in certificates().iter().filter(|_| !is_here) {
+            builder = builder.add_root_certificate(certificate.clone());
+        }
         if reach == Reach::Public {
             builder = builder.dns_resolver(Arc::new(PublicOnly));
         }
         let client = builder.build().map_err(|error| SourceError::Client(chain(&error)))?;
         Ok(slot.get_or_init(|| client))
     }
+}
+
+/// Certificates that the user trusts besides those of the system, in a file that curl reads, too.
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` stand for the system's own already.
+fn certificates() -> Vec<Certificate> {
+    let Some(path) = std::env::var_os("CURL_CA_BUNDLE") else { return Vec::new() };
+    let bundle = std::fs::read(path).ok();
+    bundle.and_then(|bytes| Certificate::from_pem_bundle(&bytes).ok()).unwrap_or_default()
 }
 
 /// Where an answer sends us, or nothing if it is the file.

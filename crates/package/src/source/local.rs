@@ -10,9 +10,9 @@ use std::{
 use savoir_skill::folder::is_skill_file;
 
 use super::{
-    Offer, Place, SourceError, artifact,
+    Offer, Place, PluginExtra, SourceError, artifact,
     discover::{Listed, Target, View, discover},
-    layout,
+    layout, plugin,
     summary::{Summary, stem},
 };
 use crate::{
@@ -35,6 +35,60 @@ pub(super) fn folder(named: &Path) -> Result<(Vec<Offer>, Vec<String>), SourceEr
     let asked = Asked { named, boundary: &boundary, start: &start, links: &walk.links };
     let offers = parallel::map(&found.skills, |skill| asked.offer(skill));
     Ok((offers, found.broken))
+}
+
+/// What plugins in a folder have besides skills.
+pub(super) fn extras(named: &Path) -> Result<Vec<PluginExtra>, SourceError> {
+    let mut files = PluginFiles { root: named, paths: Vec::new(), left: MAX_WALKED };
+    files.folder("", 0)?;
+    files.paths.sort_unstable();
+    Ok(plugin::extras(&files))
+}
+
+/// The Markdown and JSON files of a folder.
+struct PluginFiles<'a> {
+    root: &'a Path,
+    paths: Vec<String>,
+    left: usize,
+}
+
+impl PluginFiles<'_> {
+    fn folder(&mut self, inside: &str, depth: usize) -> Result<(), SourceError> {
+        let Ok(entries) = fs::read_dir(self.root.join(inside)) else { return Ok(()) };
+        for entry in entries.flatten() {
+            let Some(left) = self.left.checked_sub(1) else {
+                return Err(SourceError::TooManyFiles(self.root.join(inside)));
+            };
+            self.left = left;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = layout::join(inside, &name);
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_behind(&name) => {
+                    self.folder(&path, depth + 1)?;
+                }
+                Ok(kind) if kind.is_file() && (layout::is_markdown(&name) || is_json(&name)) => {
+                    self.paths.push(path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_json(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending == "json")
+}
+
+impl plugin::Files for PluginFiles<'_> {
+    fn paths(&self) -> Vec<&str> {
+        self.paths.iter().map(String::as_str).collect()
+    }
+
+    fn json(&self, path: &str) -> Option<serde_json::Value> {
+        self.paths.binary_search_by(|known| known.as_str().cmp(path)).ok()?;
+        serde_json::from_slice(&read(&self.root.join(path)).ok()?).ok()
+    }
 }
 
 /// Where links of a folder may lead: the work tree of git that it lies in, or itself. A home folder

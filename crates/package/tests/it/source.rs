@@ -1,9 +1,11 @@
 //! Sources as people type them, fetched from folders, repositories and servers of this machine.
 
+mod company;
 mod git;
 mod hostile;
 mod local;
 mod offline;
+mod real;
 pub(crate) mod repository;
 mod site;
 mod web;

@@ -18,9 +18,10 @@ use crate::{
     parallel,
     path::{self, PathProblem},
     source::{
-        Progress, SourceError,
+        PluginExtra, Progress, SourceError,
         discover::{Found, Listed, Target, View, discover},
         layout::{below, is_markdown, join, last_part, skill_folders},
+        plugin,
         summary::{Stated, Summary, stem},
     },
     tree::is_left_behind,
@@ -119,6 +120,29 @@ impl<'a> Listing<'a> {
             stated.extend(last.await.unwrap_or_default());
         }
         Ok(stated)
+    }
+
+    /// What plugins below a path have besides skills.
+    pub(super) async fn extras(&self, path: &str) -> Result<Vec<PluginExtra>, SourceError> {
+        let paths = || self.entries.below(path).filter(Entry::is_file).map(|entry| entry.path);
+        let wanted = plugin::wanted(paths());
+        let digests: HashMap<&str, &str> = wanted
+            .into_iter()
+            .filter_map(|path| Some((path, self.entries.get(path)?.digest)))
+            .collect();
+        let distinct = objects::distinct(digests.values().copied());
+        let mut sizes = objects::sizes(self.repository, &distinct).await?;
+        let missing: Vec<&str> =
+            distinct.iter().copied().filter(|digest| !sizes.contains_key(*digest)).collect();
+        if !missing.is_empty() {
+            self.repository.fetch_files(&missing).await?;
+            sizes.extend(objects::sizes(self.repository, &missing).await?);
+        }
+        sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
+        let small: Vec<&str> =
+            distinct.into_iter().filter(|digest| sizes.contains_key(*digest)).collect();
+        let blobs = Blobs::read(self.repository, &small, sizes.values().sum()).await?;
+        Ok(plugin::extras(&PluginFiles { paths: paths().collect(), digests, blobs }))
     }
 
     /// What a skill is called that has no name.
@@ -261,9 +285,13 @@ impl<'a> Listing<'a> {
                 return Err(SourceError::Git { url: self.repository.url.clone(), message });
             };
             total += size;
-            if *size > MAX_FILE_BYTES || total > MAX_TREE_BYTES {
-                let limit = if *size > MAX_FILE_BYTES { MAX_FILE_BYTES } else { MAX_TREE_BYTES };
-                return Err(SourceError::TooLarge { place: entry.path.to_owned(), limit });
+            if *size > MAX_FILE_BYTES {
+                let (place, limit) = (entry.path.to_owned(), MAX_FILE_BYTES);
+                return Err(SourceError::TooLarge { place, limit });
+            }
+            if total > MAX_TREE_BYTES {
+                let why = format!("its files have more than {MAX_TREE_BYTES} bytes together");
+                return Err(TreeError::TooLarge(why).into());
             }
         }
         Ok(total)
@@ -323,6 +351,23 @@ impl View for Paths<'_, '_> {
             Some(path) if self.0.entries.get(&path).is_some() => Target::File,
             _ => Target::Nowhere,
         }
+    }
+}
+
+/// The files that say what plugins are.
+struct PluginFiles<'l> {
+    paths: Vec<&'l str>,
+    digests: HashMap<&'l str, &'l str>,
+    blobs: Blobs,
+}
+
+impl plugin::Files for PluginFiles<'_> {
+    fn paths(&self) -> Vec<&str> {
+        self.paths.clone()
+    }
+
+    fn json(&self, path: &str) -> Option<serde_json::Value> {
+        serde_json::from_slice(self.blobs.get(self.digests.get(path)?)?).ok()
     }
 }
 

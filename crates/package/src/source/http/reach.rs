@@ -15,6 +15,17 @@ use crate::source::SourceError;
 /// Names by which the environment tells of a proxy.
 const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
+/// Whether a name is that of a proxy which the user set. It may be in a private network, such as
+/// that of a company.
+fn is_proxy(name: &str) -> bool {
+    let is_it = |variable: &&str| {
+        let value = std::env::var(variable).unwrap_or_default();
+        let url = if value.contains("://") { value } else { format!("http://{value}") };
+        Url::parse(&url).is_ok_and(|url| url.host_str() == Some(name))
+    };
+    PROXIES.iter().any(|variable| is_it(&variable))
+}
+
 /// Who may be asked next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -84,7 +95,8 @@ impl Resolve for PublicOnly {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let found: Vec<SocketAddr> = found.collect();
-            if found.iter().any(|address| !is_public(address.ip())) {
+            let is_private = found.iter().any(|address| !is_public(address.ip()));
+            if is_private && !is_proxy(name.as_str()) {
                 let why = "a public host sent us there, and it is private";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why).into());
             }

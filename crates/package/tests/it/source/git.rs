@@ -6,7 +6,7 @@ use savoir_package::{
     Tree,
     manifest::Wanted,
     shelf::{locked_source, wanted},
-    source::{Offer, Place},
+    source::{ExtraKind, Offer, Place, Source},
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
@@ -275,6 +275,35 @@ async fn a_bare_repository_is_read_where_it_lies() {
     repository.commit();
     git(&bare, &["fetch", "--quiet", &repository.url(), "main:main"]);
     assert_eq!(names(&bench.offers(&place).await.unwrap()), ["csv", "new", "pdf"]);
+}
+
+#[tokio::test]
+async fn what_plugins_have_besides_skills_is_listed() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    let plugin = r#"{"name": "tools", "mcpServers": {"db": {"command": "db"}}}"#;
+    let hooks = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}"#;
+    repository.write(".claude-plugin/plugin.json", plugin);
+    repository.write("hooks/hooks.json", hooks);
+    repository.write("commands/deploy.md", "x");
+    repository.write("skills/a/SKILL.md", skill("a"));
+    repository.link("skills/gone", "../nowhere");
+    repository.commit();
+    let folder = repository.path().display().to_string();
+    for text in [repository.url(), folder] {
+        let source = Source::parse(&text, bench.path()).unwrap();
+        let found = bench.fetcher.look(&source).await.unwrap();
+        assert_eq!(names(&found.skills), ["a"]);
+        assert!(found.skills[0].location().ends_with("skills/a"));
+        assert_eq!(found.skipped[0].path, "skills/gone");
+        let extras = found.not_installed.iter().map(|extra| (extra.kind, extra.name.as_str()));
+        let expected = [
+            (ExtraKind::Hook, "Stop"),
+            (ExtraKind::Command, "deploy"),
+            (ExtraKind::McpServer, "db"),
+        ];
+        assert_eq!(extras.collect::<Vec<_>>(), expected, "{text}");
+        assert!(found.not_installed.iter().all(|extra| extra.plugin == "tools"));
+    }
 }
 
 #[tokio::test]

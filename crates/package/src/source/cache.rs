@@ -1,0 +1,135 @@
+//! What was fetched, and removing it.
+
+use std::{
+    fs::{self, TryLockError},
+    io,
+    path::Path,
+};
+
+use super::SourceError;
+
+/// Whether something is done or only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clean {
+    /// Remove it.
+    Remove,
+    /// Only count it.
+    Look,
+}
+
+/// What was in a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Repositories that were removed.
+    pub repositories: usize,
+    /// Other files that were removed.
+    pub files: usize,
+    /// How many bytes all of that had.
+    pub bytes: u64,
+    /// Repositories that another process uses at the moment, which stay.
+    pub in_use: usize,
+}
+
+/// Empties a cache: that of a [`Fetcher`](super::Fetcher), or the folder `sources` is it, and all that
+/// lies beside it. What is in it can be fetched again; installed skills are kept elsewhere.
+pub fn clean(cache: &Path, what: Clean) -> Result<Cleaned, SourceError> {
+    let mut cleaned = Cleaned::default();
+    empty(cache, what, &mut cleaned)?;
+    Ok(cleaned)
+}
+
+fn empty(cache: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+    for entry in entries(cache)? {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() && name == "sources" {
+            empty(&path, what, cleaned)?;
+        } else if path.is_dir() && name == "git" {
+            repositories(&path, what, cleaned)?;
+        } else {
+            remove(&path, what, cleaned)?;
+        }
+    }
+    Ok(())
+}
+
+/// Repositories are removed one by one, each when no other process fetches into it.
+fn repositories(folder: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+    for entry in entries(folder)? {
+        let path = entry.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let lock = path.with_extension("lock");
+        let file = fs::File::options().create(true).truncate(false).write(true).open(&lock);
+        let file = file.map_err(SourceError::io(&lock))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                cleaned.in_use += 1;
+                continue;
+            }
+            Err(TryLockError::Error(error)) => return Err(SourceError::io(&lock)(error)),
+        }
+        let mut inside = Cleaned::default();
+        remove(&path, what, &mut inside)?;
+        cleaned.repositories += 1;
+        cleaned.bytes += inside.bytes;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+    let metadata = fs::symlink_metadata(path).map_err(SourceError::io(path))?;
+    if metadata.is_dir() {
+        for entry in entries(path)? {
+            remove(&entry.path(), what, cleaned)?;
+        }
+        if what == Clean::Remove {
+            fs::remove_dir(path).map_err(SourceError::io(path))?;
+        }
+        return Ok(());
+    }
+    cleaned.files += 1;
+    cleaned.bytes += metadata.len();
+    match what {
+        Clean::Remove => fs::remove_file(path).map_err(SourceError::io(path)),
+        Clean::Look => Ok(()),
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, SourceError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.collect::<Result<_, _>>().map_err(SourceError::io(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(SourceError::io(folder)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_is_emptied_but_for_what_is_in_use() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = place.path();
+        for path in ["registry/ab", "sources/git/one/x", "sources/git/two/HEAD", "sources/files/cd"]
+        {
+            let path = cache.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "12345").unwrap();
+        }
+        let lock = fs::File::create(cache.join("sources/git/two.lock")).unwrap();
+        lock.lock().unwrap();
+        let expected = Cleaned { repositories: 1, files: 2, bytes: 15, in_use: 1 };
+        assert_eq!(clean(cache, Clean::Look).unwrap(), expected);
+        assert!(cache.join("sources/git/one/x").exists());
+        assert_eq!(clean(cache, Clean::Remove).unwrap(), expected);
+        assert!(!cache.join("registry").exists() && !cache.join("sources/git/one").exists());
+        assert!(cache.join("sources/git/two/HEAD").exists(), "it is in use");
+        drop(lock);
+        assert_eq!(clean(cache, Clean::Remove).unwrap().repositories, 1);
+        assert_eq!(clean(&cache.join("none"), Clean::Remove).unwrap(), Cleaned::default());
+    }
+}

@@ -1,0 +1,67 @@
+//! Real repositories, where there are some: `SAVOIR_TEST_REPOSITORIES` names a folder with clones,
+//! bare or not, at `*/repo` or `*`. Nothing of them is run or written.
+
+use std::{env, fs, path::PathBuf, time::Instant};
+
+use savoir_package::source::Offer;
+
+use super::Bench;
+
+/// What a skill may be refused for: it is the skill's own fault.
+const REFUSALS: [&str; 9] = [
+    "link",
+    "submodule",
+    "git_lfs",
+    "too_large",
+    "file-too-large",
+    "forbidden_path",
+    "path_characters",
+    "path_collision",
+    "path_length",
+];
+
+fn repositories() -> Vec<PathBuf> {
+    let Some(folder) = env::var_os("SAVOIR_TEST_REPOSITORIES") else { return Vec::new() };
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inner = |path: PathBuf| if path.join("repo").is_dir() { path.join("repo") } else { path };
+    let is_hidden = |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes()[0] == b'.';
+    let folders = entries.filter(|path| path.is_dir() && !is_hidden(path));
+    let mut found: Vec<PathBuf> = folders.map(inner).collect();
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn every_real_repository_lists_and_gives_its_good_skills() {
+    let mut report = String::new();
+    for repository in repositories() {
+        let bench = Bench::new();
+        let start = Instant::now();
+        let offers = match bench.offers(&repository.display().to_string()).await {
+            Ok(offers) => offers,
+            Err(error) if error.code() == "no_skill" => {
+                report += &format!("{}: no skills\n", repository.display());
+                continue;
+            }
+            Err(error) => panic!("{}: {error}", repository.display()),
+        };
+        let listed = start.elapsed();
+        let trees = bench.fetcher.fetch_all(&offers).await;
+        let good = trees.iter().filter(|tree| tree.is_ok()).count();
+        report += &format!(
+            "{}: {} skills listed in {listed:?}, {good} fetched in {:?}\n",
+            repository.display(),
+            offers.len(),
+            start.elapsed() - listed,
+        );
+        for (Offer { name, .. }, tree) in offers.iter().zip(&trees) {
+            if let Err(error) = tree {
+                report += &format!("  {name}: {error}\n");
+                assert!(REFUSALS.contains(&error.code()), "{report}");
+            }
+        }
+    }
+    if let Some(path) = env::var_os("SAVOIR_TEST_REPORT") {
+        fs::write(path, &report).unwrap();
+    }
+}
