@@ -271,9 +271,10 @@ fn report(
         let file = work.installed.shown(&edit.file);
         let (name, title) = (&edit.skill, edit.agent.title);
         // Writing to a string cannot fail.
-        let _ = match edit.changes() {
-            true => writeln!(page, "{word} `{name}` for {title}: {file}"),
-            false => writeln!(page, "`{name}` is already {word} for {title}: {file}"),
+        let _ = if edit.changes() {
+            writeln!(page, "{word} `{name}` for {title}: {file}")
+        } else {
+            writeln!(page, "`{name}` is already {word} for {title}: {file}")
         };
     }
     for name in own {

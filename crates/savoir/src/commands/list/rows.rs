@@ -64,9 +64,9 @@ impl Row<'_> {
 
     /// The agents in use, with a mark at those that do not use it.
     pub(super) fn shown_agents(&self) -> String {
-        let shown = |id: &&'static str| match self.disabled.contains(id) {
-            true => format!("{id} (off)"),
-            false => (*id).to_owned(),
+        let shown = |id: &&'static str| {
+            let mark = if self.disabled.contains(id) { " (off)" } else { "" };
+            format!("{id}{mark}")
         };
         let shown: Vec<String> = self.in_use.iter().map(shown).collect();
         few(shown.iter().map(String::as_str))
