@@ -51,8 +51,8 @@ pub use error::{SourceError, TagNow};
 pub use fetcher::{Fetcher, Network, Progress, Settings, Watcher};
 pub(crate) use git::{Asked, Head};
 pub use git::{Commit, GitUrl};
-pub use pasted::{Pasted, pasted};
 pub use parse::{is_range, is_remote, is_shorthand};
+pub use pasted::{Pasted, pasted};
 pub(crate) use place::decode;
 pub use place::{GitPlace, Place, Reference};
 

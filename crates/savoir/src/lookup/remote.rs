@@ -5,6 +5,7 @@ use std::{
     env,
     fmt::Write as _,
     fs,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
 
@@ -52,6 +53,9 @@ impl Fetched {
         let failed = |error: &dyn std::fmt::Display| CommandError::findings(error);
         let here = env::current_dir().map_err(|error| failed(&error))?;
         let home = Home::from_environment()?;
+        if io::stderr().is_terminal() {
+            output::note(&format!("fetching {text}"));
+        }
         let arrived = match Source::parse(text, &here)? {
             Source::Registry { namespace, name, range } => {
                 let full = namespace.map_or(name.clone(), |space| format!("{space}/{name}"));
@@ -122,7 +126,7 @@ impl Drop for Fetched {
 }
 
 /// Makes every file and folder read-only, or lets the owner write again.
-fn set_read_only(path: &Path, read_only: bool) -> std::io::Result<()> {
+fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     let change = |path: &Path| {
         let mut permissions = metadata.permissions();

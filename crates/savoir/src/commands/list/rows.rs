@@ -250,11 +250,11 @@ fn short(source: &LockedSource) -> String {
             Some((address, name)) => format!("{} {name}", host(address)),
             None => host(address),
         },
-        LockedSource::Path(path) => path.clone(),
         LockedSource::WellKnown(address) => host(address),
-        LockedSource::Url(address) => address.clone(),
-        LockedSource::Adopted { from: Some(from), .. } => from.clone(),
-        LockedSource::Adopted { path, .. } => path.clone(),
+        LockedSource::Path(text)
+        | LockedSource::Url(text)
+        | LockedSource::Adopted { from: Some(text), .. }
+        | LockedSource::Adopted { path: text, from: None } => text.clone(),
     }
 }
 
