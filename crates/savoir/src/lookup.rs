@@ -12,6 +12,7 @@ mod order;
 mod remote;
 
 use std::{
+    collections::HashSet,
     ops::Deref,
     path::{Path, PathBuf},
 };
@@ -247,7 +248,7 @@ impl Lookup {
     /// The error for a name that no skill has.
     pub(crate) fn unknown(&self, text: &str) -> CommandError {
         let name = text.split('@').next().unwrap_or(text);
-        let others = (name != text).then(|| self.candidates(name)).unwrap_or_default();
+        let others = if name == text { Vec::new() } else { self.candidates(name) };
         if !others.is_empty() {
             let versions: Vec<&str> =
                 others.iter().map(|other| other.version.as_deref().unwrap_or("none")).collect();
@@ -278,13 +279,9 @@ fn near_names(name: &str, installed: &Installed) -> Vec<String> {
         |known: &&str| !name.is_empty() && (known.contains(name) || name.contains(known));
     let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();
     near.extend(names().filter(contains));
-    let mut unique: Vec<&str> = Vec::new();
-    near.into_iter().for_each(|name| {
-        if !unique.contains(&name) {
-            unique.push(name);
-        }
-    });
-    unique.into_iter().take(NEAR).map(|name| format!("`{name}`")).collect()
+    let mut seen = HashSet::new();
+    near.retain(|name| seen.insert(*name));
+    near.into_iter().take(NEAR).map(|name| format!("`{name}`")).collect()
 }
 
 /// Candidates with the same files, or from the same lock entry, become one.

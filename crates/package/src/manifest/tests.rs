@@ -271,3 +271,17 @@ fn only_a_person_lets_a_registry_be_asked_without_encryption() {
     let error = Manifest::parse("savoir.toml", text).unwrap_err().to_string();
     assert!(error.contains("for a person to say"), "{error}");
 }
+
+#[test]
+fn agents_are_added_once_and_nothing_else_changes() {
+    let ids = ["claude-code".to_owned(), "codex".to_owned()];
+    let set = |text: &str| set_agents("savoir.toml", text, &ids).unwrap();
+    let list = "[agents]\nuse = [\"claude-code\", \"codex\"]\n";
+    assert_eq!(set("[skills]\na = \"*\"\n"), format!("{list}\n[skills]\na = \"*\"\n"));
+    let mine = "# mine\n[skills]\na = \"*\" # why\n";
+    assert_eq!(set(mine), format!("{mine}\n{list}"));
+    let windows = "[skills]\r\na = \"*\"\r\n";
+    assert_eq!(set(windows), format!("{}\r\n{windows}", list.replace('\n', "\r\n")));
+    let chosen = "[agents]\nuse = [\"zed\"]\n";
+    assert_eq!(set(chosen), chosen);
+}

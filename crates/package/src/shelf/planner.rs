@@ -45,9 +45,10 @@ impl Shelf {
         asked.iter().try_for_each(|(name, wanted)| state.check_name(name, wanted))?;
         let text = self.with_skills(&state, &asked)?;
         let further: Vec<String> = how.agents.iter().map(|agent| agent.id.to_owned()).collect();
-        let text = match how.agents_are_kept && !asked.is_empty() {
-            true => self.with_agents(&state, text, &further)?,
-            false => text,
+        let text = if how.agents_are_kept && !asked.is_empty() {
+            self.with_agents(&state, text, &further)?
+        } else {
+            text
         };
         let mut agents = agents_now(&state.lock);
         for name in asked.keys() {

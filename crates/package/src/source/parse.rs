@@ -567,6 +567,26 @@ mod tests {
     }
 
     #[test]
+    fn only_what_says_so_is_remote() {
+        for text in [
+            "github:o/r/skill",
+            "gitlab:o/r",
+            "https://github.com/o/r",
+            "file:///srv/r.git",
+            "git@github.com:o/r.git",
+            "git+https://x.example/r",
+            "registry:acme/pdf",
+        ] {
+            assert!(is_remote(text), "{text}");
+        }
+        for text in
+            ["pdf", "pdf@1.2", "o/r/skill", "./github:x", "path+../x", "github:", "a@b/c", "x:y"]
+        {
+            assert!(!is_remote(text), "{text}");
+        }
+    }
+
+    #[test]
     fn files_sites_and_registries() {
         let digest = "ab".repeat(32);
         for (text, expected) in [

@@ -145,7 +145,7 @@ impl Switch {
                 rules.names.extend(denied.iter().filter_map(name));
             }
             Self::Gemini => {
-                rules.names.extend(texts(jsonc::get_at(text, &["skills", "disabled"])?))
+                rules.names.extend(texts(jsonc::get_at(text, &["skills", "disabled"])?));
             }
             Self::OpenCode => {
                 let skills = jsonc::get_at(text, &["permission", "skill"])?;
@@ -267,7 +267,7 @@ fn codex(text: &str, skill: Skill<'_>, wanted: Wanted) -> Result<String, Wrong> 
         match wanted {
             Wanted::On => entries.retain(|entry| !(is_it(entry) && is_off(entry))),
             Wanted::Off => {
-                let known = entries.iter().position(|entry| is_it(entry));
+                let known = entries.iter().position(is_it);
                 match known.and_then(|at| entries.get_mut(at)) {
                     Some(entry) if is_off(entry) => {}
                     Some(entry) => drop(entry.insert("enabled", value(false))),
@@ -297,7 +297,7 @@ mod tests {
     const JSON: &str = "{\n  // mine\n  \"model\": \"x\",\n  \"permissions\": {\n    \"deny\": [\n      \"Bash(rm *)\" // never\n    ]\n  }\n}\n";
     const TOML: &str = "# mine\nmodel = \"x\" # fast\n\n[mcp_servers.a]\ncommand = \"a\"\n";
 
-    fn skill<'a>(folders: &'a [PathBuf]) -> Skill<'a> {
+    fn skill(folders: &[PathBuf]) -> Skill<'_> {
         Skill { name: "pdf", folders }
     }
 

@@ -107,13 +107,11 @@ fn table(rows: &[Row<'_>]) -> String {
 /// Text from elsewhere, cut to a width.
 fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     let text = output::cell(text);
-    match text.char_indices().nth(width) {
-        None => text,
-        Some(_) => {
-            let end = text.char_indices().nth(width - 1).map_or(text.len(), |(end, _)| end);
-            Cow::Owned(format!("{}…", &text[..end]))
-        }
+    if text.chars().count() <= width {
+        return text;
     }
+    let start: String = text.chars().take(width - 1).collect();
+    Cow::Owned(format!("{start}…"))
 }
 
 fn long_table(examined: &[Examined<'_>], installed: &Installed) -> String {

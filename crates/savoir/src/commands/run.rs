@@ -162,17 +162,15 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
 /// Options for skills that are tried once mean nothing for those that are here.
 fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
     let wrong = |what: &str| CommandError::input(format!("{what} is for a skill that is fetched"));
-    match is_fetched {
-        false if args.yes => {
-            Some(wrong("--yes").hint("agree to an installed skill with: savoir approve"))
-        }
-        false if !args.allow_blocked.is_empty() => Some(wrong("--allow-blocked")),
-        true if args.write => Some(
-            CommandError::input("--write changes the skill, and nothing of this one is kept")
-                .hint("install it first"),
-        ),
-        _ => None,
+    if is_fetched {
+        let hint = "install it first";
+        let kept = "--write changes the skill, and nothing of this one is kept";
+        return args.write.then(|| CommandError::input(kept).hint(hint));
     }
+    if args.yes {
+        return Some(wrong("--yes").hint("agree to an installed skill with: savoir approve"));
+    }
+    (!args.allow_blocked.is_empty()).then(|| wrong("--allow-blocked"))
 }
 
 /// What is left of a run whose skill is not what was signed.

@@ -247,7 +247,7 @@ fn report(
     unserved: &[(&str, &'static Agent)],
     own: &[&str],
 ) -> Result<(), CommandError> {
-    let word = work.wanted.word();
+    let state = work.wanted.word();
     if work.args.json {
         let edits: Vec<Value> = edits
             .iter()
@@ -263,7 +263,7 @@ fn report(
             .map(|(name, agent)| json!({ "skill": name, "agent": agent.id }))
             .collect();
         return output::json(
-            &json!({ "state": word, "settings": edits, "savoir": own, "no_setting": unserved }),
+            &json!({ "state": state, "settings": edits, "savoir": own, "no_setting": unserved }),
         );
     }
     let mut page = String::new();
@@ -271,13 +271,14 @@ fn report(
         let file = work.installed.shown(&edit.file);
         let (name, title) = (&edit.skill, edit.agent.title);
         // Writing to a string cannot fail.
-        let _ = match edit.changes() {
-            true => writeln!(page, "{word} `{name}` for {title}: {file}"),
-            false => writeln!(page, "`{name}` is already {word} for {title}: {file}"),
+        let _ = if edit.changes() {
+            writeln!(page, "{state} `{name}` for {title}: {file}")
+        } else {
+            writeln!(page, "`{name}` is already {state} for {title}: {file}")
         };
     }
     for name in own {
-        let _ = writeln!(page, "{word} `{name}` for savoir mcp and savoir chat");
+        let _ = writeln!(page, "{state} `{name}` for savoir mcp and savoir chat");
     }
     if page.is_empty() {
         page.push_str("nothing to do\n");

@@ -5,19 +5,22 @@ use std::{
     env,
     fmt::Write as _,
     fs,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
 
 use savoir_engine::Home;
 use savoir_package::{
+    Card, Tree,
+    registry::{Name, RegistryError},
     scan::{self, Report, Verdict},
     source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
     trust,
 };
-use savoir_skill::name::is_unsafe_path_name;
+use savoir_skill::{name::is_unsafe_path_name, version::VersionRange};
 use tempfile::TempDir;
 
-use crate::{error::CommandError, output, runtime};
+use crate::{error::CommandError, output, remote::Remote, runtime};
 
 /// The folder of private copies, in that of the cache.
 const FOLDER: &str = "tries";
@@ -49,30 +52,34 @@ impl Fetched {
     pub(crate) fn get(text: &str) -> Result<Self, CommandError> {
         let failed = |error: &dyn std::fmt::Display| CommandError::findings(error);
         let here = env::current_dir().map_err(|error| failed(&error))?;
-        let source = Source::parse(text, &here)?;
         let home = Home::from_environment()?;
-        let fetcher = Fetcher::new(Settings::new(home.cache().join("sources")));
-        let (tree, offer, tool) = runtime::block_on(async {
-            let (offer, tool) = choose(&fetcher, &source, text).await?;
-            Ok((fetcher.fetch(&offer).await?, offer, tool))
-        })?;
-        let called = offer.called();
+        if io::stderr().is_terminal() {
+            output::note(&format!("fetching {text}"));
+        }
+        let arrived = match Source::parse(text, &here)? {
+            Source::Registry { namespace, name, range } => {
+                let full = namespace.map_or(name.clone(), |space| format!("{space}/{name}"));
+                from_registry(&full, &range)?
+            }
+            source => from_source(&source, text, &here, &home)?,
+        };
+        let called = arrived.called.as_str();
         let name = if is_unsafe_path_name(called) { "skill" } else { called };
         let copy = tempfile::Builder::new()
             .prefix("skill-")
             .tempdir_in(home.cache_folder(FOLDER)?)
             .map_err(|error| failed(&error))?;
         let path = copy.path().join(name);
-        tree.write(&path).map_err(|error| failed(&error))?;
+        arrived.tree.write(&path).map_err(|error| failed(&error))?;
         set_read_only(&path, true).map_err(|error| failed(&error))?;
         Ok(Self {
             name: name.to_owned(),
             typed: text.to_owned(),
-            origin: offer.place.text(&here),
-            description: offer.description.clone(),
-            tool,
+            origin: arrived.origin,
+            description: arrived.description,
+            tool: arrived.tool,
             is_signed: trust::is_signed(&path),
-            report: scan::scan(&tree),
+            report: scan::scan(&arrived.tree),
             path,
             copy,
         })
@@ -119,7 +126,7 @@ impl Drop for Fetched {
 }
 
 /// Makes every file and folder read-only, or lets the owner write again.
-fn set_read_only(path: &Path, read_only: bool) -> std::io::Result<()> {
+fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     let change = |path: &Path| {
         let mut permissions = metadata.permissions();
@@ -144,16 +151,68 @@ fn set_read_only(path: &Path, read_only: bool) -> std::io::Result<()> {
     if read_only { change(path) } else { Ok(()) }
 }
 
+/// A skill as it came.
+struct Arrived {
+    tree: Tree,
+    called: String,
+    origin: String,
+    description: Option<String>,
+    tool: Option<String>,
+}
+
+fn from_source(
+    source: &Source,
+    text: &str,
+    here: &Path,
+    home: &Home,
+) -> Result<Arrived, CommandError> {
+    let fetcher = Fetcher::new(Settings::new(home.cache().join("sources")));
+    runtime::block_on(async {
+        let (offer, tool) = choose(&fetcher, source, text).await?;
+        Ok(Arrived {
+            tree: fetcher.fetch(&offer).await?,
+            called: offer.called().to_owned(),
+            origin: offer.place.text(here),
+            description: offer.description,
+            tool,
+        })
+    })
+}
+
+/// The newest version of a published skill that is in a range and was not yanked.
+fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandError> {
+    let name = Name::parse(name).map_err(CommandError::input)?;
+    let client = Remote::default().client_of(&name)?;
+    let registry = client.address();
+    runtime::block_on(async {
+        let unknown = || RegistryError::Unknown { name: name.clone(), registry: registry.clone() };
+        let package = client.index(&name).await?.ok_or_else(unknown)?;
+        let fits = package.iter().filter(|line| !line.yanked && range.matches(&line.version));
+        let newest = fits.max_by_key(|line| (line.version.pre.is_empty(), line.version.clone()));
+        let none = || RegistryError::NoFit {
+            name: name.clone(),
+            range: range.to_string(),
+            registry: registry.clone(),
+        };
+        let line = newest.ok_or_else(none)?;
+        let tree = client.download(line).await?;
+        let card = Card::read(&tree, name.last()).ok();
+        Ok(Arrived {
+            tree,
+            called: name.last().to_owned(),
+            origin: format!("{name}@{} from {registry}", line.version),
+            description: card.map(|card| card.description),
+            tool: None,
+        })
+    })
+}
+
 /// The skill that is meant, and what follows it in the text.
 async fn choose(
     fetcher: &Fetcher,
     source: &Source,
     text: &str,
 ) -> Result<(Offer, Option<String>), CommandError> {
-    if let Source::Registry { .. } = source {
-        return Err(CommandError::input(format!("`{text}` is a skill of a registry"))
-            .hint("install it first: savoir install, then use it by its name"));
-    }
     let (offers, path) = match (fetcher.offers(source).await, source) {
         (Ok(offers), _) => (offers, None),
         (Err(error), Source::Git(GitSource { path: Some(path), .. })) if is_absent(&error) => {

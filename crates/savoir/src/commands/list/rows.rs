@@ -64,9 +64,9 @@ impl Row<'_> {
 
     /// The agents in use, with a mark at those that do not use it.
     pub(super) fn shown_agents(&self) -> String {
-        let shown = |id: &&'static str| match self.disabled.contains(id) {
-            true => format!("{id} (off)"),
-            false => (*id).to_owned(),
+        let shown = |id: &&'static str| {
+            let mark = if self.disabled.contains(id) { " (off)" } else { "" };
+            format!("{id}{mark}")
         };
         let shown: Vec<String> = self.in_use.iter().map(shown).collect();
         few(shown.iter().map(String::as_str))
@@ -250,11 +250,11 @@ fn short(source: &LockedSource) -> String {
             Some((address, name)) => format!("{} {name}", host(address)),
             None => host(address),
         },
-        LockedSource::Path(path) => path.clone(),
         LockedSource::WellKnown(address) => host(address),
-        LockedSource::Url(address) => address.clone(),
-        LockedSource::Adopted { from: Some(from), .. } => from.clone(),
-        LockedSource::Adopted { path, .. } => path.clone(),
+        LockedSource::Path(text)
+        | LockedSource::Url(text)
+        | LockedSource::Adopted { from: Some(text), .. }
+        | LockedSource::Adopted { path: text, from: None } => text.clone(),
     }
 }
 

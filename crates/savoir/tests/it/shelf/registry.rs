@@ -97,6 +97,21 @@ fn a_name_is_installed_locked_updated_and_fetched_again() {
 }
 
 #[test]
+fn a_published_skill_is_looked_at_without_installing_it() {
+    let machine = Machine::new();
+    let url = machine.registry();
+    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    machine.publish("pdf", "elsewhere/pdf");
+    machine.sandbox.write("project/savoir.toml", format!("[registries]\nhouse = \"{url}\"\n"));
+    let shown = machine.well(&["show", "registry:pdf", "--json"]).json();
+    assert_eq!(shown["version"], "1.0.0");
+    machine.well(&["scan", "registry:pdf@^1"]);
+    let missing = machine.run(&["show", "registry:pdf@^2"]);
+    assert_ne!(missing.code, 0, "{missing}");
+    assert!(!machine.has("project/savoir.lock"), "nothing is installed");
+}
+
+#[test]
 fn registries_of_the_project_are_asked_and_what_is_cached_will_do() {
     let machine = Machine::new();
     let url = machine.registry();
