@@ -219,6 +219,11 @@ impl Layer {
         };
         let rules: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
         let hint = match rules.as_slice() {
+            _ if skill.source.is_some_and(names_commit) => {
+                "hosts serve commits of forks under the same address, so a commit that was named is \
+                 not allowed: name a branch or a tag"
+                    .to_owned()
+            }
             [] => "no source is allowed there; ask the owner of that file to add one".to_owned(),
             rules => format!("install a skill from {}, or add its source there", words::or(rules)),
         };
@@ -276,6 +281,11 @@ impl Layer {
         };
         Err(refusal(skill, &wanted.place, why, hint))
     }
+}
+
+/// Whether somebody chose the commit itself, and no branch or tag that leads to it.
+fn names_commit(source: &LockedSource) -> bool {
+    matches!(source, LockedSource::Git { url, .. } if url.contains("?rev="))
 }
 
 impl std::fmt::Display for Required {

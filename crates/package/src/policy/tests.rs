@@ -60,6 +60,15 @@ fn only_allowed_sources() {
 }
 
 #[test]
+fn a_named_commit_may_be_of_a_fork() {
+    let policy = policy("[policy]\nsources = [\"github:anthropics\"]\n");
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let source = format!("git+https://github.com/anthropics/skills?rev={commit}#{commit}:pdf");
+    let refused = said(&policy, "pdf", &source, &Attestation::default());
+    assert!(refused.contains("name a branch or a tag"), "{refused}");
+}
+
+#[test]
 fn local_folders_need_a_rule() {
     let policy = policy("[policy]\nsources = [\"github:anthropics\"]\n");
     let refused = said(&policy, "pdf", "", &Attestation::default());

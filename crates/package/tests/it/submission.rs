@@ -230,6 +230,15 @@ fn every_rejection_has_a_code_and_a_sentence() {
             let bytes = archive::pack("1", &text("Say hello.\n")).unwrap();
             Submission::read(&bytes, &in_namespace("anon")).unwrap_err()
         }),
+        ("another version", {
+            let version = Some("2.0.0".to_owned());
+            rejected(&loose(plain), &Asked { version, ..Asked::default() })
+        }),
+        ("a version of prose", {
+            let version = Some("1.0.0".to_owned());
+            let asked = Asked { version, ..in_namespace("anon") };
+            rejected(&text("# Hello\n\nSay hello.\n"), &asked)
+        }),
         ("another SKILL.md", {
             let skill_md = Some(b"other".to_vec());
             rejected(&loose(plain), &Asked { skill_md, ..Asked::default() })

@@ -208,7 +208,7 @@ impl Examined {
         store: &TrustStore,
     ) -> io::Result<()> {
         for signer in &attestation.signatures {
-            field(out, "signed by", &described(signer, store))?;
+            field(out, "signed by", &described(signer, store, self.whole.name()))?;
         }
         for unchecked in &attestation.unchecked {
             let by = match &unchecked.key_id {
@@ -239,12 +239,15 @@ fn uncovered(
 }
 
 /// A signer in one line.
-fn described(signer: &Signer, store: &TrustStore) -> String {
+fn described(signer: &Signer, store: &TrustStore, skill: &str) -> String {
     let Signer { key_id, publisher, role, kind } = signer;
     let key = kind_and_key(*kind, key_id);
     let claim = format!("it says it is {publisher}");
     let parts: [&str; 3] = match role {
         Some(role) => [publisher, role.as_str(), &key],
+        None if store.get(key_id).is_some_and(|trusted| trusted.covers(skill)) => {
+            [publisher, &key, "attests nothing, since it leaves out files that the skill uses"]
+        }
         None if store.get(key_id).is_some() => [publisher, &key, "trusted for other skills only"],
         None if publisher.is_empty() => [&key, "not trusted here", ""],
         None => [&key, "not trusted here", &claim],

@@ -165,7 +165,7 @@ impl Known {
         page.field("publisher", publisher.unwrap_or_default());
         let changelog = detail.and_then(|detail| detail.changelog.as_deref());
         page.field("changelog", &changes(changelog.unwrap_or_default()));
-        page.field("tier", self.tier().as_str());
+        page.field("registry tier", self.tier().as_str());
         page.field("claimed tier", &self.claimed());
         page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
         page.list("permissions", or_none(&line.permissions));

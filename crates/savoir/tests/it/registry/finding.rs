@@ -98,7 +98,7 @@ fn a_registry_tells_what_it_knows_of_a_skill() {
     let files = house.well(&["info", "acme/pdf"]);
     assert!(files.stdout.contains("a copy that has files only"), "{files}");
     // The tier that was earned, as `search` and `publish` name it; and what is claimed beside it.
-    for words in ["tier           community\n", "claimed tier   experimental, so that"] {
+    for words in ["registry tier  community\n", "claimed tier   experimental, so that"] {
         assert!(files.stdout.contains(words), "{files}");
     }
     assert!(files.stdout.contains("Does acme/pdf. Use when needed."), "{files}");

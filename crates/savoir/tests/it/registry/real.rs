@@ -196,14 +196,14 @@ fn an_auditor_countersigns() {
     let tiers = |command: &[&str]| town.well("bob", command).stdout;
     assert!(tiers(&["search", "greeter"]).contains("verified"));
     let info = tiers(&["info", "acme/greeter"]);
-    assert!(info.contains("tier           verified\n"), "{info}");
+    assert!(info.contains("registry tier  verified\n"), "{info}");
 
     let revoke = ["registry", "auditors", "revoke", id.as_str().expect("an id"), "--reason", "old"];
     town.rules_well(&revoke);
     let listed = town.well("bob", &["registry", "auditors", "list"]).stdout;
     assert!(listed.contains("revoked on") && listed.contains(": old"), "{listed}");
     let info = tiers(&["info", "acme/greeter"]);
-    assert!(info.contains("tier           community\n"), "{info}");
+    assert!(info.contains("registry tier  community\n"), "{info}");
 }
 
 /// Every file of a folder, below the root of a server.
