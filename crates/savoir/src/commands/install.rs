@@ -1,6 +1,6 @@
 //! `savoir install`.
 
-use std::{env, process::ExitCode};
+use std::{collections::BTreeMap, env, process::ExitCode};
 
 use savoir_package::{
     lock::Lock,
@@ -8,9 +8,9 @@ use savoir_package::{
     registry::Asked,
     resolve::Update,
     shelf::{self, Change, Install, Plan, Ready, State, Why},
-    source::{Offer, Pasted, Place, Source, pasted},
+    source::{self, ExtraKind, Offer, Offers, Pasted, Place, PluginExtra, Source, pasted},
 };
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
 use super::sync;
 use crate::{
@@ -118,6 +118,9 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let state = door.shelf.state()?;
     let by_name = chosen.by_name || !asked.is_empty();
     let Arrived { ready, mut skipped } = fetched(&door, chosen.offers, &stalls)?;
+    if args.choice.all {
+        skipped.extend(stalls.iter().flat_map(|stall| &stall.skipped).map(not_a_skill));
+    }
     let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::can_ask())?;
     let mut ready = published(&door, ready, asked, &args.ask)?;
     if by_name {
@@ -128,7 +131,8 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     skipped.extend(door.take_forbidden(&mut ready));
     skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
-    let batch = Batch { door: &door, args, how, agreed: state.lock, by_name };
+    let extras = stalls.into_iter().flat_map(|stall| stall.not_installed).collect();
+    let batch = Batch { door: &door, args, how, agreed: state.lock, by_name, extras };
     batch.carry_out(ready, skipped)
 }
 
@@ -141,6 +145,8 @@ struct Batch<'a> {
     agreed: Lock,
     /// Whether the user named every skill.
     by_name: bool,
+    /// What plugins have besides skills.
+    extras: Vec<PluginExtra>,
 }
 
 impl Batch<'_> {
@@ -168,6 +174,7 @@ impl Batch<'_> {
         let mut more = Map::new();
         more.insert("skills".into(), ready.iter().map(arrived).collect());
         more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
+        more.insert("not_installed".into(), self.extras.iter().map(extra).collect());
         Report { json: args.manner.json, done }.print(door, &[&plan], more)?;
         if skipped.is_empty() {
             return Ok(ExitCode::SUCCESS);
@@ -197,10 +204,38 @@ impl Batch<'_> {
             trusted: &self.door.trusted,
             skipped,
             always_asks: false,
-            notes: "",
+            notes: &self.not_installed(),
         };
         self.args.consent.ask(proposal, plan)
     }
+
+    /// A line about what plugins have besides skills.
+    fn not_installed(&self) -> String {
+        let mut counts: BTreeMap<ExtraKind, usize> = BTreeMap::new();
+        for extra in &self.extras {
+            *counts.entry(extra.kind).or_default() += 1;
+        }
+        let counts: Vec<String> =
+            counts.into_iter().map(|(kind, count)| kind.count(count)).collect();
+        if counts.is_empty() {
+            return String::new();
+        }
+        format!("not installed, since savoir installs skills only: {}\n", counts.join(", "))
+    }
+}
+
+fn not_a_skill(found: &source::Skipped) -> Skipped {
+    let error = CommandError::findings(&found.why).named("not-a-skill");
+    Skipped::new(&found.path, &found.path, error)
+}
+
+fn extra(extra: &PluginExtra) -> Value {
+    json!({
+        "kind": extra.kind.count(1).trim_start_matches("1 "),
+        "name": extra.name,
+        "path": extra.path,
+        "plugin": extra.plugin,
+    })
 }
 
 fn is_new(change: &Change) -> bool {
@@ -237,9 +272,10 @@ fn stalls(door: &Door, sources: Vec<Typed>) -> Result<Vec<Stall>, CommandError> 
     let mut stalls = Vec::with_capacity(sources.len());
     for (typed, source) in sources {
         door.doing(&format!("looking at {typed}"));
-        let offers = door.wait(door.fetcher.offers(&source))?;
+        let found = door.wait(door.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        stalls.push(Stall { typed, offers, pinned });
+        let Offers { skills: offers, skipped, not_installed } = found;
+        stalls.push(Stall { typed, offers, skipped, not_installed, pinned });
     }
     door.done();
     Ok(stalls)

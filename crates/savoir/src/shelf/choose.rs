@@ -4,7 +4,7 @@ mod picker;
 
 use std::{borrow::Cow, path::Path};
 
-use savoir_package::source::{Offer, Place};
+use savoir_package::source::{self, Offer, Place, PluginExtra};
 use serde_json::{Value, json};
 
 use crate::{ask, error::CommandError, output};
@@ -33,6 +33,10 @@ pub(crate) struct Choice {
 pub(crate) struct Stall {
     pub(crate) typed: String,
     pub(crate) offers: Vec<Offer>,
+    /// What looks like a skill and cannot be one.
+    pub(crate) skipped: Vec<source::Skipped>,
+    /// What its plugins have besides skills.
+    pub(crate) not_installed: Vec<PluginExtra>,
     /// Whether somebody said what it must be.
     pub(crate) pinned: bool,
 }

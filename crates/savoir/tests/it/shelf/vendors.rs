@@ -61,7 +61,10 @@ fn vendor() -> Machine {
         ".claude/skills/own/SKILL.md",
         "---\nname: own\ndescription: Of the repository itself.\n---\nUse it.\n",
     );
-    write(".claude-plugin/marketplace.json", "{\"name\": \"acme\", \"plugins\": []}\n");
+    write(
+        ".claude-plugin/marketplace.json",
+        "{\"name\": \"acme\", \"plugins\": [{\"name\": \"tea\", \"source\": \"./plugins/tea\"}]}\n",
+    );
     write(
         "plugins/tea/skills/tea/SKILL.md",
         "---\nname: tea\ndescription: Makes tea.\nmodel: opus\n---\nUse it.\n",
@@ -100,7 +103,7 @@ const GOOD: [(&str, &str); 9] = [
 fn has_all_good_skills(machine: &Machine, ran: &Transcript) {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stdout.contains("installed 9, skipped 2"), "{ran}");
-    for word in ["skipped broken: ", "skipped notes: ", "--path "] {
+    for word in ["skipped broken: ", "skipped notes: ", "--path ", "1 command"] {
         assert!(ran.stderr.contains(word), "{word}: {ran}");
     }
     for (name, from) in GOOD {
