@@ -12,8 +12,10 @@ use std::{
 use savoir_engine::Home;
 use savoir_package::{
     Card, Tree,
+    lock::LockedSource,
     registry::{Name, RegistryError},
     scan::{self, Report, Verdict},
+    shelf::locked_source,
     source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
     trust,
 };
@@ -35,7 +37,7 @@ pub(crate) struct Fetched {
     pub(crate) name: String,
     /// What was typed, without the tool.
     typed: String,
-    /// Its exact origin.
+    /// Its exact origin, as a lock writes it.
     pub(crate) origin: String,
     description: Option<String>,
     /// What follows the skill in the text: one of its tools, or a script.
@@ -172,7 +174,7 @@ fn from_source(
         Ok(Arrived {
             tree: fetcher.fetch(&offer).await?,
             called: offer.called().to_owned(),
-            origin: offer.place.text(here),
+            origin: locked_source(&offer.place, here)?.to_string(),
             description: offer.description,
             tool,
         })
@@ -200,7 +202,7 @@ fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandErr
         Ok(Arrived {
             tree,
             called: name.last().to_owned(),
-            origin: format!("{name}@{} from {registry}", line.version),
+            origin: LockedSource::registry(&registry, &name).to_string(),
             description: card.map(|card| card.description),
             tool: None,
         })
