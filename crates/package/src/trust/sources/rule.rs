@@ -135,8 +135,9 @@ fn written(word: &str, kind: &Kind) -> String {
         Kind::Registry { address, namespace: None } => format!("registry:{address}"),
         Kind::Registry { address, namespace: Some(name) } => format!("registry:{address}#{name}"),
         Kind::Git(Repository { host, parts }) if word == "git" => {
-            let path: String = parts.iter().map(|part| format!("/{part}")).collect();
-            format!("git:{host}{path}")
+            let mut whole = vec![host.as_str()];
+            whole.extend(parts.iter().map(String::as_str));
+            format!("git:{}", whole.join("/"))
         }
         Kind::Git(Repository { parts, .. }) => format!("{word}:{}", parts.join("/")),
     }
@@ -214,7 +215,8 @@ impl Repository {
         let parts = parts(&host, &path).filter(|parts| !parts.is_empty())?;
         // Wikis are repositories that strangers may be allowed to write to.
         let is_wiki = parts.last().is_some_and(|name| name.to_ascii_lowercase().ends_with(".wiki"));
-        (!is_wiki && !(is_public(&host) && parts.len() < 2)).then_some(Self { host, parts })
+        let is_owner_alone = is_public(&host) && parts.len() < 2;
+        (!is_wiki && !is_owner_alone).then_some(Self { host, parts })
     }
 
     fn contains(&self, found: &Self) -> bool {
