@@ -49,6 +49,7 @@ bench:
 	$(TARGET)/dist/bench-server 1000 1000
 	$(TARGET)/dist/bench-resolve 1000 50
 	$(TARGET)/dist/bench-shelf 1000,10000 5
+	$(TARGET)/dist/bench-sources 61000 5
 	$(TARGET)/dist/bench-registry 10 3
 	python3 benches/agents.py
 

@@ -6,6 +6,7 @@ mod agent;
 mod answer;
 mod approvals;
 mod approve;
+mod cache;
 mod chat;
 mod check;
 mod completions;
@@ -115,6 +116,7 @@ enum Command {
     #[command(visible_alias = "uninstall")]
     Remove(remove::Args),
     Undo(undo::Args),
+    Cache(cache::Args),
     Adopt(adopt::Args),
     Search(search::Args),
     #[command(visible_alias = "ls")]
@@ -181,6 +183,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Remove(args) => remove::run(&args),
         Command::Adopt(args) => adopt::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Cache(args) => cache::run(&args),
         Command::Search(args) => search::run(&args),
         Command::List(args) => list::run(&args),
         Command::Which(args) => which::run(&args),

@@ -22,6 +22,7 @@ mod locked_copies;
 mod log_filter;
 mod lookup;
 mod mode;
+mod offline;
 mod output;
 mod overheard;
 mod packed;

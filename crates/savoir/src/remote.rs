@@ -15,7 +15,7 @@ use crate::{
     config::{self, PROJECT_FILE},
     credentials::{self, REGISTRY, TOKEN},
     error::CommandError,
-    installed, output, runtime,
+    installed, offline, output, runtime,
 };
 
 /// The registry that is meant.
@@ -94,16 +94,22 @@ impl Remote {
 
     /// The registry that is meant where no skill is named.
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
-        let registries = self.all(Network::Online)?;
+        let registries = self.all(offline::network(false))?;
         registries.clients().next().cloned().ok_or_else(none)
     }
 
     /// The registry that a skill belongs to, unless another was typed.
     pub(crate) fn client_of(&self, name: &Name) -> Result<Client, CommandError> {
+        self.client_on(offline::network(false), name)
+    }
+
+    /// The same, with or without a network.
+    pub(crate) fn client_on(&self, network: Network, name: &Name) -> Result<Client, CommandError> {
+        let registries = self.all(network)?;
         if self.registry.is_some() {
-            return self.client();
+            return registries.clients().next().cloned().ok_or_else(none);
         }
-        home_of(&self.all(Network::Online)?, name)
+        home_of(&registries, name)
     }
 
     /// The registry that a person trusts with a password. A project cannot name it: whoever wrote
@@ -126,6 +132,7 @@ impl Remote {
     fn own(&self) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
         settings.watcher = Some(watcher());
+        settings.network = offline::network(false);
         // A name that was typed may be one of the project: the person chose it.
         let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
         self.registries(&project, settings)

@@ -41,7 +41,9 @@ pub(crate) use self::{
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
 };
-use crate::{ask, config, error::CommandError, installed, output, runtime, trust::Keyring};
+use crate::{
+    ask, config, error::CommandError, installed, offline, output, runtime, trust::Keyring,
+};
 
 /// The folder of the store and the journal, in that of the data.
 pub(crate) const FOLDER: &str = "shelf";
@@ -144,6 +146,7 @@ impl Whose {
         let progress = Arc::new(Progress::default());
         let mut settings = Settings::new(place.cache().join("sources"));
         settings.watcher = Some(progress::watcher(&progress));
+        settings.network = offline::network(false);
         Ok(Door {
             shelf: Shelf::new(&root, scope, agents.clone(), place.data().join(FOLDER))
                 .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse })

@@ -30,27 +30,28 @@ pub struct Cleaned {
     pub in_use: usize,
 }
 
-/// Empties a cache: that of a [`Fetcher`](super::Fetcher), or the folder `sources` is it, and all that
-/// lies beside it. What is in it can be fetched again; installed skills are kept elsewhere.
-pub fn clean(cache: &Path, what: Clean) -> Result<Cleaned, SourceError> {
-    let mut cleaned = Cleaned::default();
-    empty(cache, what, &mut cleaned)?;
-    Ok(cleaned)
+impl std::ops::AddAssign for Cleaned {
+    fn add_assign(&mut self, other: Self) {
+        self.repositories += other.repositories;
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.in_use += other.in_use;
+    }
 }
 
-fn empty(cache: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+/// Empties a cache, such as that of a [`Fetcher`](super::Fetcher). What is in it can be fetched again;
+/// installed skills are kept elsewhere.
+pub fn clean(cache: &Path, what: Clean) -> Result<Cleaned, SourceError> {
+    let mut cleaned = Cleaned::default();
     for entry in entries(cache)? {
         let path = entry.path();
-        let name = entry.file_name();
-        if path.is_dir() && name == "sources" {
-            empty(&path, what, cleaned)?;
-        } else if path.is_dir() && name == "git" {
-            repositories(&path, what, cleaned)?;
+        if path.is_dir() && entry.file_name() == "git" {
+            repositories(&path, what, &mut cleaned)?;
         } else {
-            remove(&path, what, cleaned)?;
+            remove(&path, what, &mut cleaned)?;
         }
     }
-    Ok(())
+    Ok(cleaned)
 }
 
 /// Repositories are removed one by one, each when no other process fetches into it.
@@ -114,20 +115,19 @@ mod tests {
     fn a_cache_is_emptied_but_for_what_is_in_use() {
         let place = tempfile::tempdir().unwrap();
         let cache = place.path();
-        for path in ["registry/ab", "sources/git/one/x", "sources/git/two/HEAD", "sources/files/cd"]
-        {
+        for path in ["addresses/ab", "git/one/x", "git/two/HEAD", "files/cd"] {
             let path = cache.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "12345").unwrap();
         }
-        let lock = fs::File::create(cache.join("sources/git/two.lock")).unwrap();
+        let lock = fs::File::create(cache.join("git/two.lock")).unwrap();
         lock.lock().unwrap();
         let expected = Cleaned { repositories: 1, files: 2, bytes: 15, in_use: 1 };
         assert_eq!(clean(cache, Clean::Look).unwrap(), expected);
-        assert!(cache.join("sources/git/one/x").exists());
+        assert!(cache.join("git/one/x").exists());
         assert_eq!(clean(cache, Clean::Remove).unwrap(), expected);
-        assert!(!cache.join("registry").exists() && !cache.join("sources/git/one").exists());
-        assert!(cache.join("sources/git/two/HEAD").exists(), "it is in use");
+        assert!(!cache.join("files").exists() && !cache.join("git/one").exists());
+        assert!(cache.join("git/two/HEAD").exists(), "it is in use");
         drop(lock);
         assert_eq!(clean(cache, Clean::Remove).unwrap().repositories, 1);
         assert_eq!(clean(&cache.join("none"), Clean::Remove).unwrap(), Cleaned::default());

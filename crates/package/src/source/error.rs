@@ -21,6 +21,16 @@ pub enum SourceError {
         /// What is wrong.
         why: String,
     },
+    /// A line of another installer asks for what is not known.
+    #[error("`{}` is not understood: {why}", line.escape_debug())]
+    Pasted {
+        /// The line.
+        line: String,
+        /// What is wrong.
+        why: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
     /// What was typed could mean two things.
     #[error("`{text}` can mean two things; write `{first}` or `{second}`")]
     Ambiguous {
@@ -254,7 +264,7 @@ pub enum SourceError {
         error: io::Error,
     },
     /// It is not in the cache, and nobody is asked.
-    #[error("{0} is not in the cache, and no server is asked; hint: run it once without --offline")]
+    #[error("{0} is not in the cache, and no server is asked")]
     Offline(String),
     /// One error that is that of many skills.
     #[error(transparent)]
@@ -290,6 +300,7 @@ impl SourceError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Text { .. } => "source_text",
+            Self::Pasted { .. } => "pasted_line",
             Self::Ambiguous { .. } => "source_ambiguous",
             Self::NoPath(_) => "no_path",
             Self::Registry(_) => "no_registry",
@@ -324,6 +335,23 @@ impl SourceError {
             Self::Offline(_) => "offline",
             Self::Shared(error) => error.code(),
             Self::Client(_) => "no_client",
+        }
+    }
+
+    /// What to do about it, where the message does not say so.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Pasted { hint, .. } => Some(hint),
+            Self::Offline(_) => Some("run it once without --offline and SAVOIR_OFFLINE"),
+            Self::Shared(error) => error.hint(),
+            Self::Git { message, .. } if message.contains("dubious ownership") => Some(
+                "if you trust the repository of another user: git config --global --add \
+                 safe.directory PATH",
+            ),
+            Self::Tree(TreeError::Link(_)) => {
+                Some("links may lead to files and folders of the same repository only")
+            }
+            _ => None,
         }
     }
 

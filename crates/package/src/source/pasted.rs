@@ -187,15 +187,16 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn not_understood(words: &[&str]) -> SourceError {
-    let why = "it does not install skills in a way that is known; hint: give `savoir install` the \
-               repository, such as owner/repo or https://github.com/owner/repo";
-    SourceError::text(&words.join(" "), why)
+    let why = "it does not install skills in a way that is known".to_owned();
+    let hint =
+        "give `savoir install` the repository, such as owner/repo or https://host/owner/repo";
+    SourceError::Pasted { line: words.join(" "), why, hint }
 }
 
 fn no_marketplace(words: &[&str]) -> SourceError {
-    let why = "it does not say where the plugin comes from; hint: give `savoir install` the \
-               repository of its marketplace, such as owner/repo";
-    SourceError::text(&words.join(" "), why)
+    let why = "it does not say where the plugin comes from".to_owned();
+    let hint = "give `savoir install` the repository of its marketplace, such as owner/repo";
+    SourceError::Pasted { line: words.join(" "), why, hint }
 }
 
 /// One line while it is read.
@@ -318,8 +319,8 @@ impl Line {
     }
 
     fn wrong(&self, why: &str) -> SourceError {
-        let hint = "leave it out, or write the line for Savoir: savoir install SOURCE --skill NAME";
-        SourceError::text(&self.command, format!("{why}; hint: {hint}"))
+        let hint = "leave it out, or write: savoir install SOURCE --skill NAME --agent AGENT";
+        SourceError::Pasted { line: self.command.clone(), why: why.to_owned(), hint }
     }
 }
 
@@ -506,8 +507,8 @@ mod tests {
             "/plugin install x@y",
             "git pull origin",
         ] {
-            let error = pasted(&[text.to_owned()]).unwrap_err().to_string();
-            assert!(error.contains("hint: "), "{text}: {error}");
+            let error = pasted(&[text.to_owned()]).unwrap_err();
+            assert_eq!((error.code(), error.hint().is_some()), ("pasted_line", true), "{text}");
         }
     }
 

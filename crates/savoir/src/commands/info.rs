@@ -21,7 +21,7 @@ use crate::{
     installed::{Examined, Installed, Json, Locked, few, source, state},
     load,
     lookup::{self, ordered},
-    output,
+    offline, output,
     remote::Remote,
     shelf::told,
 };
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     skill: String,
     #[command(flatten)]
     remote: Remote,
+    /// Use only what was downloaded before, and ask no server
+    #[arg(long)]
+    offline: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
@@ -56,10 +59,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let wanted = published::Wanted::parse(&args.skill);
+    let network = offline::network(args.offline);
     if args.remote.registry.is_some() {
         return told(args.json, || {
             let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
-            let client = args.remote.client_of(wanted.name())?;
+            let client = args.remote.client_on(network, wanted.name())?;
             published::run(&wanted, &client, &args.remote, args.json)
         });
     }
@@ -72,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let found = folder(&args.skill);
         if found.is_none()
             && let Some(wanted) = wanted
-            && let Some(client) = published::home(&wanted, &args.remote, &installed)?
+            && let Some(client) = published::home(&wanted, &args.remote, network, &installed)?
         {
             return told(args.json, || published::run(&wanted, &client?, &args.remote, args.json));
         }

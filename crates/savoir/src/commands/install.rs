@@ -101,7 +101,7 @@ impl Args {
 }
 
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?;
+    let door = args.whose.open()?.asking(&args.ask);
     if args.sources.is_empty() {
         let Args { agents, consent, ask, manner, .. } = args;
         let wish = sync::Wish { agents, consent, ask, only_looks: manner.dry_run };

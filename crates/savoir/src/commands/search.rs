@@ -13,14 +13,14 @@ use futures::{
 use savoir_package::{
     limits::MAX_ASKED_AT_ONCE,
     registry::{
-        Client, Listing, Network, Registries, RegistryError, Sort,
+        Client, Listing, Registries, RegistryError, Sort,
         wire::{Found, Summary},
     },
     trust::Tier,
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+use crate::{error::CommandError, offline, output, remote::Remote, runtime, shelf::told};
 
 /// Columns where there is no terminal.
 const WIDTH: usize = 100;
@@ -66,6 +66,9 @@ pub(crate) struct Args {
     limit: u32,
     #[command(flatten)]
     remote: Remote,
+    /// Ask no server, which a search needs: it fails and says so
+    #[arg(long, hide = true)]
+    offline: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -88,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn search(args: &Args) -> Result<ExitCode, CommandError> {
-    let registries = args.remote.all(Network::Online)?;
+    let registries = args.remote.all(offline::network(args.offline))?;
     // Who names a registry means that one.
     let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };
     let asked: Vec<(String, Client)> = registries
@@ -366,6 +369,7 @@ mod tests {
             author: Some("Ada \"L\"".into()),
             limit: 5,
             remote: Remote::default(),
+            offline: false,
             json: false,
         };
         let expected = "fill forms tag:pdf tag:\"two words\" author:\"Ada  L \" tier:verified";

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         if args.check {
             return check(args);
         }
-        sync(&args.whose.open()?, &args.wish(), args.manner, args.frozen)
+        sync(&args.whose.open()?.asking(&args.ask), &args.wish(), args.manner, args.frozen)
     };
     told(args.manner.json, open)
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn update(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?;
+    let door = args.whose.open()?.asking(&args.ask);
     let state = door.shelf.state()?;
     if !args.all && args.names.is_empty() {
         return look(args, &door, &state);

@@ -168,7 +168,9 @@ fn from_source(
     here: &Path,
     home: &Home,
 ) -> Result<Arrived, CommandError> {
-    let fetcher = Fetcher::new(Settings::new(home.cache().join("sources")));
+    let mut settings = Settings::new(home.cache().join("sources"));
+    settings.network = crate::offline::network(false);
+    let fetcher = Fetcher::new(settings);
     runtime::block_on(async {
         let (offer, tool) = choose(&fetcher, source, text).await?;
         Ok(Arrived {

@@ -29,13 +29,14 @@ impl From<ShelfError> for CommandError {
 impl From<SourceError> for CommandError {
     fn from(error: SourceError) -> Self {
         let failed = match &error {
-            SourceError::Text { .. } | SourceError::Ambiguous { .. } | SourceError::NoPath(_) => {
-                Self::input(&error)
-            }
+            SourceError::Text { .. }
+            | SourceError::Pasted { .. }
+            | SourceError::Ambiguous { .. }
+            | SourceError::NoPath(_) => Self::input(&error),
             SourceError::Digest { .. } | SourceError::TagMoved { .. } => Self::refused(&error),
             _ => Self::findings(&error),
         };
-        failed.named(error.code())
+        error.hint().into_iter().fold(failed.named(error.code()), Self::hint)
     }
 }
 

@@ -16,19 +16,24 @@ use savoir_package::{
 };
 
 use super::{Door, progress};
-use crate::{error::CommandError, output, remote::Remote};
+use crate::{error::CommandError, offline, output, remote::Remote};
 
 /// Which registries are asked.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ask {
     #[command(flatten)]
     remote: Remote,
-    /// Ask no registry: what is cached will do
+    /// Use only what was downloaded before, and ask no server
     #[arg(long)]
     offline: bool,
 }
 
 impl Ask {
+    /// Whether anybody is asked.
+    pub(crate) fn network(&self) -> Network {
+        offline::network(self.offline)
+    }
+
     /// A source as it is meant: `acme/pdf` is a skill of the registry that was typed, that the
     /// namespace belongs to, or that knows it. It is a repository only where nobody has a registry:
     /// else whoever takes the name on GitHub, or one that differs by a slip, could give people
@@ -135,13 +140,16 @@ fn no_name(text: &str, error: &NameError) -> CommandError {
 }
 
 impl Door {
+    /// The same, with sources that are asked as `--offline` says.
+    pub(crate) fn asking(self, ask: &Ask) -> Self {
+        Self { fetcher: self.fetcher.with_network(ask.network()), ..self }
+    }
+
     /// The registries in the order in which they are asked.
     pub(crate) fn registries(&self, state: &State, ask: &Ask) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(self.cache.join("registry"));
         settings.watcher = Some(progress::watcher(&self.progress));
-        if ask.offline {
-            settings.network = Network::Offline;
-        }
+        settings.network = ask.network();
         ask.remote.registries(&state.manifest.registries, settings)
     }
 
@@ -194,7 +202,7 @@ impl Door {
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
         let untold = self.wait(still_given(&registries, state, &names)).map_err(ways_out)?;
-        for (name, why) in untold.iter().filter(|_| !ask.offline) {
+        for (name, why) in untold.iter().filter(|_| ask.network() == Network::Online) {
             output::note(&format!("whether `{name}` was taken down cannot be told: {why}"));
         }
         Ok(())

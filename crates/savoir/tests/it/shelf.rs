@@ -4,6 +4,7 @@ mod asked;
 mod bad;
 mod counted;
 mod git;
+mod offline;
 mod policy;
 mod registry;
 mod vendors;

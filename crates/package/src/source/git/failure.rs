@@ -8,13 +8,7 @@ const MAX_MESSAGE: usize = 300;
 
 pub(super) fn explain(url: &GitUrl, complaint: &str) -> SourceError {
     let says = |texts: &[&str]| texts.iter().any(|text| complaint.contains(text));
-    let mut message = brief(complaint);
-    if says(&["dubious ownership"]) {
-        message.push_str(
-            "; hint: it belongs to another user; if you trust it, run `git config --global --add \
-             safe.directory PATH`",
-        );
-    }
+    let message = brief(complaint);
     if says(&["Host key verification failed"]) {
         SourceError::HostKey(url.clone())
     } else if says(&[

@@ -1,8 +1,8 @@
 //! Where names of a repository lead now, for many skills with one question to its server.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::{Commit, GitUrl, References, Repository};
+use super::{Commit, GitUrl, References, Repository, skill::Listing};
 use crate::source::{GitPlace, GitSource, Reference, Settings, SourceError};
 
 /// What is asked about one skill.
@@ -57,7 +57,38 @@ pub(in crate::source) async fn heads(
         let (object, known) = (objects.next().flatten(), objects.next().flatten());
         place.map(|place| Head { place, object, known })
     });
-    Ok(heads.collect())
+    let mut heads: Vec<_> = heads.collect();
+    look_behind_links(&repository, asked, &mut heads).await;
+    Ok(heads)
+}
+
+/// The object of a folder stays the same when a file changes to which a link in it leads. Skills with
+/// links that look unchanged are compared by what the links lead to.
+async fn look_behind_links(
+    repository: &Repository<'_>,
+    asked: &[Asked],
+    heads: &mut [Result<Head, SourceError>],
+) {
+    let mut listings: HashMap<Commit, Option<Listing<'_>>> = HashMap::new();
+    for (asked, head) in asked.iter().zip(heads) {
+        let (Ok(head), Some(before)) = (head, &asked.known) else { continue };
+        let is_same_folder = head.object.is_some() && head.object == head.known;
+        if !is_same_folder || *before == head.place.commit {
+            continue;
+        }
+        for commit in [before, &head.place.commit] {
+            if !listings.contains_key(commit) {
+                // What cannot be read is taken for unchanged, as without links.
+                let listing = Listing::read(repository, commit).await.ok();
+                listings.insert(commit.clone(), listing);
+            }
+        }
+        let linked = |commit: &Commit| listings.get(commit)?.as_ref()?.linked(&head.place.path);
+        if linked(&head.place.commit) != linked(before) {
+            // Then the files are compared.
+            head.known = None;
+        }
+    }
 }
 
 fn place(url: &GitUrl, references: &References, asked: &Asked) -> Result<GitPlace, SourceError> {

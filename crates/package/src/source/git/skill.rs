@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use savoir_skill::{folder::is_skill_file, limits::MAX_FILE_BYTES as MAX_MANIFEST_BYTES};
+use savoir_skill::{
+    digest::sha256_hex, folder::is_skill_file, limits::MAX_FILE_BYTES as MAX_MANIFEST_BYTES,
+};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -163,6 +165,14 @@ impl<'a> Listing<'a> {
     fn manifest(&self, skill: &str) -> Option<Entry<'_>> {
         let in_folder = |name: &&str| self.file(&join(skill, name));
         self.prose(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
+    }
+
+    /// What changes when a file behind a link of a skill does; nothing if it has no links.
+    pub(super) fn linked(&self, skill: &str) -> Option<String> {
+        self.links.below(&self.links.resolve(skill)?).next()?;
+        let files = self.files_of(skill).ok()?;
+        let lines = files.iter().map(|(path, entry)| format!("{path} {}\n", entry.digest));
+        Some(sha256_hex(lines.collect::<String>().as_bytes()))
     }
 
     /// The file at a path, also behind links.

@@ -111,6 +111,26 @@ async fn only_what_changed_is_newer_and_each_repository_is_asked_once() {
 }
 
 #[tokio::test]
+async fn what_a_link_leads_to_may_be_newer() {
+    let (bench, repository) = (Bench::new(), Repository::new());
+    write(&repository, "skills/a", &skill("a", "1.0.0", ""));
+    write(&repository, "skills/b", &skill("b", "1.0.0", ""));
+    repository.write("shared/notes.md", "old");
+    repository.link("skills/a/notes.md", "../../shared/notes.md");
+    repository.commit();
+    let fetcher = fetcher(&bench);
+    add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
+    repository.write("README.md", "nothing of a skill");
+    repository.commit();
+    assert_eq!(newer(&look(&bench, &fetcher).await), []);
+    repository.write("shared/notes.md", "new");
+    repository.commit();
+    let found = look(&bench, &fetcher).await;
+    let names: Vec<_> = newer(&found).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a"]);
+}
+
+#[tokio::test]
 async fn tags_move_and_commits_do_not() {
     let (bench, repository) = (Bench::new(), Repository::new());
     write(&repository, "a", &skill("a", "1.0.0", ""));

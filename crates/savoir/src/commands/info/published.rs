@@ -45,16 +45,17 @@ impl Wanted {
 pub(super) fn home(
     wanted: &Wanted,
     remote: &Remote,
+    network: Network,
     installed: &Installed,
 ) -> Result<Option<Result<Client, CommandError>>, CommandError> {
-    let registries = remote.all(Network::Online)?;
+    let registries = remote.all(network)?;
     if registries.owner_of(&wanted.name).is_none()
         && let Some(address) = locked_home(&wanted.name, installed)
     {
         return Ok(Some(registries.named(&address).map_err(CommandError::from)));
     }
     let is_any = registries.clients().next().is_some();
-    Ok(is_any.then(|| remote.client_of(&wanted.name)))
+    Ok(is_any.then(|| remote.client_on(network, &wanted.name)))
 }
 
 /// The one registry from which something of a namespace came before.

@@ -18,7 +18,7 @@ impl Machine {
     }
 
     /// A machine with a repository that has three skills, and the address of it.
-    fn with_repository() -> (Self, String) {
+    pub(super) fn with_repository() -> (Self, String) {
         let machine = Self::new();
         for name in ["pdf", "notes", "mail"] {
             machine.skill(&format!("elsewhere/repo/skills/{name}"), "1.0.0", "one\ntwo\nthree");

@@ -1,0 +1,32 @@
+//! Whether anybody on the network is asked.
+
+use savoir_package::source::Network;
+
+/// What makes every command stay offline.
+pub(crate) const VARIABLE: &str = "SAVOIR_OFFLINE";
+
+/// Whether anybody is asked, where `--offline` was given or not.
+pub(crate) fn network(offline: bool) -> Network {
+    let is_set = || std::env::var(VARIABLE).is_ok_and(|value| is_true(&value));
+    if offline || is_set() { Network::Offline } else { Network::Online }
+}
+
+fn is_true(value: &str) -> bool {
+    !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_read_as_people_write_it() {
+        for value in ["1", "true", "yes", "on"] {
+            assert!(is_true(value), "{value}");
+        }
+        for value in ["", "0", "false", "No", "off"] {
+            assert!(!is_true(value), "{value}");
+        }
+        assert_eq!(network(true), Network::Offline);
+    }
+}
