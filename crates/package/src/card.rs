@@ -162,7 +162,10 @@ fn is_readable(reading: &Reading) -> bool {
     let is_repaired =
         |found: &&Diagnostic| found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
     let mut errors = reading.document.problems().iter().filter(|found| found.is_error());
+    let is_no_name =
+        |found: &Diagnostic| found.code == "wrong-type" && found.field.as_deref() == Some("name");
     !reading.document.source().text().trim().is_empty()
+        && !reading.diagnostics.iter().any(is_no_name)
         && reading.document.state() != State::Unreadable
         && errors.all(|found| is_repaired(&found))
 }

@@ -48,7 +48,7 @@ impl Reading {
                     && if self.document.problems().contains(found) {
                         safe
                     } else {
-                        is_field_that_limits_nothing(found)
+                        is_field_that_limits_nothing(found) && !is_no_name(found)
                     }
             })
     }
@@ -61,6 +61,11 @@ const LIMITING: [&str; 4] =
 fn is_field_that_limits_nothing(found: &Diagnostic) -> bool {
     let field = found.field.as_deref().and_then(|field| field.split(['[', '.']).next());
     field.is_some_and(|field| !LIMITING.contains(&field))
+}
+
+/// Whether the name is something else than text.
+fn is_no_name(found: &Diagnostic) -> bool {
+    found.code == "wrong-type" && found.field.as_deref() == Some("name")
 }
 
 /// Reads a file and finds its dialect.
@@ -283,6 +288,7 @@ mod tests {
         ] {
             assert!(reading(&text).is_usable(), "{text}");
         }
+        assert!(!reading("---\nname: [c]\ndescription: d\n---\n").is_usable());
         let limits = reading("---\nname: c\nmodel: x\ndisallowed-tools: {a: b}\n---\n");
         assert!(!limits.is_usable(), "what limits a skill must be understood");
     }

@@ -232,6 +232,7 @@ fn walk_in_batches(
     let mut copies = LockedCopies::default();
     discover::walk(paths, &mut |candidate| {
         if let Candidate::Skill { folder: Some(folder), named: false, .. } = &candidate
+            && !paths.iter().any(|path| path == folder.root())
             && copies.is_another_copy(folder.root())
         {
             return true;

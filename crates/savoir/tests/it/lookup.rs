@@ -352,7 +352,8 @@ fn tools_and_dependencies_are_found_by_name() {
     let needs = |skill: &str| {
         format!(
             "---\nname: needs\nversion: 1.0.0\ndescription: Needs another. Use in tests.\n\
-             dependencies: {{mcp-servers: [], skills: [{skill}]}}\n---\n\n```bash\necho fine\n```\n"
+             inputs:\n  - {{name: x, type: string, required: false}}\n\
+             runtime: {{type: markdown-skill}}\ndependencies: {{skills: [{skill}]}}\n---\n\n```bash\necho fine\n```\n"
         )
     };
     machine.sandbox.write("elsewhere/needs/SKILL.md", needs("hello-world@>=1"));

@@ -166,8 +166,8 @@ fn each_agent_gets_its_own_and_can_lose_it() {
     machine.well(&install);
     let (claude, codex) =
         ("project/.claude/skills/tea/SKILL.md", "project/.agents/skills/tea/SKILL.md");
-    assert!(machine.read(claude).starts_with("---\nname: tea\n"), "prose is converted");
-    assert!(machine.has(codex));
+    assert!(machine.read(claude).starts_with("# Tea\n"), "Claude Code reads prose as it is");
+    assert!(machine.read(codex).starts_with("---\nname: tea\n"), "prose is converted for Codex");
     let listed = machine.well(&["list", "--long"]);
     assert!(
         !listed.stdout.contains("modified  ") || listed.stdout.contains("unmodified"),
@@ -229,7 +229,7 @@ fn skills_of_a_person_are_seen_everywhere() {
 #[test]
 fn what_a_skill_needs_comes_with_it() {
     let machine = Machine::new();
-    let needs = "dependencies:\n  skills: [\"paper@^1.0\"]\n";
+    let needs = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\"]\n";
     machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
     machine.declared("elsewhere/s/paper", "1.2.0", "", "Fold it.");
     let unasked = machine.run(&["install", "../elsewhere/s", "--skill", "pdf"]);
@@ -354,7 +354,7 @@ fn updates_merge_with_edits() {
 #[test]
 fn what_others_need_is_updated_too() {
     let machine = Machine::new();
-    let needs = "dependencies:\n  skills: [\"paper@^1.0\"]\n";
+    let needs = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\"]\n";
     machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
     machine.declared("elsewhere/s/paper", "1.0.0", "", "Fold it.");
     machine.well(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
@@ -362,7 +362,7 @@ fn what_others_need_is_updated_too() {
     let updated = machine.well(&["update", "--all"]);
     assert!(updated.stdout.contains("`paper` goes from 1.0.0 to 1.1.0"), "{updated}");
     // A new version may need what was not needed before.
-    let more = "dependencies:\n  skills: [\"paper@^1.0\", \"ink@^1.0\"]\n";
+    let more = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\", \"ink@^1.0\"]\n";
     machine.declared("elsewhere/s/pdf", "1.1.0", more, "Read it.");
     machine.declared("elsewhere/s/ink", "1.0.0", "", "Spill it.");
     let refused = machine.run(&["update", "pdf"]);

@@ -200,8 +200,8 @@ fn not_every_skill_can_be_signed() {
     refused("plain", 1, "help: add it to the frontmatter: metadata: {version: \"1.0.0\"}\n");
     done(sandbox.run(&["verify", "plain"]));
     sandbox.write("nameless/SKILL.md", plain.replace("name: plain\n", ""));
-    let run = sandbox.run(&["verify", "nameless"]);
-    assert_eq!(run.code, 1, "{run}");
+    // It is called after its folder.
+    done(sandbox.run(&["verify", "nameless"]));
     sandbox.write("broken/SKILL.md", SKILL.replace("name: demo", "name: Not a name"));
     sandbox.write("broken/tools.py", TOOLS);
     refused("broken", 1, "broken/SKILL.md:2:");

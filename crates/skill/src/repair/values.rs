@@ -537,7 +537,8 @@ fn opens_inside(value: &str, close: usize) -> bool {
     let spaced = before.is_some_and(|c| c.is_whitespace() || c == '(')
         && after.is_some_and(|c| !c.is_whitespace());
     // Scripts without blanks between words have none before a quotation either.
-    let unspaced = after.is_some_and(|c| !c.is_ascii() && c.is_alphabetic());
+    let unspaced = after.is_some_and(char::is_alphanumeric)
+        && [before, after].into_iter().flatten().any(|c| !c.is_ascii() && c.is_alphabetic());
     let opens = spaced || unspaced;
     let odd = value.bytes().filter(|byte| *byte == quote).count() % 2 == 1;
     opens || odd || quote == b'\'' && is_apostrophe(value, close)
@@ -654,6 +655,7 @@ mod tests {
             one("d: \"当用户要求\"提示\"、\"审计\"时使用\"\n"),
             json!("当用户要求\"提示\"、\"审计\"时使用")
         );
+        assert_eq!(one("d: \"问\"X 如何\"时使用\"\n"), json!("问\"X 如何\"时使用"));
         assert_eq!(one("d: \"https://example.com\",\n"), json!("https://example.com"));
         // Quotations stay quotations, however long they are.
         assert_eq!(
