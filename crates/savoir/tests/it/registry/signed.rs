@@ -4,7 +4,10 @@ use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
-use super::real::Town;
+use super::{
+    Server,
+    real::{Town, serve},
+};
 
 const VERSION: &str = "acme/greeter@1.0.0";
 
@@ -101,6 +104,24 @@ fn what_the_registry_says_does_not_count_without_a_key() {
     let change = &synced["changes"][0];
     assert_eq!((&change["change"], &change["to"]), (&json!("tier"), &json!("experimental")));
     assert_eq!(town.tiers(), (json!("experimental"), json!("experimental")));
+}
+
+#[test]
+fn a_mirror_has_the_signatures_of_its_origin() {
+    let town = Town::new();
+    let (public, _) = town.countersigned();
+    let (copy, files) = (town.sandbox.path("copy"), Server::start());
+    town.well("root", &["registry", "mirror", &town.url, &copy.display().to_string()]);
+    serve(&files, &copy, &copy);
+    town.well("root", &["keys", "trust", &public, "--publisher", "Bob"]);
+    let install = ["install", "acme/greeter", "--registry", files.address(), "--yes"];
+    town.well("root", &install);
+    assert_eq!(town.tiers(), (json!("community"), json!("community")));
+    // What was fetched once is enough without a network.
+    town.well("root", &["remove", "greeter"]);
+    let _ = fs::remove_dir_all(town.sandbox.path("root/.local"));
+    town.well("root", &[&install[..], &["--offline"]].concat());
+    assert_eq!(town.tiers(), (json!("community"), json!("community")));
 }
 
 #[test]
