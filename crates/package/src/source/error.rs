@@ -268,7 +268,7 @@ pub enum SourceError {
     Offline(String),
     /// One error that is that of many skills.
     #[error(transparent)]
-    Shared(Arc<SourceError>),
+    Shared(Arc<Self>),
     /// No client for HTTP can be made.
     #[error(
         "no address can be asked: {0}; are the certificates of the system installed \

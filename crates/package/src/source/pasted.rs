@@ -4,6 +4,7 @@ use super::SourceError;
 
 /// What a line of another installer asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the line")]
 pub struct Pasted {
     /// Where the skills come from, as [`Source::parse`](super::Source::parse) reads it.
     pub sources: Vec<String>,
@@ -295,17 +296,16 @@ impl Line {
                 };
                 self.asked.skills.extend(skill.map(str::to_owned).into_iter().chain(other));
                 reference = reference.or(at);
-                source = place.to_owned();
+                place.clone_into(&mut source);
                 self.asked.sources.extend(others.iter().map(|&other| other.to_owned()));
             }
         }
         if let Some(path) = path {
             let path = path.trim_matches('/');
-            source = match source.contains("://") {
-                true if source.ends_with(".git") => format!("{source}/{path}"),
-                true => format!("{}.git/{path}", source.trim_end_matches('/')),
-                false => format!("{source}/{path}"),
-            };
+            let place = source.trim_end_matches('/');
+            let place = place.strip_suffix(".git").unwrap_or(place);
+            let end = if source.contains("://") { ".git" } else { "" };
+            source = format!("{place}{end}/{path}");
         }
         if let Some(reference) = reference {
             source = format!("{source}@{reference}");
@@ -360,7 +360,6 @@ fn split(text: &str) -> Vec<Vec<String>> {
     while let Some(c) = characters.next() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
@@ -377,7 +376,7 @@ fn split(text: &str) -> Vec<Vec<String>> {
             (None, c) if c.is_whitespace() => {
                 commands.last_mut().into_iter().for_each(|command| command.extend(word.take()));
             }
-            (None, c) => word.get_or_insert_default().push(c),
+            (Some(_) | None, c) => word.get_or_insert_default().push(c),
         }
     }
     commands.last_mut().into_iter().for_each(|command| command.extend(word.take()));

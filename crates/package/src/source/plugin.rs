@@ -81,7 +81,8 @@ pub(super) fn wanted<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
                 .is_some_and(|folder| folder == *mark || folder.ends_with(&format!("/{mark}")))
         });
         let name = last_part(path);
-        let in_hooks = name.ends_with(".json") && path.split('/').rev().nth(1) == Some("hooks");
+        let is_json = std::path::Path::new(name).extension().is_some_and(|end| end == "json");
+        let in_hooks = is_json && path.split('/').rev().nth(1) == Some("hooks");
         is_mark || in_hooks || matches!(name, ".mcp.json" | "mcp.json" | ".lsp.json" | "hooks.json")
     };
     paths.filter(is_wanted).take(MAX_READ).collect()
@@ -103,15 +104,12 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
         }
         for plugin in value.get("plugins").and_then(Value::as_array).into_iter().flatten() {
             let name = name_of(plugin, root);
-            match plugin.get("source").and_then(Value::as_str).and_then(|at| inside(root, at)) {
-                Some(folder) => {
-                    declared(plugin, path, &folder, &name, files, &mut found);
-                    plugins.insert((folder, name));
-                }
-                None => {
-                    let (kind, plugin) = (ExtraKind::Plugin, name.clone());
-                    found.insert(PluginExtra { kind, name, path: (*path).to_owned(), plugin });
-                }
+            let source = plugin.get("source").and_then(Value::as_str);
+            if let Some(folder) = source.and_then(|at| inside(root, at)) {
+                declared(plugin, path, &folder, &name, files, &mut found);
+                plugins.insert((folder, name));
+            } else {
+                found.insert(extra(ExtraKind::Plugin, &name, path, &name));
             }
         }
     }

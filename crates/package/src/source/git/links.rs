@@ -67,7 +67,7 @@ impl Links {
         let mut rest: Vec<&str> = path.split('/').rev().collect();
         while let Some(part) = rest.pop() {
             match part {
-                "" | "." => continue,
+                "" | "." => {}
                 ".." if real.is_empty() => return None,
                 ".." => real.truncate(real.rfind('/').unwrap_or(0)),
                 part => {

@@ -138,20 +138,21 @@ impl<'a> Repository<'a> {
         if self.is_offline() {
             return Err(SourceError::Offline(format!("{what} of {}", self.url)));
         }
-        let rewritten = match self.rewritten.get() {
-            Some(rewritten) => rewritten,
-            None => {
-                let answer = self.call(&["ls-remote", "--get-url", "origin"], &[]).await?;
-                let answer = String::from_utf8_lossy(&answer).trim().to_owned();
-                self.rewritten.get_or_init(|| answer)
-            }
+        let rewritten = if let Some(rewritten) = self.rewritten.get() {
+            rewritten
+        } else {
+            let answer = self.call(&["ls-remote", "--get-url", "origin"], &[]).await?;
+            let answer = String::from_utf8_lossy(&answer).trim().to_owned();
+            self.rewritten.get_or_init(|| answer)
         };
         let protocols = self.url.protocols(rewritten);
         let answer = self.started(arguments, input, MAX_GIT_LIST_BYTES, &protocols, room).await;
         // It may have been faster than the look at its size.
-        let answer = answer.and_then(|answer| match size(&self.folder) <= room {
-            true => Ok(answer),
-            false => Err(SourceError::TooLarge { place: self.url.to_string(), limit: room }),
+        let answer = answer.and_then(|answer| {
+            if size(&self.folder) <= room {
+                return Ok(answer);
+            }
+            Err(SourceError::TooLarge { place: self.url.to_string(), limit: room })
         });
         if matches!(answer, Err(SourceError::TooLarge { .. })) {
             self.remove_unfinished();

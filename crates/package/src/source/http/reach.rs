@@ -19,11 +19,11 @@ const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROX
 /// that of a company.
 fn is_proxy(name: &str) -> bool {
     let is_it = |variable: &&str| {
-        let value = std::env::var(variable).unwrap_or_default();
+        let value = std::env::var(*variable).unwrap_or_default();
         let url = if value.contains("://") { value } else { format!("http://{value}") };
         Url::parse(&url).is_ok_and(|url| url.host_str() == Some(name))
     };
-    PROXIES.iter().any(|variable| is_it(&variable))
+    PROXIES.iter().any(is_it)
 }
 
 /// Who may be asked next.
