@@ -24,12 +24,15 @@ pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnost
     values.returns();
 }
 
+/// A field of `requirements`, whether a text fits it, how bad another is, and what to write.
+type Form = (&'static str, fn(&str) -> bool, Severity, &'static str);
+
 struct Values<'a, 'f> {
     reader: &'a Reader<'a>,
     found: &'f mut Vec<Diagnostic>,
 }
 
-impl<'a> Values<'a, '_> {
+impl Values<'_, '_> {
     fn tell(&mut self, severity: Severity, node: &Node, field: &str, message: String, help: &str) {
         let mut problem = Diagnostic::error("invalid-value", node.span, message)
             .field(field.to_owned())
@@ -71,7 +74,7 @@ impl<'a> Values<'a, '_> {
     }
 
     fn requirements(&mut self) {
-        let forms: [(&str, fn(&str) -> bool, Severity, &str); 5] = [
+        let forms: [Form; 5] = [
             (
                 "model",
                 |text| is_size(text, &["M", "B"]),
