@@ -181,7 +181,7 @@ fn vouching(
 ) -> Result<Vouching, SubjectError> {
     let Some(tree) = tree else { return Ok(Vouching::default()) };
     let version = skill.version.as_deref().unwrap_or_default();
-    let attestation = trust::attest(tree, &skill.name, version, store).map_err(|error| {
+    let attestation = trust::verify(tree, &skill.name, version, store).map_err(|error| {
         let (name, path) = (skill.name.clone(), folder.to_owned());
         SubjectError::Signature { name, path, error: Box::new(error) }
     })?;

@@ -5,7 +5,7 @@ mod wishes;
 use std::sync::Arc;
 
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Hint, Reading, Safety, Source, SourceError, State,
+    Diagnostic, Dialect, Folder, Hint, Reading, Source, SourceError,
     check::{self, Options},
     folder::is_skill_file,
     permission::{Permission, Tier},
@@ -115,7 +115,7 @@ impl Card {
         let source = Source::from_bytes(file.bytes.clone())?;
         let folder = tree.as_folder(Some(called)).with_hint(hint);
         let reading = read(source, Some(&folder));
-        if !is_readable(&reading) {
+        if !reading.is_usable() {
             return Err(invalid(&reading, &folder));
         }
         let skill = &reading.skill;
@@ -156,20 +156,6 @@ impl Card {
     }
 }
 
-/// Whether an agent can read the file. What the rules of its dialect say beyond that is a warning here:
-/// agents load such files.
-fn is_readable(reading: &Reading) -> bool {
-    let is_repaired =
-        |found: &&Diagnostic| found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
-    let mut errors = reading.document.problems().iter().filter(|found| found.is_error());
-    let is_no_name =
-        |found: &Diagnostic| found.code == "wrong-type" && found.field.as_deref() == Some("name");
-    !reading.document.source().text().trim().is_empty()
-        && !reading.diagnostics.iter().any(is_no_name)
-        && reading.document.state() != State::Unreadable
-        && errors.all(|found| is_repaired(&found))
-}
-
 fn warnings(reading: &Reading) -> Vec<CardWarning> {
     let errors = reading.diagnostics.iter().filter(|found| found.is_error());
     let warning = |found: &Diagnostic| CardWarning {
@@ -198,7 +184,10 @@ fn broken(reading: &Reading, found: &Diagnostic) -> CardError {
 /// Some skills call themselves by a title, such as `Site Shots`; then the name of their folder counts.
 fn name(written: &str, called: &str) -> Result<String, CardError> {
     let written = if written.is_empty() { called } else { written };
+    let is_path =
+        written.starts_with(['/', '\\']) || written.split(['/', '\\']).any(|part| part == "..");
     match check_name(written) {
+        Err(why) if is_path => Err(CardError::Name(why)),
         Ok(()) => Ok(written.to_owned()),
         Err(_) if check_name(called).is_ok() => Ok(called.to_owned()),
         Err(why) => Err(CardError::Name(why)),

@@ -49,6 +49,7 @@ impl Reading {
                         safe
                     } else {
                         is_field_that_limits_nothing(found) && !is_no_name(found)
+                            || found.code == "unknown-dialect"
                     }
             })
     }

@@ -94,7 +94,7 @@ impl Args {
         self.sources = line.sources;
         self.choice.skill.extend(line.skills);
         self.whose.global |= line.global;
-        self.consent.yes |= line.yes;
+        // Whoever wrote the line cannot agree for the user: a `-y` of the user stands outside of it.
         self.list |= line.list;
         Ok(())
     }
@@ -193,10 +193,6 @@ impl Batch<'_> {
         ready: &[Ready],
         skipped: &[Skipped],
     ) -> Result<bool, CommandError> {
-        if self.args.manner.dry_run {
-            self.args.consent.accept_growth(plan);
-            return Ok(false);
-        }
         let proposal = Proposal {
             verb: "Install",
             ready,
@@ -206,6 +202,10 @@ impl Batch<'_> {
             always_asks: false,
             notes: &self.not_installed(),
         };
+        if self.args.manner.dry_run {
+            self.args.consent.show(proposal, plan);
+            return Ok(false);
+        }
         self.args.consent.ask(proposal, plan)
     }
 

@@ -7,7 +7,7 @@ use savoir_package::{
     manifest::Wanted,
     registry::Published,
     shelf::{
-        Install, Plan, State,
+        Change, Install, Plan, State,
         updates::{self, Availability},
     },
 };
@@ -77,11 +77,6 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let how = Install { edits: args.manner.edits(), ..Install::default() };
     let agreed = door.agreed(&state.lock);
     let agree = |plan: &mut Plan| {
-        if args.manner.dry_run {
-            args.consent.accept_growth(plan);
-            output::aside(&changed_files(args, plan));
-            return Ok(false);
-        }
         let notes = changed_files(args, plan);
         let proposal = Proposal {
             verb: "Update",
@@ -92,6 +87,10 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
             always_asks: true,
             notes: &notes,
         };
+        if args.manner.dry_run {
+            args.consent.show(proposal, plan);
+            return Ok(false);
+        }
         args.consent.ask(proposal, plan)
     };
     let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, &how)?), agree)?;
@@ -105,6 +104,13 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         return sync::not_agreed(args.manner.dry_run);
     }
     Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
+    let conflicts =
+        plan.changes().iter().filter(|one| matches!(one, Change::Conflict { .. })).count();
+    if conflicts > 0 && done {
+        let files = output::plural(conflicts, "file");
+        output::note(&format!("{files} with conflict markers: edit them, or: savoir undo"));
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

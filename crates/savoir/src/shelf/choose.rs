@@ -2,7 +2,7 @@
 
 mod picker;
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, collections::BTreeSet, path::Path};
 
 use savoir_package::source::{self, Offer, Place, PluginExtra};
 use serde_json::{Value, json};
@@ -134,6 +134,18 @@ pub(crate) fn list(stalls: &[Stall], root: &Path, as_json: bool) -> Result<(), C
 
 fn table(stalls: &[Stall]) -> String {
     let offers = stalls.iter().flat_map(|stall| &stall.offers);
+    let mut names = BTreeSet::new();
+    // Skills of one name are told apart by their paths.
+    if !offers.clone().all(|offer| names.insert(&offer.name)) {
+        let rows: Vec<[Cow<'_, str>; 3]> = offers
+            .map(|offer| {
+                let path = output::cell(&offer.location()).into_owned();
+                let description = shortened(offer.description.as_deref());
+                [output::cell(&offer.name), path.into(), description]
+            })
+            .collect();
+        return output::table(["NAME", "PATH", "DESCRIPTION"], &rows);
+    }
     let rows: Vec<[Cow<'_, str>; 2]> = offers
         .map(|offer| [output::cell(&offer.name), shortened(offer.description.as_deref())])
         .collect();

@@ -95,8 +95,16 @@ impl Consent {
         Ok(true)
     }
 
+    /// Shows what a plan would install, and asks nothing.
+    pub(crate) fn show(&self, proposal: Proposal<'_>, plan: &mut Plan) {
+        self.accept_growth(plan);
+        let growth: Vec<Growth> = plan.growth().to_vec();
+        let open = self.open(proposal, plan);
+        output::aside(&Screen { open: &open, plan, proposal, growth: &growth }.page());
+    }
+
     /// Accepts what new versions add, as far as the command line names it.
-    pub(crate) fn accept_growth(&self, plan: &mut Plan) {
+    fn accept_growth(&self, plan: &mut Plan) {
         for word in &self.accept {
             accept(plan, word);
         }

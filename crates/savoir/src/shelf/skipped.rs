@@ -78,12 +78,15 @@ pub(crate) fn one_per_name(
         group.sort_by_key(path_length);
         let mut seen = BTreeSet::new();
         group.retain(|one| seen.insert(one.tree.integrity()));
-        let winner = if group.len() > 1 && may_ask { choose(&name, &group)? } else { 0 };
-        let winner = group.swap_remove(winner.min(group.len() - 1));
-        let place = winner.source.to_string();
-        for other in group {
-            skipped.push(Skipped::ready(&other, another(&other, &place)));
+        if group.len() > 1 && may_ask {
+            let chosen = choose(&name, &group)?;
+            kept.push(group.swap_remove(chosen));
+            continue;
         }
+        let mut group = group.into_iter();
+        let Some(winner) = group.next() else { continue };
+        let place = winner.source.to_string();
+        skipped.extend(group.map(|other| Skipped::ready(&other, another(&other, &place))));
         kept.push(winner);
     }
     Ok(kept)

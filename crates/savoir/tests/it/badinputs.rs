@@ -30,9 +30,11 @@ enum Verdict {
     Flagged(&'static str),
     /// All take it but who publishes, which asks for more.
     TakenButNotPublished(&'static str),
+    /// `check` and `publish` refuse it with this code; it is installed, since agents load it.
+    Installed(&'static str),
 }
 
-use Verdict::{Flagged, Refused, Taken, TakenButNotPublished};
+use Verdict::{Flagged, Installed, Refused, Taken, TakenButNotPublished};
 
 const EXPECTED: [(&str, Verdict); 37] = [
     ("01_slip_dotdot.zip", Refused("path_traversal")),
@@ -68,10 +70,10 @@ const EXPECTED: [(&str, Verdict); 37] = [
     // What follows the first closing fence is text; it has no version.
     ("30_yaml_multi_doc.md", TakenButNotPublished("no_version")),
     ("31_yaml_norway.md", Refused("invalid-version")),
-    ("32_merge_key.md", Refused("missing-field")),
+    ("32_merge_key.md", Installed("missing-field")),
     ("33_huge_scalar.md", Refused("file-too-large")),
     ("34_unterminated.md", Refused("not-utf8")),
-    ("35_md_nest.md", Refused("missing-field")),
+    ("35_md_nest.md", Installed("missing-field")),
     ("36_hidden_text.md", Refused("invisible-unicode")),
     ("37_ansi_approval.md", Refused("control-character")),
 ];
@@ -270,6 +272,12 @@ fn whoever_reads_a_hostile_input_says_the_same() {
                 assert_eq!(installed.as_deref(), Some(*code), "{file}: {install}");
                 assert_eq!(case.written(), Vec::<PathBuf>::new(), "{file}: nothing is written");
             }
+            Installed(code) => {
+                assert!(errors.iter().any(|error| error == code), "{file}: {run}");
+                assert_eq!((run.code, submitted), (1, Some(*code)), "{file}: {run}");
+                let (install, installed) = case.installed();
+                assert_eq!(installed, None, "{file}: {install}");
+            }
             Taken | Flagged(_) | TakenButNotPublished(_) => {
                 assert_eq!((run.code, errors.len()), (0, 0), "{file}: {run}");
                 let (install, installed) = case.installed();
@@ -286,7 +294,7 @@ fn whoever_reads_a_hostile_input_says_the_same() {
                 assert!(told.map(|one| &one["rule"]).any(|rule| rule == code), "{file}");
             }
             TakenButNotPublished(code) => assert_eq!(submitted, Some(*code), "{file}"),
-            Refused(_) => {}
+            Refused(_) | Installed(_) => {}
         }
     }
 }

@@ -93,7 +93,7 @@ fn a_model_reads_where_the_folder_of_the_skill_is() {
     assert_eq!(asked.as_str().map(str::trim_end), Some(rendered.trim_end()));
 }
 
-const REVIEW: &str = "---\nname: review\nversion: 1.0.0\ndescription: Reviews.\noutputs:\n  type: json\n  schema:\n    type: object\n    required: [verdict]\n    properties:\n      verdict: {enum: [approve, comment]}\n---\n\nReview it.\n";
+const REVIEW: &str = "---\nname: review\nversion: 1.0.0\ndescription: Reviews.\nruntime: {type: markdown-skill}\noutputs:\n  type: json\n  schema:\n    type: object\n    required: [verdict]\n    properties:\n      verdict: {enum: [approve, comment]}\n---\n\nReview it.\n";
 
 #[test]
 fn an_answer_is_held_against_what_the_skill_promises() {

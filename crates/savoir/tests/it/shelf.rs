@@ -343,7 +343,8 @@ fn updates_merge_with_edits() {
     assert_eq!(machine.read(PDF), edited);
     // The same line on both sides is for a person to decide.
     machine.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
-    let conflict = machine.well(&["update", "--all"]);
+    let conflict = machine.run(&["update", "--all"]);
+    assert_eq!(conflict.code, 1, "{conflict}");
     assert!(conflict.stdout.contains("has 1 place to decide"), "{conflict}");
     let marked = machine.read(PDF);
     assert!(marked.contains("<<<<<<<") && marked.contains("one, by them"), "{marked}");

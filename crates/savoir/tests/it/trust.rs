@@ -209,7 +209,11 @@ fn not_every_skill_can_be_signed() {
     refused("text.md", 2, "text.md is a file, and signatures are for folders");
     refused("nothing", 2, "nothing: there is no such file or folder");
     symlink("/etc/hostname", sandbox.path("demo/host")).expect("a link");
-    refused("demo", 1, "`host` is a link that does not lead to a file of the skill");
+    refused(
+        "demo",
+        1,
+        "`host` is a link that does not lead to a file or folder of the same repository",
+    );
     fs::remove_file(sandbox.path("demo/host")).expect("a link");
     symlink("SKILL.md", sandbox.path("demo/signature.json")).expect("a link");
     refused("demo", 2, "it is a link");

@@ -170,14 +170,7 @@ mod tests {
 
     #[test]
     fn what_is_only_formally_wrong_is_served_with_a_note() {
-        for fields in [
-            "version: 1.0",
-            "version: \"1.0\"",
-            "version: [1]",
-            "metadata: hello",
-            "license: [x]",
-            "version: 1.0\nmetadata: hello",
-        ] {
+        for fields in ["metadata: hello", "version: 1.0\nmetadata: hello"] {
             let served = served(fields).unwrap();
             assert!(served.note.is_some(), "{fields}");
             assert_eq!(served.skill.name, "folder");
@@ -188,13 +181,9 @@ mod tests {
 
     #[test]
     fn without_a_text_or_a_description_nothing_is_served() {
-        for text in [
-            "---\nname: a\ndescription: d\nversion: 1.0\n---\n\n",
-            "---\nname: a\nversion: 1.0\n---\nDo.\n",
-            "---\nname: [\n---\nDo.\n",
-            "---\nname: a\ndescription: d\nname: b\n---\nDo.\n",
-            "",
-        ] {
+        for text in
+            ["---\nname: [\n---\nDo.\n", "---\nname: a\ndescription: d\nname: b\n---\nDo.\n", ""]
+        {
             let why = served_text(text).unwrap_err();
             assert!(why.contains("savoir check"), "{text:?}: {why}");
         }

@@ -380,7 +380,7 @@ async fn what_cannot_be_adopted_is_in_nobodys_way() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(adopted, ["good"]);
+    assert_eq!(adopted, ["good", "search"]);
     let expected = BTreeMap::from(
         [
             (".claude/skills/broken", "broken"),

@@ -53,9 +53,9 @@ fn a_further_agent_gets_it_too() {
 }
 
 #[test]
-fn a_skill_of_another_system_is_converted() {
+fn a_skill_that_an_agent_cannot_read_is_converted() {
     let bench = Bench::new();
-    let text = "---\nname: greet\ndescription: Greets.\ninputs:\n  - name: who\n    type: text\n\
+    let text = "---\nname: greet\ninputs:\n  - name: who\n    type: text\n\
                 ---\nSay hello to {{who}}.\n";
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
@@ -178,14 +178,11 @@ fn what_is_needed_comes_along() {
 }
 
 #[test]
-fn what_nobody_vouches_for_is_no_dependency() {
+fn an_unsigned_dependency_is_asked_about() {
     let bench = Bench::new();
     let top = bench.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["base"]));
     let base = gaia("base", "1.0.0", &[], &[]);
-    let ready = [bench.ready(top, asked()), bench.ready(base.clone(), Why::Spare)];
-    let refused = bench.plan(&ready, &["codex"]).unwrap_err();
-    assert_eq!(refused.code(), "experimental_dependency");
-    let ready = [ready[0].clone(), bench.ready(base, asked())];
+    let ready = [bench.ready(top, asked()), bench.ready(base, Why::Spare)];
     assert_eq!(ready[1].questions(), [Question::Experimental]);
     bench.apply(&bench.plan(&ready, &["codex"]).unwrap());
     assert_eq!(bench.problems(), [""; 0]);

@@ -20,15 +20,17 @@ fn done(mut command: Command) -> String {
     text
 }
 
-/// An example, installed for Claude Code, which does not know its dialect.
+/// An example, converted for Claude Code.
 fn installed(example: &str) -> Sandbox {
     let sandbox = stage(&[]);
     fs::create_dir_all(sandbox.path("work/.git")).expect("a folder");
     let source = repository().join("examples").join(example);
     let source = source.to_str().expect("a path");
-    let how = ["--agent", "claude-code", "--yes", "--allow-experimental"];
-    done(savoir(&sandbox, &[&["install", source], &how[..]].concat()));
-    let text = sandbox.path("work/.claude/skills").join(example).join("SKILL.md");
+    let folder = sandbox.path("work/.claude/skills").join(example);
+    fs::create_dir_all(folder.parent().expect("a parent")).expect("a folder");
+    let output = folder.to_str().expect("a path");
+    done(savoir(&sandbox, &["convert", source, "--to", "claude-code", "--output", output]));
+    let text = folder.join("SKILL.md");
     let text = fs::read_to_string(text).expect("a text");
     assert!(text.contains("savoir-from: "), "{text}");
     sandbox

@@ -99,10 +99,9 @@ fn requirements_that_are_something_else() {
     ] {
         let fields = format!("requirements:\n  dependencies: [{requirement:?}]\n");
         stage.probe("probe", &[], &fields);
-        stage.approve("probe");
         let run = stage.run("probe", &CODE);
-        run.fails(3, "requirement-refused");
-        run.says(&["is refused"]);
+        run.fails(1, "skill-invalid");
+        run.says(&["is no Python package"]);
     }
     assert!(!stage.path(".savoir/cache/python/environments").exists(), "nothing was prepared");
 }

@@ -186,10 +186,12 @@ fn links_do_not_lead_out_of_a_project() {
 }
 
 #[test]
-fn signatures_that_are_wrong_stop_everything() {
+fn a_wrong_signature_of_a_trusted_key_is_refused() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
     machine.well(&["keys", "new", "ada"]);
+    let key = machine.sandbox.path("home/.config/savoir/keys/ada.pub").display().to_string();
+    machine.well(&["keys", "trust", &key, "--publisher", "ada"]);
     machine.well(&["sign", "../elsewhere/pdf", "--key", "ada"]);
     machine.skill("elsewhere/pdf", "1.0.0", "Read it, and more.");
     let install = ["install", "../elsewhere/pdf", "--allow-experimental", "--yes"];

@@ -196,7 +196,9 @@ fn a_line_of_another_installer_is_understood_as_pasted() {
     let machine = vendor();
     let path = machine.sandbox.path("elsewhere/repo").display().to_string();
     let line = format!("npx skills add {path} --skill pdf -a claude-code -y");
-    machine.well(&["install", &line]);
+    let unasked = machine.run(&["install", &line]);
+    assert_eq!(unasked.code, 3, "the line does not agree for the user: {unasked}");
+    machine.well(&["install", &line, "-y"]);
     assert!(machine.has(&format!("{CLAUDE}/pdf/SKILL.md")));
     machine.well(&["install", "npx", "skills", "add", &path, "--skill", "tea", "-y"]);
     assert!(machine.has(&format!("{CLAUDE}/tea/SKILL.md")));
