@@ -94,7 +94,7 @@ fn manifests(repository: &Path) -> String {
     let listed = call(repository, &["ls-tree", "-r", "main"], Stdio::null());
     let listed = String::from_utf8(listed).unwrap();
     let manifests = listed.lines().filter(|line| line.ends_with("/SKILL.md"));
-    manifests.map(|line| format!("{}\n", line.split([' ', '\t']).nth(2).unwrap())).collect()
+    manifests.flat_map(|line| [line.split([' ', '\t']).nth(2).unwrap(), "\n"]).collect()
 }
 
 /// A bare repository with skills of 2 to 6 kB in a hundred folders; a third has a script.

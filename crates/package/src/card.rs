@@ -145,6 +145,16 @@ impl Card {
         }
     }
 
+    /// The text that a model reads.
+    pub fn text(&self) -> &str {
+        &self.reading.skill.body
+    }
+
+    /// Fields by which a host does something by itself, such as `hooks`, with what they say.
+    pub fn obeyed_fields(&self) -> Vec<(String, String)> {
+        wishes::obeyed_fields(&self.reading.document)
+    }
+
     /// The name as SKILL.md has it, which is what is signed.
     pub(crate) fn written_name(&self) -> &str {
         &self.reading.skill.name

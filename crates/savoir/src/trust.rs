@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use savoir_engine::{Home, RunError, approval::Trust, ground::Ground, subject::Subject};
 use savoir_package::{
-    Tree, TreeError,
+    Store, Tree, TreeError,
     lock::LockedSource,
     policy::SkillFacts,
     trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore, TrustedSources},
@@ -17,6 +17,7 @@ use crate::{
     error::CommandError,
     installed::Installed,
     load::{self, Loaded},
+    shelf,
 };
 
 /// Where keys and the list of trusted ones are: with the settings, which no skill may change.
@@ -102,20 +103,29 @@ pub(crate) fn refuse_forbidden(
         Some(text) => Some(text.parse::<LockedSource>().map_err(CommandError::findings)?),
         None => locked_source(subject)?,
     };
-    let facts = SkillFacts {
-        name: &subject.skill.name,
-        source: source.as_ref(),
-        tier: subject.tier,
-        attestation: &subject.vouching.attestation,
-    };
-    Ok(policy.check(&facts)?)
+    // A skill is called by its folder and by what its file says; both may be forbidden.
+    let folder = subject.folder.as_deref().and_then(Path::file_name);
+    let folder = folder.map(|name| name.to_string_lossy().into_owned());
+    for name in [Some(subject.skill.name.clone()), folder].into_iter().flatten() {
+        policy.check(&SkillFacts {
+            name: &name,
+            source: source.as_ref(),
+            tier: subject.tier,
+            attestation: &subject.vouching.attestation,
+        })?;
+    }
+    Ok(())
 }
 
 fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError> {
     let folder = subject.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
     let Some(folder) = folder else { return Ok(None) };
     let installed = Installed::open(None)?;
-    Ok(installed.locked_in(&folder).map(|locked| locked.skill.source.clone()))
+    let Some(locked) = installed.locked_in(&folder) else { return Ok(None) };
+    // A lock that came with a clone is anybody's word: only what this machine installed counts.
+    let store = Home::from_environment()?.data().join(shelf::FOLDER).join("store");
+    let is_known = Store::new(store).has(&locked.skill.integrity);
+    Ok(is_known.then(|| locked.skill.source.clone()))
 }
 
 /// Where a skill runs. What decides about the next run is out of its reach: answers and keys.

@@ -94,6 +94,17 @@ fn obeyed<'a>(
     })
 }
 
+/// The fields of SKILL.md that hosts obey, with what they say.
+pub(super) fn obeyed_fields(document: &Document) -> Vec<(String, String)> {
+    let Some(fields) = document.fields() else { return Vec::new() };
+    let paths = OBEYED.iter().chain(&OBEYED_BELOW);
+    let found = paths.filter_map(|path| {
+        let value = fields.path(path)?.to_value(YamlVersion::V1_2);
+        Some((path.trim_start_matches("metadata.").to_owned(), value.to_string()))
+    });
+    found.collect()
+}
+
 /// A file of YAML, read as frontmatter is.
 fn as_document(bytes: &[u8]) -> Option<Document> {
     let text = str::from_utf8(bytes).ok()?;

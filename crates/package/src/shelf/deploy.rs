@@ -64,8 +64,9 @@ fn agent_reads(card: &Card, agent: &Agent) -> bool {
     if card.dialect == agent.dialect || FAMILY.contains(&card.dialect) {
         return true;
     }
-    let has_frontmatter = card.reading.document.fields().is_some();
-    FAMILY.contains(&agent.dialect) && has_frontmatter && !card.description.trim().is_empty()
+    // Some dialects fill in a description; the agent sees only what is written.
+    let written = card.reading.document.field("description").and_then(|node| node.text());
+    FAMILY.contains(&agent.dialect) && written.is_some_and(|text| !text.trim().is_empty())
 }
 
 /// The same files; a `skill.md` is called `SKILL.md`, since agents look for that name only.

@@ -65,7 +65,9 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
     if !only_looks {
         let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
-        Consent::to_blocked(&args.allow_blocked).refuse_blocked(&ready.collect::<Vec<_>>())?;
+        let ready: Vec<_> = ready.collect();
+        Consent::to_blocked(&args.allow_blocked).refuse_blocked(&ready)?;
+        ready.iter().try_for_each(|one| door.check_policy_from(one, None))?;
     }
     let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;
     Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;

@@ -83,6 +83,8 @@ fn size(bytes: u64) -> String {
     if bytes < 1_000 {
         return format!("{bytes} bytes");
     }
+    // Sizes beyond 2^52 bytes are shown with one decimal, too.
+    #[expect(clippy::cast_precision_loss)]
     let mut value = bytes as f64;
     let mut unit = "bytes";
     for larger in UNITS {

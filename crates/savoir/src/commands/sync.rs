@@ -137,9 +137,12 @@ fn install_missing(
         always_asks: false,
         notes: "",
     };
-    let agree = |plan: &mut Plan| match manner.dry_run {
-        true => Ok(false),
-        false => wish.consent.ask(proposal, plan),
+    let agree = |plan: &mut Plan| {
+        if manner.dry_run {
+            wish.consent.show(proposal, plan);
+            return Ok(false);
+        }
+        wish.consent.ask(proposal, plan)
     };
     door.carry_out(|| Ok(door.shelf.install(&ready, &install)?), agree)
 }
@@ -191,7 +194,11 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     door.done();
     if !wish.only_looks {
         wish.consent.refuse_blocked(&ready)?;
-        door.refuse_forbidden(&ready)?;
+        for one in &ready {
+            // Files that came with a clone were fetched from nowhere, whatever the lock says.
+            let source = new.contains(&one.card.name).then_some(&one.source);
+            door.check_policy_from(one, source)?;
+        }
         refuse_forbidden_kept(door, &state)?;
     }
     Ok(plan)

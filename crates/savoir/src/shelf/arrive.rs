@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use savoir_package::{
     Agent, Tree,
-    lock::{Lock, LockedSkill},
+    lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
     shelf::{Arrival, Ready, Why, locked_source},
     source::Offer,
@@ -70,9 +70,18 @@ impl Door {
 
     /// Refuses a skill that the policy of the organization, the user or the project forbids.
     pub(crate) fn check_policy(&self, ready: &Ready) -> Result<(), CommandError> {
+        self.check_policy_from(ready, Some(&ready.source))
+    }
+
+    /// As [`Self::check_policy`], for a skill that was really fetched from there, or from nowhere.
+    pub(crate) fn check_policy_from(
+        &self,
+        ready: &Ready,
+        source: Option<&LockedSource>,
+    ) -> Result<(), CommandError> {
         let facts = SkillFacts {
             name: &ready.card.name,
-            source: Some(&ready.source),
+            source,
             tier: ready.tier,
             attestation: &ready.attestation,
         };

@@ -2,7 +2,11 @@
 
 mod picker;
 
-use std::{borrow::Cow, collections::BTreeSet, path::Path};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use savoir_package::source::{self, Offer, Place, PluginExtra};
 use serde_json::{Value, json};
@@ -98,7 +102,8 @@ impl Choice {
         if self.path.is_empty() {
             return Ok(stall.offers.clone());
         }
-        let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path));
+        let root = Path::new(&stall.typed).canonicalize().unwrap_or_default();
+        let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path, &root));
         let found: Vec<Offer> = stall.offers.iter().filter(is_below).cloned().collect();
         if found.is_empty() {
             let paths = self.path.join(", ");
@@ -111,15 +116,19 @@ impl Choice {
     }
 }
 
-/// Whether a skill is at a path of its source, or below it.
-fn lies_below(offer: &Offer, path: &str) -> bool {
+/// Whether a skill is at a path of its source, or below it. For a folder on this system the path may
+/// also be one from here.
+fn lies_below(offer: &Offer, path: &str, root: &Path) -> bool {
     let path = path.trim_end_matches('/').trim_start_matches("./");
     let inside = match &offer.place {
         Place::Git(git) => &git.path,
         Place::Path { path: folder, inside } if inside.is_empty() => {
-            // Where the source begins in the folder's path is not known here.
-            let path = path.trim_start_matches("../");
-            return format!("/{}/", folder.display()).contains(&format!("/{path}/"));
+            let Ok(folder) = folder.canonicalize() else { return false };
+            let named = [root.join(path), PathBuf::from(path)];
+            return named
+                .iter()
+                .filter_map(|path| path.canonicalize().ok())
+                .any(|path| folder.starts_with(&path) && path.starts_with(root));
         }
         Place::Path { inside, .. } | Place::Url { inside, .. } => inside,
         Place::WellKnown { name, .. } => name,

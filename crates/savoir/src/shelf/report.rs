@@ -51,7 +51,8 @@ impl Report {
             let _ = writeln!(text, "{count} skills are new in {}", agents.join(", "));
         }
         let is_listed = |change: &&Change| {
-            !is_faithful(change) && !(is_counted && matches!(change, Change::New { .. }))
+            let is_new = matches!(change, Change::New { .. });
+            !(is_faithful(change) || is_counted && is_new)
         };
         for change in changes().filter(is_listed) {
             // Writing to a string cannot fail.

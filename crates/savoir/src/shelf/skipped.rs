@@ -66,9 +66,11 @@ pub(crate) fn one_per_name(
     let mut order: Vec<String> = Vec::new();
     let mut groups: BTreeMap<String, Vec<Ready>> = BTreeMap::new();
     for one in ready {
-        let group = groups.entry(one.card.name.clone()).or_default();
+        // On some systems names that differ in case only are one folder.
+        let name = one.card.name.to_lowercase();
+        let group = groups.entry(name.clone()).or_default();
         if group.is_empty() {
-            order.push(one.card.name.clone());
+            order.push(name);
         }
         group.push(one);
     }

@@ -241,7 +241,7 @@ fn copies_of_a_locked_skill_are_checked_once() {
     let sandbox = Sandbox::new();
     let demo = "---\nname: demo\ndescription: Shows it. Use when learning.\n---\n# Demo\n";
     sandbox.write("skills/demo/SKILL.md", demo);
-    sandbox.write("elsewhere/far/SKILL.md", &demo.replace("demo", "far"));
+    sandbox.write("elsewhere/far/SKILL.md", demo.replace("demo", "far"));
     let install = |source: &str| {
         let run = sandbox.run(&[
             "install",

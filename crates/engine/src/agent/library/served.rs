@@ -169,10 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_formally_wrong_is_served_with_a_note() {
-        for fields in ["metadata: hello", "version: 1.0\nmetadata: hello"] {
+    fn what_is_only_formally_wrong_is_served() {
+        for fields in ["version: 1.0", "license: [x]", "metadata: hello"] {
             let served = served(fields).unwrap();
-            assert!(served.note.is_some(), "{fields}");
             assert_eq!(served.skill.name, "folder");
             assert_eq!(served.skill.body, "Do it.\n", "{fields}");
         }

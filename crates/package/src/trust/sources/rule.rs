@@ -170,7 +170,8 @@ fn on_known_host(text: &str, word: &str, host: &str, rest: &str) -> Result<Repos
 
 fn on_any_host(text: &str, rest: &str) -> Result<Repository, RuleError> {
     let usage = "write `git:host/path`, such as `git:git.acme.example/skills`";
-    if rest.contains("://") || rest.contains('@') {
+    // A part that a URL drops would leave the whole host.
+    if rest.contains("://") || rest.contains(['@', '#', '?', '\\']) {
         return Err(error(text, usage));
     }
     let url = Url::parse(&format!("https://{rest}")).map_err(|_| error(text, usage))?;

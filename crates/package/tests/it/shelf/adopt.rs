@@ -389,7 +389,6 @@ async fn what_cannot_be_adopted_is_in_nobodys_way() {
             (".claude/skills/known", "locked"),
             (".claude/skills/other-name", "name"),
             (".claude/skills/repo", "strange"),
-            (".claude/skills/search", "foreign"),
             (".claude/skills/two", "differs"),
             (".cursor/skills/far", "elsewhere"),
             (".roo/skills/known", "taken"),

@@ -6,7 +6,7 @@ use savoir_package::{
     Tree,
     manifest::Wanted,
     shelf::{locked_source, wanted},
-    source::{ExtraKind, Offer, Place, Source},
+    source::{ExtraKind, Offer, Place, Source, SourceError},
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
@@ -245,7 +245,7 @@ async fn one_bad_skill_does_not_matter_to_the_others() {
     assert_eq!(names(&offers), ["csv", "huge", "many", "odd", "pdf"]);
     let trees = bench.fetcher.fetch_all(&offers).await;
     let codes: Vec<_> =
-        trees.iter().map(|tree| tree.as_ref().map_or_else(|e| e.code(), |_| "ok")).collect();
+        trees.iter().map(|tree| tree.as_ref().map_or_else(SourceError::code, |_| "ok")).collect();
     assert_eq!(codes, ["ok", "too_large", "too_large", "path_characters", "ok"]);
 }
 

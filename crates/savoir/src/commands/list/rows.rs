@@ -188,6 +188,12 @@ fn row<'a>(
     };
     let version = details.as_ref().and_then(|details| details.version.clone()).or_else(by_lock);
     let trust = match locked {
+        // A lock is anybody's word; a tier above the lowest is shown as far as the files attest it.
+        Some(locked)
+            if locked.skill.signature.is_some() && locked.skill.tier > Tier::Experimental =>
+        {
+            signed(entry, version.as_deref(), store)
+        }
         Some(locked) if locked.skill.signature.is_some() => locked.skill.tier.as_str(),
         Some(_) => UNSIGNED,
         None => signed(entry, version.as_deref(), store),

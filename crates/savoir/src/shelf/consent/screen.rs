@@ -28,9 +28,9 @@ const NAMES: usize = 12;
 const DESCRIPTION: usize = 300;
 
 /// Endings of files that interpreters execute.
-const SCRIPTS: [&str; 14] = [
-    ".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".ps1",
-    ".bat", ".lua",
+const SCRIPTS: [&str; 20] = [
+    ".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".rb",
+    ".pl", ".php", ".ps1", ".psm1", ".bat", ".cmd", ".vbs", ".lua",
 ];
 
 pub(super) struct Screen<'a> {
@@ -73,7 +73,7 @@ impl Screen<'_> {
         let unsigned = self.open.iter().filter(|open| is_unsigned(open.ready)).count();
         let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned");
         let (mut notable, plain): (Vec<&Open<'_>>, Vec<&Open<'_>>) =
-            self.open.iter().partition(|open| is_notable(open.ready));
+            self.open.iter().partition(|open| open.before.is_some() || is_notable(open.ready));
         if !plain.is_empty() {
             let names: Vec<&str> = plain.iter().map(|open| open.ready.card.name.as_str()).collect();
             let count = plain.len();
@@ -86,7 +86,9 @@ impl Screen<'_> {
         notable.sort_by_key(|open| std::cmp::Reverse(worst(open.ready)));
         for open in notable {
             let name = output::cell(&open.ready.card.name);
-            let _ = writeln!(page, "  {name}: {}", output::cell(&in_short(open.ready)));
+            let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
+            let line = before.unwrap_or_default() + &in_short(open.ready);
+            let _ = writeln!(page, "  {name}: {}", output::cell(&line));
         }
     }
 
@@ -148,7 +150,10 @@ fn describe(page: &mut String, open: &Open<'_>) {
         field("may", &rights.join(", "));
     }
     if !ready.card.tools.is_empty() {
-        field("uses", &ready.card.tools.join(", "));
+        field("uses", &uses(ready).join(", "));
+    }
+    if runs_commands_when_loaded(ready) {
+        field("runs", "commands when Claude Code loads it (lines with !`…`)");
     }
     field("files", &files(ready));
     for warning in &ready.card.warnings {
@@ -203,7 +208,11 @@ fn in_short(ready: &Ready) -> String {
         parts.push(format!("may {}", rights.join(", ")));
     }
     if !ready.card.tools.is_empty() {
-        parts.push(format!("uses {}", listed(&ready.card.tools)));
+        // Rights are never cut.
+        parts.push(format!("uses {}", uses(ready).join(", ")));
+    }
+    if runs_commands_when_loaded(ready) {
+        parts.push("runs commands when it is loaded".to_owned());
     }
     let warnings = ready.card.warnings.len();
     if warnings > 0 {
@@ -217,8 +226,28 @@ fn is_notable(ready: &Ready) -> bool {
     scripts(ready) > 0
         || !rights(ready).is_empty()
         || !card.tools.is_empty()
+        || runs_commands_when_loaded(ready)
         || !card.warnings.is_empty()
         || !shown(ready).is_empty()
+}
+
+/// What a skill brings and uses. A field that hosts obey is shown with what it says.
+fn uses(ready: &Ready) -> Vec<String> {
+    let fields = ready.card.obeyed_fields();
+    let shown = |word: &String| {
+        let (field, text) = fields.iter().find(|(field, _)| {
+            word.strip_prefix(field.as_str()).is_some_and(|mark| mark.starts_with(':'))
+        })?;
+        Some(format!("{field} {}", shortened(text)))
+    };
+    ready.card.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
+}
+
+/// Whether Claude Code executes commands of the text before a model reads it.
+fn runs_commands_when_loaded(ready: &Ready) -> bool {
+    let text = ready.card.text();
+    let is_start = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
+    text.contains("```!") || text.match_indices("!`").any(|(at, _)| is_start(at))
 }
 
 fn worst(ready: &Ready) -> Option<Severity> {

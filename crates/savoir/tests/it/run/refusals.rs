@@ -100,8 +100,15 @@ fn requirements_that_are_something_else() {
         let fields = format!("requirements:\n  dependencies: [{requirement:?}]\n");
         stage.probe("probe", &[], &fields);
         let run = stage.run("probe", &CODE);
-        run.fails(1, "skill-invalid");
-        run.says(&["is no Python package"]);
+        if run.code == 1 {
+            run.fails(1, "skill-invalid");
+            run.says(&["is no Python package"]);
+            continue;
+        }
+        stage.approve("probe");
+        let run = stage.run("probe", &CODE);
+        run.fails(3, "requirement-refused");
+        run.says(&["is refused"]);
     }
     assert!(!stage.path(".savoir/cache/python/environments").exists(), "nothing was prepared");
 }
