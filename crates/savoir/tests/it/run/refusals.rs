@@ -100,7 +100,7 @@ fn requirements_that_are_something_else() {
         let fields = format!("requirements:\n  dependencies: [{requirement:?}]\n");
         stage.probe("probe", &[], &fields);
         let run = stage.run("probe", &CODE);
-        if run.code == 1 {
+        if run.0.code == 1 {
             run.fails(1, "skill-invalid");
             run.says(&["is no Python package"]);
             continue;
