@@ -90,9 +90,14 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         file => file?,
     };
     file.lock_shared()?;
-    let (locked, there) = (file.metadata()?, path.symlink_metadata());
-    let is_it = |there: fs::Metadata| (there.dev(), there.ino()) == (locked.dev(), locked.ino());
-    Ok(there.is_ok_and(is_it).then_some(file))
+    Ok(is_at(path, &file)?.then_some(file))
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let opened = file.metadata()?;
+    let is_same = |there: fs::Metadata| (there.dev(), there.ino()) == (opened.dev(), opened.ino());
+    Ok(path.symlink_metadata().is_ok_and(is_same))
 }
 
 impl Drop for Placeholders {
@@ -113,9 +118,12 @@ pub fn remove_abandoned<'a>(paths: impl IntoIterator<Item = &'a Path>) {
     }
 }
 
-/// Removes a placeholder. Whoever still needs it holds a lock, and removes it later.
+/// Removes a placeholder. A run that still needs it holds a lock, and removes it later. After the
+/// lock is taken, the path is compared again: another run may have removed this placeholder and
+/// made a new one, which this lock does not cover.
 fn remove(path: &Path, folder: &File) {
-    if is_placeholder(path) && folder.try_lock().is_ok() {
+    let is_free = folder.try_lock().is_ok();
+    if is_free && is_at(path, folder).unwrap_or(false) && is_placeholder(path) {
         let _ = match content(path) {
             None => fs::remove_dir(path),
             Some(_) => fs::remove_file(path),
