@@ -118,6 +118,21 @@ impl Store {
         entries.any(|entry| SIGNATURE_FILES.contains(&entry.path.as_str()))
     }
 
+    /// Notes that the scanner blocks a skill that is kept, or is about to be.
+    pub fn mark_blocked(&self, integrity: &str) -> Result<(), StoreError> {
+        let path = self.blocked_mark(integrity)?;
+        write(&path, b"").map_err(|error| StoreError::Io { path, error })
+    }
+
+    /// Whether the scanner blocked a skill when it came.
+    pub fn is_blocked(&self, integrity: &str) -> bool {
+        self.blocked_mark(integrity).is_ok_and(|mark| mark.is_file())
+    }
+
+    fn blocked_mark(&self, integrity: &str) -> Result<PathBuf, StoreError> {
+        Ok(self.place(integrity)?.with_extension("blocked"))
+    }
+
     fn place(&self, integrity: &str) -> Result<PathBuf, StoreError> {
         let wrong = || StoreError::Integrity(integrity.to_owned());
         let digest = integrity.strip_prefix("sha256-").ok_or_else(wrong)?;

@@ -143,6 +143,14 @@ pub enum ShelfError {
         /// What was fetched.
         found: String,
     },
+    /// The lock has a skill under a name that is not its own.
+    #[error("savoir.lock says that `{locked}` is a skill whose own name is `{written}`")]
+    OtherName {
+        /// The name in the lock.
+        locked: String,
+        /// The name in the file.
+        written: String,
+    },
     /// New versions want what nobody accepted.
     #[error("{}", lines(.0))]
     Growth(Vec<Growth>),
@@ -207,6 +215,7 @@ impl ShelfError {
             Self::NotKept { .. } => "not_kept",
             Self::Fetch { .. } => "fetch",
             Self::Integrity { .. } => "integrity",
+            Self::OtherName { .. } => "other-name",
             Self::Growth(_) => "wants_more",
             Self::Moved(_) => "changed_meanwhile",
             Self::Unfinished(_) => "unfinished",
@@ -235,6 +244,9 @@ impl ShelfError {
                 Some("make it a folder of the project, or use --follow-links if you made the link")
             }
             Self::Renamed { .. } => Some("write the name that the skill calls itself"),
+            Self::OtherName { .. } => {
+                Some("remove its lines from savoir.lock, and install the skill again")
+            }
             Self::Adopted { .. } => Some(
                 "put the folder back, install the skill from elsewhere, or remove it with savoir remove",
             ),

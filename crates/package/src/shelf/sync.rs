@@ -29,6 +29,7 @@ impl Shelf {
         // Fetching may take long, and nobody else has to wait for it.
         for ((name, locked), kept) in skills.iter().zip(kept) {
             if let Some(kept) = kept? {
+                check_name(name, &kept)?;
                 known.push((Known::new(name, &locked.integrity), kept));
                 continue;
             }
@@ -36,7 +37,9 @@ impl Shelf {
                 Some(tree) => tree,
                 None => fetched(name, locked, fetch)?,
             };
-            found.push((Known::new(name, &locked.integrity), Kept::new(name, tree)?));
+            let kept = Kept::new(name, tree)?;
+            check_name(name, &kept)?;
+            found.push((Known::new(name, &locked.integrity), kept));
         }
         let _held = self.steady()?;
         if self.texts()? != state.texts {
@@ -67,6 +70,14 @@ impl Shelf {
         }
         Ok(None)
     }
+}
+
+/// A lock must not put a skill into the folder of another one.
+fn check_name(name: &str, kept: &Kept) -> Result<(), ShelfError> {
+    if kept.card.name == name {
+        return Ok(());
+    }
+    Err(ShelfError::OtherName { locked: name.to_owned(), written: kept.card.name.clone() })
 }
 
 fn fetched(name: &str, locked: &LockedSkill, fetch: &mut Fetch<'_>) -> Result<Tree, ShelfError> {

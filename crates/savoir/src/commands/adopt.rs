@@ -66,7 +66,7 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     if !only_looks {
         let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
         let ready: Vec<_> = ready.collect();
-        Consent::to_blocked(&args.allow_blocked).refuse_blocked(&ready)?;
+        door.refuse_blocked(&Consent::to_blocked(&args.allow_blocked), &ready)?;
         ready.iter().try_for_each(|one| door.check_policy_from(one, None))?;
     }
     let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;

@@ -124,10 +124,10 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::can_ask())?;
     let mut ready = published(&door, ready, asked, &args.ask)?;
     if by_name {
-        args.consent.refuse_blocked(&ready)?;
+        door.refuse_blocked(&args.consent, &ready)?;
         door.refuse_forbidden(&ready)?;
     }
-    skipped.extend(args.consent.take_blocked(&mut ready));
+    skipped.extend(door.take_blocked(&args.consent, &mut ready)?);
     skipped.extend(door.take_forbidden(&mut ready));
     skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);

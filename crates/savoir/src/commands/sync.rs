@@ -118,7 +118,7 @@ fn install_missing(
     manner: Manner,
 ) -> Result<(Plan, bool), CommandError> {
     let ready = door.missing(missing, state, wish.ask)?;
-    wish.consent.refuse_blocked(&ready)?;
+    door.refuse_blocked(wish.consent, &ready)?;
     door.refuse_forbidden(&ready)?;
     let agents = door.agents(wish.agents, &state.manifest)?;
     let install = Install {
@@ -189,11 +189,14 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     };
     let plan = door.shelf.sync(edits, &mut again)?;
     // What was just fetched was asked about; what is kept here may have been taken down meanwhile.
-    anew.extend(plan.laid_out().into_iter().filter(|name| !new.contains(name)));
+    let kept: BTreeSet<String> =
+        plan.laid_out().into_iter().filter(|name| !new.contains(name)).collect();
+    anew.extend(kept.iter().cloned());
     door.must_be_given(&state, anew, wish.ask)?;
     door.done();
     if !wish.only_looks {
-        wish.consent.refuse_blocked(&ready)?;
+        door.refuse_blocked(wish.consent, &ready)?;
+        door.refuse_blocked(wish.consent, &kept_blocked(door, &state, &kept)?)?;
         for one in &ready {
             // Files that came with a clone were fetched from nowhere, whatever the lock says.
             let source = new.contains(&one.card.name).then_some(&one.source);
@@ -202,6 +205,24 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
         refuse_forbidden_kept(door, &state)?;
     }
     Ok(plan)
+}
+
+/// The kept skills among these that the scanner blocked when they came. Somebody allowed them, maybe in
+/// another project or under another name.
+fn kept_blocked(
+    door: &Door,
+    state: &State,
+    names: &BTreeSet<String>,
+) -> Result<Vec<Ready>, CommandError> {
+    let store = door.shelf.store();
+    let locked = names.iter().filter_map(|name| Some((name, state.lock.skills.get(name)?)));
+    let mut blocked = Vec::new();
+    for (name, locked) in locked.filter(|(_, locked)| store.is_blocked(&locked.integrity)) {
+        if let Some(tree) = store.get(&locked.integrity).map_err(ShelfError::from)? {
+            blocked.push(door.as_arrived(name, locked, tree)?);
+        }
+    }
+    Ok(blocked)
 }
 
 /// Refuses skills of the lock that are kept on this machine and that a policy forbids.

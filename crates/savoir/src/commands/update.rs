@@ -71,7 +71,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let names = if args.all { &every } else { &args.names };
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
-        args.consent.refuse_blocked(&ready)?;
+        door.refuse_blocked(&args.consent, &ready)?;
         door.refuse_forbidden(&ready)?;
     }
     let how = Install { edits: args.manner.edits(), ..Install::default() };

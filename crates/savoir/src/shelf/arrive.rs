@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use savoir_package::{
-    Agent, Tree,
+    Agent, ShelfError, Tree,
     lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
     shelf::{Arrival, Ready, Why, locked_source},
     source::Offer,
 };
 
-use super::{Door, Skipped};
+use super::{Consent, Door, Skipped};
 use crate::{error::CommandError, output};
 
 /// What became of the skills that were fetched.
@@ -66,6 +66,37 @@ impl Door {
             }
         }
         Ok(arrived)
+    }
+
+    /// Refuses skills that the scanner blocks, unless they were allowed by name.
+    pub(crate) fn refuse_blocked(
+        &self,
+        consent: &Consent,
+        ready: &[Ready],
+    ) -> Result<(), CommandError> {
+        consent.refuse_blocked(ready)?;
+        self.remember_blocked(ready)
+    }
+
+    /// Takes out skills that the scanner blocks, unless they were allowed by name.
+    pub(crate) fn take_blocked(
+        &self,
+        consent: &Consent,
+        ready: &mut Vec<Ready>,
+    ) -> Result<Vec<Skipped>, CommandError> {
+        let taken = consent.take_blocked(ready);
+        self.remember_blocked(ready)?;
+        Ok(taken)
+    }
+
+    /// Marks blocked skills in the store: that one was allowed here is no consent for another project
+    /// or name.
+    fn remember_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        let store = self.shelf.store();
+        for one in ready.iter().filter(|one| !one.refusals().is_empty()) {
+            store.mark_blocked(&one.tree.integrity()).map_err(ShelfError::from)?;
+        }
+        Ok(())
     }
 
     /// Refuses a skill that the policy of the organization, the user or the project forbids.

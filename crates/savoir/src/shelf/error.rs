@@ -7,7 +7,9 @@ use crate::error::CommandError;
 impl From<ShelfError> for CommandError {
     fn from(error: ShelfError) -> Self {
         let failed = match &error {
-            ShelfError::Growth(_) | ShelfError::Integrity { .. } => Self::refused(&error),
+            ShelfError::Growth(_) | ShelfError::Integrity { .. } | ShelfError::OtherName { .. } => {
+                Self::refused(&error)
+            }
             ShelfError::Lock(_)
             | ShelfError::File(_)
             | ShelfError::Agent(_)

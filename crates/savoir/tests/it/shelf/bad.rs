@@ -106,6 +106,26 @@ fn a_lock_does_not_bring_harmful_skills() {
 }
 
 #[test]
+fn a_blocked_skill_is_allowed_for_one_project() {
+    let machine = Machine::new();
+    harmful(&machine);
+    machine.well(&["install", "../elsewhere/pdf", "--yes", "--allow-blocked", "pdf"]);
+    machine.well(&["sync"]);
+    // Another project on this machine has the same lock, and none of the files.
+    let lock = machine.read("project/savoir.lock");
+    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
+    fails(&machine, &["sync", "--frozen"], 3, &["the scan blocks `pdf`"]);
+    assert!(!machine.has(PDF));
+    machine.well(&["sync", "--allow-blocked", "pdf"]);
+    // A lock cannot give the files another name either.
+    let renamed = lock.replace("skills.pdf", "skills.dates").replace("\"pdf\"", "\"dates\"");
+    machine.sandbox.write("project/savoir.lock", renamed);
+    let manifest = machine.read("project/savoir.toml").replace("pdf =", "dates =");
+    machine.sandbox.write("project/savoir.toml", manifest);
+    fails(&machine, &["sync"], 3, &["`dates` is a skill whose own name is `pdf`"]);
+}
+
+#[test]
 fn what_a_clone_brings_is_asked_about() {
     let machine = Machine::new();
     harmful(&machine);
