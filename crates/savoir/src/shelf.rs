@@ -34,7 +34,7 @@ pub(crate) use self::progress::Progress;
 pub(crate) use self::{
     arrive::Arrived,
     choose::{Choice, Chosen, Stall, list},
-    consent::{Consent, Proposal, json as arrived},
+    consent::{Consent, Proposal, described, json as arrived},
     diff::{diff, summary},
     newest::lacks_needs,
     registry::{Ask, withdrawn},

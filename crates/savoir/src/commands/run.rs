@@ -29,7 +29,9 @@ use crate::{
     load::{self, Loaded},
     lookup::{self, Fetched, Target},
     mode::Mode,
-    output, trust,
+    output,
+    shelf::{self, Consent},
+    trust,
     widening::WideningArgs,
 };
 
@@ -136,8 +138,9 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let mut trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
     if let Some(fetched) = fetched {
         trust = Trust::Untrusted;
-        fetched.show();
-        fetched.refuse_blocked(&args.allow_blocked)?;
+        let ready = fetched.ready(&trust::believed()?)?;
+        Consent::to_blocked(&args.allow_blocked).refuse_blocked(std::slice::from_ref(&ready))?;
+        output::aside(&shelf::described(&ready));
     }
     let subject = match trust::subject(&loaded, trust, &trust::believed()?) {
         Ok(subject) => subject,

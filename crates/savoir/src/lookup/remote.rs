@@ -2,22 +2,19 @@
 //! private folder that only this command uses, and that is removed at the end.
 
 use std::{
-    env,
-    fmt::Write as _,
-    fs,
+    env, fs,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
 
 use savoir_engine::Home;
 use savoir_package::{
-    Card, Tree,
+    Tree,
     lock::LockedSource,
     registry::{Name, RegistryError},
-    scan::{self, Report, Verdict},
-    shelf::locked_source,
+    shelf::{Arrival, Ready, Why, locked_source},
     source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
-    trust,
+    trust::TrustStore,
 };
 use savoir_skill::{name::is_unsafe_path_name, version::VersionRange};
 use tempfile::TempDir;
@@ -28,22 +25,17 @@ use crate::{error::CommandError, output, remote::Remote, runtime};
 const FOLDER: &str = "tries";
 /// How many skills of a source are named.
 const NAMED: usize = 20;
-/// How many findings are shown; `savoir scan` shows all.
-const FINDINGS: usize = 10;
 
 /// A skill that was fetched.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) name: String,
-    /// What was typed, without the tool.
-    typed: String,
     /// Its exact origin, as a lock writes it.
     pub(crate) origin: String,
-    description: Option<String>,
     /// What follows the skill in the text: one of its tools, or a script.
     pub(crate) tool: Option<String>,
-    is_signed: bool,
-    report: Report,
+    tree: Tree,
+    source: LockedSource,
     /// Its folder.
     pub(crate) path: PathBuf,
     copy: TempDir,
@@ -76,47 +68,25 @@ impl Fetched {
         set_read_only(&path, true).map_err(|error| failed(&error))?;
         Ok(Self {
             name: name.to_owned(),
-            typed: text.to_owned(),
-            origin: arrived.origin,
-            description: arrived.description,
+            origin: arrived.source.to_string(),
             tool: arrived.tool,
-            is_signed: trust::is_signed(&path),
-            report: scan::scan(&arrived.tree),
+            tree: arrived.tree,
+            source: arrived.source,
             path,
             copy,
         })
     }
 
-    /// Shows what it is and what the scanner found.
-    pub(crate) fn show(&self) {
-        let mut page = format!("{}  {}\n", self.name, output::cell(&self.origin));
-        // Writing to a string cannot fail.
-        if let Some(description) = &self.description {
-            let _ = writeln!(page, "  {}", output::cell(description));
-        }
-        if !self.is_signed {
-            page.push_str("  unsigned\n");
-        }
-        let findings = &self.report.findings;
-        let count = output::plural(findings.len(), "finding");
-        let _ = writeln!(page, "  scan: {} ({count})", self.report.verdict);
-        for finding in findings.iter().take(FINDINGS) {
-            let path = output::cell(&finding.path);
-            let message = output::cell(&finding.message);
-            let _ = writeln!(page, "    {}: {path}:{}: {message}", finding.severity, finding.line);
-        }
-        output::aside(&page);
-    }
-
-    /// Refuses a skill that the scanner blocks, unless somebody named it.
-    pub(crate) fn refuse_blocked(&self, allowed: &[String]) -> Result<(), CommandError> {
-        if self.report.verdict != Verdict::Block || allowed.contains(&self.name) {
-            return Ok(());
-        }
-        Err(CommandError::refused(format!("the scanner blocks `{}`: nothing was run", self.name))
-            .named("blocked")
-            .hint(format!("see everything that was found: savoir scan {}", self.typed))
-            .hint(format!("if you are sure that it is harmless: --allow-blocked {}", self.name)))
+    /// What it says, who signed it and what the scanner found.
+    pub(crate) fn ready(&self, trust: &TrustStore) -> Result<Ready, CommandError> {
+        let arrival = Arrival {
+            tree: self.tree.clone(),
+            called: self.name.clone(),
+            source: self.source.clone(),
+            why: Why::Spare,
+            counted: None,
+        };
+        Ok(Ready::check(arrival, trust)?)
     }
 }
 
@@ -157,8 +127,7 @@ fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
 struct Arrived {
     tree: Tree,
     called: String,
-    origin: String,
-    description: Option<String>,
+    source: LockedSource,
     tool: Option<String>,
 }
 
@@ -176,8 +145,7 @@ fn from_source(
         Ok(Arrived {
             tree: fetcher.fetch(&offer).await?,
             called: offer.called().to_owned(),
-            origin: locked_source(&offer.place, here)?.to_string(),
-            description: offer.description,
+            source: locked_source(&offer.place, here)?,
             tool,
         })
     })
@@ -200,12 +168,10 @@ fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandErr
         };
         let line = newest.ok_or_else(none)?;
         let tree = client.download(line).await?;
-        let card = Card::read(&tree, name.last()).ok();
         Ok(Arrived {
             tree,
             called: name.last().to_owned(),
-            origin: LockedSource::registry(&registry, &name).to_string(),
-            description: card.map(|card| card.description),
+            source: LockedSource::registry(&registry, &name),
             tool: None,
         })
     })

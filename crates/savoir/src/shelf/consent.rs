@@ -174,6 +174,14 @@ impl Consent {
     }
 }
 
+/// Everything about one skill.
+pub(crate) fn described(ready: &Ready) -> String {
+    let mut page = String::new();
+    let open = Open { ready, questions: Vec::new(), before: None, trusted: None };
+    screen::describe(&mut page, &open);
+    page
+}
+
 /// A skill that a plan installs, and what nobody answered yet.
 struct Open<'a> {
     ready: &'a Ready,

@@ -307,7 +307,8 @@ fn a_skill_is_tried_once_without_installing_it() {
     let tool = format!("{url}/hello-world/say_hello");
     let refused = machine.run(&["run", &tool, "--param", "name=Ada"]);
     assert_eq!(refused.code, 3, "{refused}");
-    assert!(refused.stderr.contains("unsigned") && refused.stderr.contains("-y"), "{refused}");
+    let shown = ["signed     no: unsigned", "files      2 files", "-y"];
+    assert!(shown.iter().all(|line| refused.stderr.contains(line)), "{refused}");
     let ran = machine.well(&["run", &tool, "--param", "name=Ada", "-y"]);
     assert_eq!(ran.stdout, "{\"greeting\":\"Hello, Ada!\"}\n");
     // Agreeing once is agreeing once.

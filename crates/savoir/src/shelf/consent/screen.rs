@@ -127,7 +127,7 @@ fn agents(change: &Change) -> Vec<&str> {
 }
 
 /// Everything about one skill.
-fn describe(page: &mut String, open: &Open<'_>) {
+pub(super) fn describe(page: &mut String, open: &Open<'_>) {
     let ready = open.ready;
     heading(page, ready);
     let mut field = |name: &str, value: &str| {
@@ -313,7 +313,10 @@ fn shown(ready: &Ready) -> Vec<&Finding> {
     ready.report.findings.iter().filter(|finding| finding.severity >= Severity::Medium).collect()
 }
 
+/// The gravest findings come first, so that others cannot push them off the screen.
 fn tell_findings(page: &mut String, findings: &[&Finding]) {
+    let mut findings = findings.to_vec();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     for finding in findings.iter().take(FINDINGS) {
         let style = if finding.severity >= Severity::High {
             AnsiColor::Red.on_default()
