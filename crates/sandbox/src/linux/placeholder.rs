@@ -45,7 +45,9 @@ impl Placeholders {
     fn make(&mut self, path: &Path) -> Result<(), SandboxError> {
         for _ in 0..MOST_TRIES {
             create(path).map_err(|source| failed(path, source))?;
-            if let Some(file) = locked(path).map_err(|source| failed(path, source))? {
+            // A placeholder that another run is about to mark would be taken for a person's.
+            let file = while_none_is_made(|| locked(path));
+            if let Some(file) = file.map_err(|source| failed(path, source))? {
                 self.held.push((path.to_owned(), file));
                 return Ok(());
             }
