@@ -91,7 +91,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// It is not what it should be. Taking it for empty would silently trust nobody.
-    #[error("{} is no list of trusted keys: {why}; mend it or remove it", path.display())]
+    #[error("{} is not a list of trusted keys: {why}; mend it or remove it", path.display())]
     Corrupt {
         /// Which file.
         path: PathBuf,
@@ -334,7 +334,7 @@ fn items<'a>(document: &'a Map<String, Value>, name: &str) -> Result<&'a [Value]
     match document.get(name) {
         None => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(format!("`{name}` is no list")),
+        Some(_) => Err(format!("`{name}` is not a list")),
     }
 }
 

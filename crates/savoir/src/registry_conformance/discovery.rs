@@ -117,7 +117,7 @@ async fn well_known(subject: &Subject) -> Verdict {
     let (_, index) = well_known_index(subject).await?;
     let schema = text_of(&index, "$schema")?;
     ensure(schema.contains("/0.2.0/"), || format!("`$schema` is {schema}"))?;
-    let skills = index["skills"].as_array().ok_or_else(|| fail("`skills` is no list"))?;
+    let skills = index["skills"].as_array().ok_or_else(|| fail("`skills` is not a list"))?;
     for skill in skills {
         for key in ["name", "description", "url"] {
             text_of(skill, key)?;
@@ -155,7 +155,7 @@ fn is_digest(text: &str) -> bool {
 
 /// The names of a page.
 fn names(page: &Value) -> Result<Vec<String>, Miss> {
-    let items = page["items"].as_array().ok_or_else(|| fail("`items` is no list"))?;
+    let items = page["items"].as_array().ok_or_else(|| fail("`items` is not a list"))?;
     items.iter().map(|item| text_of(item, "name").map(str::to_owned)).collect()
 }
 
@@ -174,7 +174,7 @@ async fn list(subject: &Subject) -> Verdict {
         for key in ["name", "latest_version", "description", "security_tier", "updated_at"] {
             ensure(item.get(key).is_some(), || format!("a summary has no `{key}`"))?;
         }
-        ensure(item["tags"].is_array(), || "`tags` of a summary is no list".to_owned())?;
+        ensure(item["tags"].is_array(), || "`tags` of a summary is not a list".to_owned())?;
     }
     Ok(())
 }

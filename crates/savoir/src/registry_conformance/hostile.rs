@@ -171,7 +171,7 @@ async fn per_page(subject: &Subject) -> Verdict {
             continue;
         }
         let page = answer.value()?;
-        let items = page["items"].as_array().ok_or_else(|| fail("`items` is no list"))?;
+        let items = page["items"].as_array().ok_or_else(|| fail("`items` is not a list"))?;
         ensure(items.len() <= 100, || format!("{number} gave {}", items.len()))?;
     }
     Ok(())

@@ -187,7 +187,7 @@ async fn index_shape(subject: &Subject) -> Verdict {
             "`yanked` is neither true nor false".to_owned()
         })?;
         for key in ["dependencies", "permissions", "tools"] {
-            ensure(!said(key) || line[key].is_array(), || format!("`{key}` is no list"))?;
+            ensure(!said(key) || line[key].is_array(), || format!("`{key}` is not a list"))?;
         }
         let published = text_of(line, "published_at")?;
         ensure(published.ends_with('Z'), || format!("`published_at` is {published}"))?;
@@ -432,7 +432,7 @@ async fn detail(subject: &Subject) -> Verdict {
     let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
     ensure(detail["name"] == sample.name, || format!("it is about {}", detail["name"]))?;
     ensure(detail["readme"].is_string(), || "`readme` is no text".to_owned())?;
-    let listed = detail["versions"].as_array().ok_or_else(|| fail("`versions` is no list"))?;
+    let listed = detail["versions"].as_array().ok_or_else(|| fail("`versions` is not a list"))?;
     let mut found = Vec::new();
     for version in listed {
         let number = text_of(version, "version")?;
@@ -465,10 +465,10 @@ async fn version(subject: &Subject) -> Verdict {
             format!("`artifact.{key}` is {}, not {}", version["artifact"][key], line[key])
         })?;
     }
-    ensure(version["manifest"].is_object(), || "`manifest` is no object".to_owned())?;
+    ensure(version["manifest"].is_object(), || "`manifest` is not an object".to_owned())?;
     let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
     ensure(version["skill_md"] == own_text(&tree)?, || "`skill_md` differs".to_owned())?;
-    let files = version["files"].as_array().ok_or_else(|| fail("`files` is no list"))?;
+    let files = version["files"].as_array().ok_or_else(|| fail("`files` is not a list"))?;
     for (path, file) in tree.files() {
         let is_it = |other: &Value| {
             other["path"] == path

@@ -49,7 +49,7 @@ async fn found(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss>
     let ask = subject.get("api/v1/search");
     let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
     let found = ask.send().await?.is(&[200])?.value()?;
-    ensure(found["items"].is_array(), || "`items` is no list".to_owned())?;
+    ensure(found["items"].is_array(), || "`items` is not a list".to_owned())?;
     Ok(found)
 }
 
@@ -122,7 +122,7 @@ async fn answered(subject: &Subject, query: &str) -> Verdict {
     let answer = subject.get("api/v1/search").query("q", query).send().await?;
     if answer.status == 200 {
         let value = answer.value()?;
-        return ensure(value["items"].is_array(), || "`items` is no list".to_owned());
+        return ensure(value["items"].is_array(), || "`items` is not a list".to_owned());
     }
     let answer = answer.is(&[400, 413, 414])?;
     if answer.status == 400 { answer.code().map(drop) } else { Ok(()) }

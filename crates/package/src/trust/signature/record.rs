@@ -96,7 +96,7 @@ impl<'a> Record<'a> {
     pub(super) fn files(&self) -> Result<BTreeMap<String, String>, SignatureError> {
         let wrong = |why: String| SignatureError::Files { place: self.place.to_owned(), why };
         let Some(Value::Object(files)) = self.members.get("files") else {
-            return Err(wrong("is no object, so it is not known what was signed".to_owned()));
+            return Err(wrong("is not an object, so it is not known what was signed".to_owned()));
         };
         let digests = files.iter().map(|(path, digest)| {
             let digest = digest
