@@ -96,6 +96,9 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
                 if skill.policy.read_only != Some(true) {
                     permissions.push(grant(Level::Write, repository));
                 }
+            } else {
+                let directory = Some(&ground.directory).filter(is_part);
+                permissions.extend(directory.map(|directory| grant(Level::Read, directory)));
             }
         }
     }
@@ -105,10 +108,13 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
 /// What the dialect of a skill grants without a word in other places than this one, where it grants
 /// nothing so: an answer holds in all of them.
 pub fn elsewhere(skill: &Skill, ground: &Ground) -> Option<&'static str> {
-    if !unasked(skill, ground).is_empty() {
+    let files = skill.dialect.running().files;
+    // Outside a repository, the folder can only be read.
+    let is_all = ground.repository.is_some() || files != Unasked::Repository;
+    if is_all && !unasked(skill, ground).is_empty() {
         return None;
     }
-    match skill.dialect.running().files {
+    match files {
         Unasked::Nothing => None,
         Unasked::Directory => Some("reads the files below the folder in which it is run"),
         Unasked::Repository if skill.policy.read_only == Some(true) => {
@@ -135,6 +141,7 @@ impl Grants<'_> {
         let mut policy = Policy {
             paths: self.base_paths(),
             programs: self.programs.to_vec(),
+            userland: programs::userland(self.permissions),
             directory: self.directory.to_owned(),
             limits,
             watch,

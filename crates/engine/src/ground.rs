@@ -64,9 +64,9 @@ impl Ground {
         self
     }
 
-    /// Where a command tool starts: the root of the repository, else the home.
+    /// Where a command tool starts: the root of the repository, else the folder that the user is in.
     pub fn start(&self) -> &Path {
-        self.repository.as_deref().unwrap_or(&self.home)
+        self.repository.as_deref().unwrap_or(&self.directory)
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(ground.start(), root.join("outer/inner"));
         let ground = Ground::at(&root, &root.join("outer"));
         assert_eq!(ground.repository, None);
-        assert_eq!(ground.start(), root.join("outer"));
+        assert_eq!(ground.start(), root);
         for home in ["outer", "outer/home"] {
             std::fs::create_dir_all(root.join("outer/home/project")).unwrap();
             let ground = Ground::at(&root.join("outer/home/project"), &root.join(home));

@@ -6,6 +6,7 @@
 mod action;
 mod denied;
 mod python;
+mod script;
 
 use std::{
     path::{Path, PathBuf},
@@ -21,6 +22,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
+use self::action::Input;
 pub use self::{
     action::{Action, Functions, PythonCall},
     python::{Answer, PythonTools},
@@ -93,11 +95,23 @@ pub struct Plan {
     pub policy: Policy,
     /// What does not keep it from running, in sentences.
     pub warnings: Vec<String>,
+    /// What a program reads that gets no input otherwise.
+    pub stdin: Stdin,
     seconds: u32,
     /// Folders that may be written and do not exist yet.
     missing: Vec<PathBuf>,
     /// Ends it when nobody waits for it any more.
     cancel: Cancel,
+}
+
+/// The standard input of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// That of this process. It is copied, so that the program never has the file itself.
+    Inherited,
 }
 
 /// What is heard of a run before it is over.
@@ -199,15 +213,18 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
     };
     let seconds = seconds(subject);
     let (mut policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
-    // A folder that is not granted is not there: the run starts in an empty one.
-    let directory = if is_visible(&policy, &directory) { directory } else { "/tmp".into() };
+    if !shows(&policy, &directory) {
+        // Without this, a program could write into a folder in memory and report success.
+        policy.paths.push(PathGrant::hidden(&directory));
+    }
     policy.directory.clone_from(&directory);
     let mut request = inspect(subject, ground, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = action.shown();
     request.tools = Vec::new();
     let (warnings, cancel) = (Vec::new(), Cancel::default());
-    Ok(Plan { request, action, directory, policy, warnings, seconds, missing, cancel })
+    let stdin = Stdin::default();
+    Ok(Plan { request, action, directory, policy, warnings, stdin, seconds, missing, cancel })
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
@@ -248,15 +265,14 @@ pub(crate) fn input_variable(name: &str) -> String {
     format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }
 
-/// Whether a run can start in a folder: it is shown, or lies on the way to something that is.
-fn is_visible(policy: &Policy, folder: &Path) -> bool {
+/// Whether a run sees what is in a folder. The home and the temporary folder are its own.
+fn shows(policy: &Policy, folder: &Path) -> bool {
     policy.paths.iter().any(|PathGrant { path, access }| match access {
-        // What is in there outside is not in there inside.
-        Access::Private => path == folder,
+        Access::Private | Access::Hidden => path == folder,
         Access::Protected => false,
         // A writable folder that is missing is made before the start; anything else is left out.
         _ if *access != Access::Write && !path.exists() => false,
-        _ => folder.starts_with(path) || path.starts_with(folder),
+        _ => folder.starts_with(path),
     })
 }
 
@@ -327,7 +343,11 @@ impl Plan {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
                 subject.refuse_changed()?;
-                let command = (&program, arguments.as_slice(), input.as_bytes());
+                let input = match self.stdin {
+                    Stdin::Inherited if input.is_empty() => Input::Inherited,
+                    _ => Input::Text(&input),
+                };
+                let command = (&program, arguments.as_slice(), input);
                 action::run_command(self.policy, command, &self.cancel, hear)
             }
             Action::Python(call) => {
@@ -353,10 +373,9 @@ impl Plan {
         }
     }
 
-    /// Whether it starts in a folder that is empty at first, because nothing of the one that it
-    /// would start in is granted. A person who sees no output, or no file, may wonder.
+    /// Whether it sees nothing of the folder that it starts in, because none of it is granted.
     pub fn starts_empty(&self) -> bool {
-        self.policy.access(&self.directory) == Some(Access::Private)
+        matches!(self.policy.access(&self.directory), Some(Access::Private | Access::Hidden))
     }
 
     /// The record of this run as far as it is known before it.

@@ -93,7 +93,7 @@ pub use memory::give_memory_back;
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
 pub use policy::{
     Access, Counted, HostGrant, Limits, Methods, Network, PathGrant, Policy, Scheme, Secret,
-    Variable, Watch,
+    Userland, Variable, Watch,
 };
 pub use proxy::{Caught, HostEvent, Refusal, Verdict};
 pub use support::{Level, Missing, Part, Support, landlock};

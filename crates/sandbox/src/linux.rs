@@ -24,6 +24,7 @@ mod root;
 mod sys;
 mod tally;
 mod trial;
+mod userland;
 mod watch;
 
 pub use launch::Sandbox;

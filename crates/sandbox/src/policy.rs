@@ -18,6 +18,8 @@ pub struct Policy {
     pub paths: Vec<PathGrant>,
     /// Programs that can be executed, by absolute path; what they need to start comes along.
     pub programs: Vec<PathBuf>,
+    /// Which other programs there are.
+    pub userland: Userland,
     /// Hosts that can be spoken to.
     pub network: Network,
     /// The whole environment; nothing is inherited.
@@ -53,6 +55,21 @@ pub enum Access {
     Private,
     /// Something below a writable folder that stays as it is, whether it exists or not.
     Protected,
+    /// An empty folder that cannot be changed, in the place of a folder that is not to be seen.
+    /// What is granted below is there.
+    Hidden,
+}
+
+/// Which programs there are besides those that a policy lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Userland {
+    /// None.
+    #[default]
+    Listed,
+    /// Those of the system, read-only: `/usr` and what belongs to it. Bits that change the user have
+    /// no effect.
+    System,
 }
 
 /// Hosts that can be spoken to.
@@ -195,9 +212,21 @@ impl PathGrant {
         Self { path: path.into(), access: Access::Private }
     }
 
+    /// An empty folder that cannot be changed.
+    pub fn hidden(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Hidden }
+    }
+
     /// Something below a writable folder that stays as it is.
     pub fn protected(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Protected }
+    }
+}
+
+impl Access {
+    /// Whether the host's file at a granted path is shown.
+    pub fn shows_host(self) -> bool {
+        !matches!(self, Self::Private | Self::Hidden)
     }
 }
 

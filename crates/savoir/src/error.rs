@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Input,
     /// A rule or a person said no.
     Refused,
+    /// A program that was run ended with this code.
+    Exited(u8),
     /// The reader of the output went away (`| head`): nothing is wrong, and nobody listens.
     Closed,
 }
@@ -52,6 +54,11 @@ impl CommandError {
         Self { kind: Kind::Refused, ..Self::input(message) }
     }
 
+    /// A program was run and ended with a code, which becomes that of the command.
+    pub(crate) fn exited(code: u8, message: impl fmt::Display) -> Self {
+        Self { kind: Kind::Exited(code), ..Self::input(message) }
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
@@ -76,6 +83,7 @@ impl CommandError {
     pub(crate) fn code(&self) -> Option<Cow<'static, str>> {
         let of_kind = match self.kind {
             Kind::Findings => "skill-unusable",
+            Kind::Exited(_) => "command-failed",
             Kind::Input => "wrong-call",
             Kind::Refused => "not-approved",
             Kind::Closed => return None,
@@ -117,6 +125,7 @@ impl CommandError {
             Kind::Findings => 1,
             Kind::Input => 2,
             Kind::Refused => 3,
+            Kind::Exited(code) => code,
             Kind::Closed => 0,
         }
     }

@@ -217,7 +217,8 @@ impl ArgTemplate {
         &self.fragments
     }
 
-    fn has_variables(&self) -> bool {
+    /// Whether it contains a placeholder.
+    pub fn has_variables(&self) -> bool {
         self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Variable { .. }))
     }
 

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_sandbox::TRUSTED_PATH;
+use savoir_sandbox::{TRUSTED_PATH, Userland};
 use savoir_skill::permission::{Domain, Level, Permission};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -79,7 +79,13 @@ fn only_owner_writes(folder: &Path) -> bool {
 
 /// Finds a program: a bare name on the search path, a path with a slash inside the skill's folder.
 pub fn resolve(name: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
-    let path = if name.contains('/') { in_folder(name, folder)? } else { on_path(name)? };
+    let path = if name.starts_with('/') && !is_in(name, folder) {
+        of_the_system(name)?
+    } else if name.contains('/') {
+        in_folder(name, folder)?
+    } else {
+        on_path(name)?
+    };
     let sha256 = digest(&path)?;
     Ok(Program { name: name.to_owned(), path, sha256 })
 }
@@ -104,6 +110,24 @@ fn on_path(name: &str) -> Result<PathBuf, ProgramError> {
     }
     Err(refused
         .map_or_else(|| ProgramError::NotFound(name.to_owned()), ProgramError::NotExecutable))
+}
+
+fn is_in(name: &str, folder: Option<&Path>) -> bool {
+    folder.is_some_and(|folder| Path::new(name).starts_with(folder))
+}
+
+/// An absolute path of a program that a bare name would find, too.
+fn of_the_system(name: &str) -> Result<PathBuf, ProgramError> {
+    let path = Path::new(name);
+    let is_known = path.parent().is_some_and(|parent| search_path().iter().any(|it| it == parent));
+    match fs::metadata(path) {
+        Err(_) => Err(ProgramError::NotFound(name.to_owned())),
+        Ok(_) if !is_known => Err(ProgramError::Outside(name.to_owned())),
+        Ok(found) if !found.is_file() || found.permissions().mode() & 0o111 == 0 => {
+            Err(ProgramError::NotExecutable(path.to_owned()))
+        }
+        Ok(_) => Ok(path.to_owned()),
+    }
 }
 
 fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError> {
@@ -141,27 +165,24 @@ fn digest(path: &Path) -> Result<String, ProgramError> {
     Ok(hex(&hash.finalize()))
 }
 
-/// Names of programs that `shell:execute` grants, as far as it names any.
+/// Names of programs that `shell:execute` lists.
 pub fn granted_names(permissions: &[Permission]) -> Vec<String> {
-    names(permissions).unwrap_or_default()
+    let lists = lists(permissions).flat_map(|list| list.split(','));
+    lists.map(|name| name.trim().to_owned()).collect()
 }
 
-fn names(permissions: &[Permission]) -> Result<Vec<String>, Refusal> {
-    let mut names = Vec::new();
-    for permission in permissions {
-        if permission.domain != Domain::Shell || permission.level != Level::Execute {
-            continue;
-        }
-        let Some(scope) = &permission.scope else {
-            return Err(Refusal::new(
-                permission,
-                "it means every program",
-                "name the programs in the skill: shell:execute:git,npm",
-            ));
-        };
-        names.extend(scope.split(',').map(|name| name.trim().to_owned()));
-    }
-    Ok(names)
+/// What follows `shell:execute:` in each permission that lists programs.
+fn lists(permissions: &[Permission]) -> impl Iterator<Item = &str> {
+    let shell = permissions.iter().filter(|permission| {
+        permission.domain == Domain::Shell && permission.level == Level::Execute
+    });
+    shell.filter_map(|permission| permission.scope.as_deref())
+}
+
+/// Programs grant nothing by themselves, so those of the system are there. A skill that lists
+/// programs is limited to its list.
+pub(super) fn userland(permissions: &[Permission]) -> Userland {
+    if lists(permissions).next().is_some() { Userland::Listed } else { Userland::System }
 }
 
 /// Files of the programs that are granted beside the tool's own. One that is not installed is
@@ -171,7 +192,7 @@ pub(super) fn granted(
     extra: &Widening,
 ) -> Result<Vec<PathBuf>, Refusal> {
     let mut paths = Vec::new();
-    for name in names(permissions)?.iter().chain(&extra.programs) {
+    for name in granted_names(permissions).iter().chain(&extra.programs) {
         match on_path(name) {
             Ok(path) => paths.push(path),
             Err(ProgramError::NotFound(_)) => {}

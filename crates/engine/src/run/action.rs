@@ -1,6 +1,6 @@
 //! What a call comes down to: a program with arguments, or a function of a Python module.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, fs::File, io, path::PathBuf, thread};
 
 use savoir_sandbox::{End, Outcome, Policy, Sandbox, Stream};
 use savoir_skill::{
@@ -9,7 +9,10 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
-use super::{Finished, Heard};
+use super::{
+    Finished, Heard,
+    script::{self, Start},
+};
 use crate::{
     approval::Program,
     cancel::Cancel,
@@ -96,11 +99,14 @@ pub(super) fn of(
 ) -> Result<Action, RunError> {
     match &tool.runner {
         Runner::Command(template) => {
-            let program = grant::resolve(&template.program, subject.folder.as_deref())?;
+            let mut start = script::start(subject, &template.program)?;
             let filled = template.interpolate(&tool.name, &tool.parameters, &arguments);
-            let arguments =
+            let mut filled =
                 filled.map_err(|error: InterpolateError| RunError::call(error.code(), &error))?;
-            Ok(Action::Command { program, arguments, input: String::new() })
+            let written = template.args.iter().take_while(|arg| !arg.has_variables()).count();
+            script::locate_script(subject, &start.program, &mut filled, written);
+            start.arguments.extend(filled);
+            Ok(command(start, String::new()))
         }
         Runner::Python { function } => {
             // One tool that does not fit blocks the whole skill.
@@ -121,17 +127,22 @@ pub(super) fn of(
         }
         // A handler in another language gets its arguments as JSON.
         Runner::Handler { path } => {
-            let program = grant::resolve(&format!("./{path}"), subject.folder.as_deref())?;
-            let input = Value::Object(arguments).to_string();
-            Ok(Action::Command { program, arguments: Vec::new(), input })
+            let start = script::start(subject, &format!("./{path}"))?;
+            Ok(command(start, Value::Object(arguments).to_string()))
         }
     }
 }
 
 /// A script of the skill's folder.
 pub(super) fn script(subject: &Subject, path: &str, words: &[String]) -> Result<Action, RunError> {
-    let program = grant::resolve(&format!("./{path}"), subject.folder.as_deref())?;
-    Ok(Action::Command { program, arguments: words.to_vec(), input: String::new() })
+    let mut start = script::start(subject, &format!("./{path}"))?;
+    start.arguments.extend_from_slice(words);
+    Ok(command(start, String::new()))
+}
+
+fn command(start: Start, input: String) -> Action {
+    let Start { program, arguments } = start;
+    Action::Command { program, arguments, input }
 }
 
 /// A code block of the skill.
@@ -159,20 +170,43 @@ pub(super) struct Done {
     pub(super) value: Option<Value>,
 }
 
+/// What a program reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input<'a> {
+    Text(&'a str),
+    /// The standard input of this process.
+    Inherited,
+}
+
+/// Passes on what comes. It ends when there is no more, or when the program has ended; until then it
+/// may wait for input that nobody needs.
+fn copy_stdin(mut program: File) {
+    let _ = io::copy(&mut io::stdin().lock(), &mut program);
+}
+
 /// Runs a program, with its arguments and input, until it ends, a limit is reached or nobody waits
 /// for it any more.
 pub(super) fn run_command(
     policy: Policy,
-    (program, arguments, input): (&Program, &[String], &[u8]),
+    (program, arguments, input): (&Program, &[String], Input<'_>),
     cancel: &Cancel,
     hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Done, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
-    let process = Sandbox::new(policy)?.start(&program.path, arguments)?;
+    let mut process = Sandbox::new(policy)?.start(&program.path, arguments)?;
     let killer = process.killer().map_err(|error| RunError::failed("sandbox-failed", error))?;
     cancel.hold(killer);
     let mut capture = Capture::default();
+    let input = match input {
+        Input::Text(text) => text.as_bytes(),
+        Input::Inherited => {
+            if let Some(stdin) = process.take_stdin() {
+                thread::spawn(move || copy_stdin(stdin));
+            }
+            &[]
+        }
+    };
     let mut outcome = process.drive(input, |stream, bytes| {
         let stream = match stream {
             Stream::Output => Captured::Stdout,

@@ -4,18 +4,10 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use savoir_sandbox::{
-    Counted, Limits, Network, PathGrant, Policy, TRUSTED_PATH, Variable, Watch, find,
+    Counted, Limits, Network, PathGrant, Policy, TRUSTED_PATH, Userland, Variable, Watch,
 };
 
 use super::{arguments, honey, stage::Stage};
-
-/// Programs that scripts use without a thought, and those that payloads are made of. A program that
-/// is not there would end a payload before it shows what it is.
-const COMMON: [&str; 34] = [
-    "awk", "base64", "bash", "cat", "cp", "curl", "cut", "date", "dd", "echo", "env", "find",
-    "grep", "gzip", "head", "hostname", "id", "ls", "mkdir", "mv", "nc", "od", "openssl", "rm",
-    "sed", "sh", "sleep", "sort", "tail", "tar", "tr", "uname", "wget", "whoami",
-];
 
 /// The largest file that a tool may write here.
 const FILE_SIZE: u64 = 16 << 20;
@@ -29,10 +21,6 @@ pub(super) fn policy(
     program: PathBuf,
     more: &[(String, String)],
 ) -> Policy {
-    let places = TRUSTED_PATH.map(PathBuf::from);
-    let common = COMMON.iter().filter_map(|name| find(name, &places));
-    // By this path, wherever the file itself is.
-    let shell = Some(PathBuf::from("/bin/sh")).filter(|path| path.is_file());
     let support = stage.witness.parent().map(PathGrant::read);
     let paths = [
         PathGrant::private("/tmp"),
@@ -42,7 +30,8 @@ pub(super) fn policy(
     ];
     Policy {
         paths: paths.into_iter().chain(support).collect(),
-        programs: std::iter::once(program).chain(shell).chain(common).collect(),
+        programs: vec![program],
+        userland: Userland::System,
         network: Network::Trap,
         environment: environment(stage, more),
         limits: self::limits(limits),

@@ -264,8 +264,10 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
             Ok(())
         }
         Step::Scratch { target, options } => sys::mount(c"tmpfs", target, scratch_flags, options),
-        Step::Empty(target) => {
-            sys::mount(c"tmpfs", target, scratch_flags | libc::MS_RDONLY, c"size=4k,mode=755")
+        Step::Empty(target) => sys::mount(c"tmpfs", target, scratch_flags, c"size=1m,mode=755"),
+        Step::Seal(target) => {
+            let flags = scratch_flags | libc::MS_RDONLY | libc::MS_REMOUNT | libc::MS_BIND;
+            sys::mount(c"tmpfs", target, flags, c"")
         }
         Step::Processes { target, highest } => {
             let flags = scratch_flags | libc::MS_RDONLY;

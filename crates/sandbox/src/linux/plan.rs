@@ -91,7 +91,10 @@ pub(crate) enum Step {
         target: CString,
         options: CString,
     },
+    /// An empty folder, in which other steps may make places for what is shown below.
     Empty(CString),
+    /// Nothing more is made in an empty folder.
+    Seal(CString),
     /// With the highest number that a process may have, if that can be said of this run alone.
     Processes {
         target: CString,
@@ -188,6 +191,7 @@ impl Plan {
                 | Step::Bind { target: path, .. }
                 | Step::Scratch { target: path, .. }
                 | Step::Empty(path)
+                | Step::Seal(path)
                 | Step::Processes { target: path, .. } => format!("/{}", path.to_string_lossy()),
             })
         };
@@ -218,10 +222,11 @@ fn base_folder() -> &'static std::ffi::CStr {
 fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Step>), SandboxError> {
     let mut sources = Vec::new();
     let mut steps = Vec::new();
+    let mut sealed = Vec::new();
     let mut folders = BTreeSet::new();
     for (path, item) in layout.iter() {
         // Below a folder of the host everything exists already, or must not be made.
-        let own = matches!(layout.covering(path), None | Some(Item::Scratch));
+        let own = is_own(layout, path);
         if own {
             make_parents(path, layout, &mut folders, &mut steps)?;
         }
@@ -257,7 +262,8 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
                 if own {
                     steps.push(Step::Folder(target.clone()));
                 }
-                steps.push(Step::Empty(target));
+                steps.push(Step::Empty(target.clone()));
+                sealed.push(Step::Seal(target));
             }
             Item::Text(bytes) => steps.push(Step::Text { path: target, bytes: bytes.clone() }),
             Item::Link(to) => {
@@ -273,7 +279,13 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
         }
         folders.insert(path.to_owned());
     }
+    steps.extend(sealed);
     Ok((sources, steps))
+}
+
+/// Whether a path lies in a folder of the new root, which is empty at first.
+fn is_own(layout: &Layout, path: &Path) -> bool {
+    matches!(layout.covering(path), None | Some(Item::Scratch | Item::Empty))
 }
 
 /// Folders of the new root on the way to a path.
@@ -286,7 +298,7 @@ fn make_parents(
     let mut parents: Vec<&Path> = path.ancestors().skip(1).collect();
     parents.pop();
     for parent in parents.into_iter().rev() {
-        let own = matches!(layout.covering(parent), None | Some(Item::Scratch));
+        let own = is_own(layout, parent);
         if own && made.insert(parent.to_owned()) {
             steps.push(Step::Folder(relative(parent)?));
         }

@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::placeholder::is_placeholder;
+use super::{placeholder::is_placeholder, userland};
 use crate::{
     closure::{Closure, Contents, Kind},
     error::SandboxError,
-    policy::{Access, Policy},
+    policy::{Access, Policy, Userland},
 };
 
 /// Device files that every program may expect.
@@ -56,6 +56,8 @@ pub(crate) struct Layout {
     items: BTreeMap<PathBuf, Item>,
     /// Protected paths that do not exist and need something to hold their place.
     pub(crate) placeholders: Vec<PathBuf>,
+    /// Folders of the system that are shown whole.
+    userland: Vec<PathBuf>,
     /// Folders that are mounted on themselves, so that they cannot be renamed.
     pinned: BTreeSet<PathBuf>,
 }
@@ -78,6 +80,7 @@ impl Layout {
     ) -> Result<Self, SandboxError> {
         let mut layout = Self::default();
         layout.add_grants(policy)?;
+        layout.add_userland(policy);
         layout.add_closure(closure);
         layout.pin_ways();
         layout.add_base(texts);
@@ -104,6 +107,7 @@ impl Layout {
             let exists = sight == Sight::There;
             let item = match grant.access {
                 Access::Private => Item::Scratch,
+                Access::Hidden => Item::Empty,
                 Access::Write if !exists => {
                     return Err(SandboxError::MissingPath { path: path.to_owned() });
                 }
@@ -166,12 +170,28 @@ impl Layout {
         }
     }
 
+    /// What a policy grants counts more than the system's own folders.
+    fn add_userland(&mut self, policy: &Policy) {
+        if policy.userland == Userland::Listed {
+            return;
+        }
+        for (path, item) in userland::items() {
+            if item == Item::Bind(Mode::Code) {
+                self.userland.push(path.clone());
+            }
+            self.items.entry(path).or_insert(item);
+        }
+    }
+
     /// Programs are laid over everything else, so that a program in a writable folder cannot be
     /// changed by the run.
     fn add_closure(&mut self, closure: &Closure) {
         let files = closure.files().map(|(path, kind)| (path, kind != Kind::Data));
         let folders = closure.folders().map(|(path, contents)| (path, contents == Contents::Code));
         for (path, executable) in files.chain(folders) {
+            if self.is_in_userland(path) {
+                continue;
+            }
             let mode = if executable { Mode::Code } else { Mode::Data };
             match self.items.get(path) {
                 Some(Item::Bind(Mode::Writable)) if !executable => {}
@@ -179,11 +199,24 @@ impl Layout {
             }
         }
         for path in closure.hidden() {
+            if self.is_in_userland(path) {
+                continue;
+            }
             self.items.entry(path.to_owned()).or_insert(Item::Empty);
         }
         for (path, target) in closure.links() {
             self.items.entry(path.to_owned()).or_insert_with(|| Item::Link(target.to_owned()));
         }
+    }
+
+    /// Whether a path is shown with a folder of the system.
+    fn is_in_userland(&self, path: &Path) -> bool {
+        let Some(folder) = self.userland.iter().find(|folder| path.starts_with(folder)) else {
+            return false;
+        };
+        // A grant may lie in between.
+        let above = path.ancestors().find(|above| self.items.contains_key(*above));
+        above == Some(folder.as_path())
     }
 
     fn add_base(&mut self, texts: &Texts<'_>) {

@@ -200,12 +200,12 @@ fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     } else {
         match (sight.policy.access(&path), usage) {
             // A private folder hides what the host has at the same path.
-            (Some(Access::Private), Use::Read)
+            (Some(Access::Private | Access::Hidden), Use::Read)
                 if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) =>
             {
                 &mut events.denied
             }
-            (None | Some(Access::Private), _) => return,
+            (None | Some(Access::Private), _) | (Some(Access::Hidden), Use::Read) => return,
             (Some(_), Use::Read) => &mut events.read,
             (Some(Access::Write), _) => &mut events.written,
             (Some(_), _) => &mut events.denied,

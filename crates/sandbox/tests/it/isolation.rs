@@ -6,7 +6,7 @@ use std::{
     os::unix::process::CommandExt as _, process::Command, thread, time::Duration,
 };
 
-use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network};
+use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network, Userland};
 
 use crate::{
     check::{self, Check, MORE_PROCESSES, Outside, PIPE_IN_PROTECTED},
@@ -15,6 +15,10 @@ use crate::{
 
 const ENTRY: &str = "check::entry";
 const NOBODY: u32 = 65534;
+
+/// What a policy allows that shows the programs of the system.
+const ABOUT_PROGRAMS: [&str; 3] =
+    ["start another program", "start another program through the loader", "start a shell"];
 
 /// How many checks must have shown outside that they work.
 const AT_LEAST: usize = 60;
@@ -121,9 +125,19 @@ impl Report {
                 self.failures.push(format!("{name}: the control failed: {reason}"));
             }
         }
-        match inside_of_sandbox(check, network) {
+        for userland in [Userland::Listed, Userland::System] {
+            self.run_inside(check, network, userland);
+        }
+    }
+
+    fn run_inside(&mut self, check: &Check, network: &Network, userland: Userland) {
+        if userland == Userland::System && ABOUT_PROGRAMS.contains(&check.name) {
+            return;
+        }
+        let name = format!("{} with {userland:?} programs", check.name);
+        match inside_of_sandbox(check, network, userland) {
             Ok(Inside::NotPossible) => {}
-            Ok(Inside::Possible(limits)) if let Some(why) = known_gap(name, limits) => {
+            Ok(Inside::Possible(limits)) if let Some(why) = known_gap(check.name, limits) => {
                 self.apart.push(format!("{name}: POSSIBLE INSIDE: {why}"));
             }
             Ok(Inside::Possible(_)) => self.failures.push(format!("{name}: possible inside")),
@@ -192,9 +206,14 @@ enum Inside {
     NotPossible,
 }
 
-fn inside_of_sandbox(check: &Check, network: &Network) -> Result<Inside, String> {
+fn inside_of_sandbox(
+    check: &Check,
+    network: &Network,
+    userland: Userland,
+) -> Result<Inside, String> {
     let ground = Ground::new();
     let mut policy = ground.policy();
+    policy.userland = userland;
     policy.network = network.clone();
     support::tell(&mut policy, check.name, &ground.setup_text());
     let run = support::run_inside(policy, ENTRY).map_err(|error| error.to_string())?;

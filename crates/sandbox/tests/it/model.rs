@@ -41,6 +41,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Access::Write,
         Access::Private,
         Access::Protected,
+        Access::Hidden,
     ]);
     // Sometimes below the node, where nothing is: `z`, or `z` in a folder that is missing, too.
     let tail = prop::sample::select(vec!["", "", "", "z", "y/z"]);
@@ -63,7 +64,7 @@ fn cases() -> impl Strategy<Value = Case> {
             .map(|(index, access, tail)| {
                 let (path, is_folder) = index.get(&tree.iter().collect::<Vec<_>>()).to_owned();
                 match access {
-                    Access::Private if !is_folder => (path.clone(), Access::Read),
+                    Access::Private | Access::Hidden if !is_folder => (path.clone(), Access::Read),
                     Access::Protected if *is_folder && !tail.is_empty() => {
                         (path.join(tail), access)
                     }
@@ -199,6 +200,9 @@ fn compare(
         // What was there is not; something of the run's own can be put there.
         Some(Access::Private) if is_folder => (on_the_way, None),
         Some(Access::Private) => (Some(false), None),
+        Some(Access::Hidden) if granted_itself => (Some(true), Some(false)),
+        Some(Access::Hidden) if is_folder => (on_the_way, Some(false)),
+        Some(Access::Hidden) => (Some(false), Some(false)),
         None if is_folder => (on_the_way, Some(false)),
         None => (Some(false), Some(false)),
     };
@@ -210,7 +214,7 @@ fn compare(
     let fixed = match parent {
         Some(Access::Private) => false,
         Some(Access::Write) => stays(path) || below.iter().any(|grant| stays(grant)),
-        Some(Access::Read | Access::Execute | Access::Protected) | None => true,
+        Some(Access::Read | Access::Execute | Access::Protected | Access::Hidden) | None => true,
     };
     prop_assert!(!(fixed && found.moved), "moved: {}", told);
     Ok(())

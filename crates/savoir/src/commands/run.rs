@@ -1,6 +1,10 @@
 //! `savoir run`.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+    time::Duration,
+};
 
 use savoir_engine::{
     Fault, Home, RunError,
@@ -12,7 +16,7 @@ use savoir_engine::{
     envelope::{Envelope, Stream},
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Heard, Plan, plan, refusal_record, unsound_record},
+    run::{Call, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record},
     subject::Subject,
 };
 use savoir_skill::Reading;
@@ -35,6 +39,11 @@ use crate::{
     widening::WideningArgs,
 };
 
+/// What shells give for a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+/// What `timeout` gives.
+const TIMED_OUT: u8 = 124;
+
 /// Run a tool of a skill in the sandbox, or have a model answer its prompt
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -49,7 +58,8 @@ Examples:
   savoir run github:owner/repo/skill                  try a skill once, without installing it
   savoir run article-summary --input article=\"$(cat article.txt)\" --model openai:gpt-4o
 
-Exit codes: 0 it succeeded, 1 it failed, 2 the call is wrong, 3 refused.")]
+Standard input is passed on to the program. Exit codes: those of the program; 124 it took too long,
+130 Ctrl-C. If no program was started: 1 it failed, 2 the call is wrong, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A skill's folder, name or source such as github:owner/repo/skill, then a slash and the tool
@@ -276,7 +286,12 @@ impl Door<'_> {
                 let output = if self.args.write { Output::File } else { Output::Print };
                 record::run(self, plan, ground, reading, output)
             }
-            Ok(plan) => self.run(plan),
+            Ok(mut plan) => {
+                if !io::stdin().is_terminal() {
+                    plan.stdin = Stdin::Inherited;
+                }
+                self.run(plan)
+            }
             Err(error) if error.code == "missing-parameter" => {
                 Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
             }
@@ -375,7 +390,7 @@ impl Door<'_> {
     /// Asks if it must, runs, and prints the envelope.
     fn run(&self, plan: Plan) -> Result<ExitCode, CommandError> {
         let empty = plan.starts_empty().then_some(
-            "it started in an empty folder, since nothing of the one that you are in is granted",
+            "it sees none of the files in the folder that you are in: --allow-read . grants them",
         );
         let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
         let Envelope { success, output, .. } = &finished.envelope;
@@ -567,8 +582,18 @@ impl Door<'_> {
         }
         match &envelope.error {
             None => Ok(ExitCode::SUCCESS),
-            Some(_) if self.args.json => Ok(ExitCode::from(1)),
-            Some(error) => Err(CommandError::findings(error)),
+            Some(_) if self.args.json => Ok(ExitCode::from(exit_code(envelope))),
+            Some(error) => Err(CommandError::exited(exit_code(envelope), error)),
         }
+    }
+}
+
+/// The code of a program that failed, or what shells give for one that was ended.
+fn exit_code(envelope: &Envelope) -> u8 {
+    match (envelope.exit_code, envelope.code.as_deref()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1).max(1),
+        (None, Some("stopped")) => INTERRUPTED,
+        (None, Some("timeout")) => TIMED_OUT,
+        (None, _) => 1,
     }
 }

@@ -59,8 +59,9 @@ fn an_answer_holds_elsewhere_and_says_so() {
     sandbox.write("writer/SKILL.md", TOOL.replace("read_only: true\n", ""));
     let page = |skill: &str| sandbox.run(&["approve", skill]).stdout;
     let elsewhere = "files below the repository in which it is run\n";
-    let reads = format!("rights       none\nelsewhere    reads the {elsewhere}");
-    assert!(page("demo").contains(&reads), "{}", page("demo"));
+    let reads = format!("elsewhere    reads the {elsewhere}");
+    let demo = page("demo");
+    assert!(demo.contains("rights       may read files below") && demo.contains(&reads), "{demo}");
     let writes = page("writer");
     assert!(writes.contains("elsewhere    reads, creates, changes and deletes files"), "{writes}");
     // In a repository they are rights like any others.

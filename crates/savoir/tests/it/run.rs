@@ -7,6 +7,7 @@
 mod calls;
 mod commands;
 mod doctor;
+mod everyday;
 mod examples;
 mod fences;
 mod limits;

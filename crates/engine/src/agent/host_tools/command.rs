@@ -9,7 +9,7 @@ use std::{
 
 use savoir_sandbox::{
     Access, Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, TRUSTED_PATH,
-    Variable, Watch, find,
+    Userland, Variable, Watch, find,
 };
 use serde_json::json;
 
@@ -32,19 +32,6 @@ const SECONDS: u64 = 60;
 const PRINTED: u64 = 8 << 20;
 /// Things that were put aside of which a model reads.
 const MOST_TOLD: usize = 40;
-/// Where the programs of the system are; most systems have the last two as links into the first.
-const PROGRAMS: [&str; 3] = ["/usr", "/bin", "/sbin"];
-/// By which programs start commands: it brings the link with it that it lies behind.
-const SHELL: &str = "/bin/sh";
-/// What many of them look at, and what tells nothing about the person.
-const SETTINGS: [&str; 6] = [
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/group",
-];
 
 impl HostTools {
     pub(super) async fn run_command(
@@ -91,11 +78,6 @@ impl HostTools {
         if self.ground.home.parent().is_some() {
             paths.push(PathGrant::private(&self.ground.home));
         }
-        let is_folder =
-            |path: &&&str| Path::new(path).symlink_metadata().is_ok_and(|it| it.is_dir());
-        let programs = PROGRAMS.iter().filter(is_folder);
-        paths.extend(programs.map(|path| PathGrant { path: path.into(), access: Access::Execute }));
-        paths.extend(SETTINGS.iter().map(PathGrant::read));
         paths.push(PathGrant::write(&root));
         paths.extend(protected);
         let home = self.ground.home.display().to_string();
@@ -113,10 +95,8 @@ impl HostTools {
             |(name, value): (&str, &str)| (name.to_owned(), Variable::Plain(value.to_owned()));
         Ok(Policy {
             paths,
-            programs: [shell.to_owned()]
-                .into_iter()
-                .chain(Path::new(SHELL).exists().then(|| SHELL.into()))
-                .collect(),
+            programs: vec![shell.to_owned()],
+            userland: Userland::System,
             network: Network::None,
             environment: BTreeMap::from(environment.map(plain)),
             limits: Limits {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, Variable, Watch,
+    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, Userland, Variable, Watch,
 };
 use serde_json::Value;
 
@@ -161,6 +161,7 @@ fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
     Policy {
         paths: vec![PathGrant::private(DIRECTORY), PathGrant::read(code)],
         programs: vec![python.to_owned()],
+        userland: Userland::Listed,
         network: Network::None,
         environment: job.environment,
         limits: job.limits,

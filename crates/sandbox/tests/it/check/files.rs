@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
     .depends("the root of process 1 is its own affair"),
     check("read /etc/shadow", "files", |_| done(fs::read("/etc/shadow"))).root(OWNED),
     check("read another file of /etc", "files", |_| {
-        let found = ["os-release", "fstab", "profile", "hostname", "issue"]
+        let found = ["fstab", "profile", "hostname", "issue", "shadow"]
             .iter()
             .any(|name| File::open(Path::new("/etc").join(name)).is_ok());
         if found { Ok(()) } else { Err("none is there".to_owned()) }

@@ -113,13 +113,11 @@ fn programs_that_cannot_run() {
         &[
             ("gone", "", "no-such-program-here x"),
             ("lost", "", "./scripts/none.sh"),
-            ("plain", "", "./scripts/plain.sh"),
             ("away", "", "./scripts/away.sh"),
             ("odd", "", "./scripts/odd.sh"),
             ("folder", "", "./scripts"),
         ],
     );
-    stage.write("skills/demo/scripts/plain.sh", "#!/bin/bash\n");
     stage.script("outside.sh", "#!/bin/bash\necho out\n");
     stage.script("skills/demo/scripts/odd.sh", "#!/no/such/interpreter\n");
     std::os::unix::fs::symlink(stage.path("outside.sh"), stage.path("skills/demo/scripts/away.sh"))
@@ -128,7 +126,6 @@ fn programs_that_cannot_run() {
     for (tool, code, part) in [
         ("gone", "program-not-found", "program 'no-such-program-here' was not found"),
         ("lost", "program-not-found", "none.sh"),
-        ("plain", "program-not-executable", "chmod +x "),
         ("away", "program-outside-skill", "not inside the skill's folder"),
         ("odd", "program-not-runnable", "/no/such/interpreter"),
         ("folder", "program-not-executable", "scripts"),

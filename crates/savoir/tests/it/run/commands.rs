@@ -130,7 +130,7 @@ fn what_is_printed_is_wrapped_up() {
     assert_eq!(long["truncated"], true);
     assert!(output.starts_with("line 0\n") && output.ends_with("line 1999"), "{output}");
     assert!(output.contains("... [truncated ") && output.len() < 4200, "{output}");
-    let failed = stage.run("demo/exit", &[]).fails(1, "command-failed");
+    let failed = stage.run("demo/exit", &[]).fails(7, "command-failed");
     assert_eq!((&failed["exit_code"], &failed["parsed"]), (&json!(7), &json!({"half": true})));
     let place = stage.run("demo/place", &["--mode", "Dev"]).succeeds()["output"].clone();
     let real = |path: &str| stage.path(path).canonicalize().expect("a path").display().to_string();

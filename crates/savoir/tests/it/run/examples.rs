@@ -51,7 +51,7 @@ fn git_helper_outside_a_repository() {
     let stage = Stage::with_example("git-helper");
     stage.write("home/secret.txt", "mine");
     let run = stage.run("git-helper/git_status", &[]);
-    let envelope = run.fails(1, "command-failed");
+    let envelope = run.fails(128, "command-failed");
     assert_eq!(envelope["exit_code"], 128);
     assert_eq!(envelope["error"], "Command failed with exit code 128");
     let output = envelope["output"].as_str().unwrap_or_default();
@@ -99,7 +99,7 @@ fn a_page_inside_the_own_network_needs_a_word() {
 
     // Any public host is granted, which this is not.
     let run = stage.run("web-page-summary/fetch_page", &["--param", &page]);
-    let envelope = run.fails(1, "command-failed");
+    let envelope = run.fails(22, "command-failed");
     assert_eq!(envelope["exit_code"], 22, "{}", run.0);
     let host = stage.record()["hosts"][0].clone();
     assert_eq!((&host["host"], &host["port"]), (&json!("127.0.0.1"), &json!(server.port)));

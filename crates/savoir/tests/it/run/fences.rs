@@ -66,7 +66,7 @@ fn the_sandbox_is_around_them() {
     );
     stage.write("home/mine.txt", "mine");
     let run = stage.run("fenced", &["--exec-fences", "--input", "pr-url=x"]);
-    let envelope = run.fails(1, "command-failed");
+    let envelope = run.fails(3, "command-failed");
     assert_eq!(envelope["exit_code"], 3);
     let records = stage.records();
     assert_eq!(records.len(), 2, "the third block is not reached");

@@ -48,7 +48,7 @@ fn time_is_up_for_children_and_grandchildren() {
     let marker = marker("stay");
     let started = Instant::now();
     let run = stage.run("demo/stay", &["--param", &format!("word={marker}")]);
-    let envelope = run.fails(1, "timeout");
+    let envelope = run.fails(124, "timeout");
     assert_eq!(envelope["error"], "Command timed out after 1s");
     assert_eq!(envelope["output"], "started");
     // One second, then five of grace, then the end.
@@ -170,7 +170,7 @@ fn an_interruption_ends_the_tool_and_tidies_up() {
     let signalled =
         Command::new("kill").args(["-INT", &run.id().to_string()]).status().expect("kill");
     assert!(signalled.success());
-    assert_eq!(run.wait().expect("it ends").code(), Some(1));
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
     assert!(started.elapsed() < Duration::from_secs(25), "it waited for the tool");
     assert_eq!(names(&stage.path("work")), before, "nothing is left in the repository");
     assert_eq!(stage.records()[0]["error"]["code"], "stopped");

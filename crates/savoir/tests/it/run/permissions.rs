@@ -334,7 +334,7 @@ fn hosts_and_methods() {
 
 #[test]
 fn a_person_adds_what_is_missing() {
-    let mut stage = Stage::with_probe(&[]);
+    let mut stage = Stage::with_probe(&["shell:execute:true"]);
     stage.set("EXTRA", "given");
     stage.write("outside/file.txt", "outside");
     let outside = stage.path("outside").canonicalize().expect("a folder").display().to_string();
@@ -403,7 +403,8 @@ fn a_folder_that_is_granted_and_missing_is_no_obstacle() {
     let stage = Stage::with_probe(&["filesystem:read:./data/**"]);
     assert!(!stage.path("work/data").exists());
     let results = try_out(&stage, &["os.getcwd()", "os.path.exists('data')"]);
-    assert_eq!(results, [json!("/tmp"), json!(false)]);
+    let work = stage.path("work").canonicalize().expect("a folder");
+    assert_eq!(results, [json!(work), json!(false)]);
     fs::create_dir(stage.path("work/data")).expect("a folder");
     assert_eq!(try_out(&stage, &["os.path.exists('data')"]), [json!(true)]);
 }

@@ -20,7 +20,6 @@ fn permissions_that_nothing_can_hold() {
         ("filesystem:write:./.git/hooks/**", "write somewhere else"),
         ("filesystem:write:~/.ssh/**", "write somewhere else"),
         ("filesystem:write:/nowhere/at/all/**", "make it first"),
-        ("shell:execute", "shell:execute:git,npm"),
         ("database:read", "name the file"),
         ("env:read:LD_PRELOAD", "remove it from the skill"),
         ("env:read:PYTHONPATH", "remove it from the skill"),

@@ -84,11 +84,11 @@ fn a_verified_skill_runs_without_a_question_and_within_its_permissions() {
         &format!("open('{}').read()", home.display()),
         "subprocess.run(['ls']).returncode",
         "socket.create_connection(('127.0.0.1', 80), 1)",
-        // It starts in an empty folder that nobody else sees.
+        // Only what lies in `out` is kept, so nothing else is written.
         "open('made.txt', 'w').write('x')",
     ]));
     assert_eq!((&tried[0], &tried[1]), (&json!(1), &json!(0)), "{tried}");
-    for denied in &tried.as_array().expect("a list")[2..6] {
+    for denied in &tried.as_array().expect("a list")[2..] {
         let text = denied.as_str().unwrap_or_else(|| panic!("{tried}"));
         assert!(text.ends_with("Error"), "{tried}");
     }

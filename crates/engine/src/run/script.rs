@@ -1,0 +1,146 @@
+//! How a program or a script of a skill is started. Authors forget the execute bit, and archives and
+//! some file systems lose it, so it does not matter.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    approval::Program,
+    error::RunError,
+    grant::{self, ProgramError},
+    subject::Subject,
+};
+
+/// Interpreters by the ends of file names. The first one that is installed counts.
+const BY_END: [(&str, &[&str]); 14] = [
+    ("sh", &["bash", "sh"]),
+    ("bash", &["bash"]),
+    ("zsh", &["zsh"]),
+    ("fish", &["fish"]),
+    ("py", &["python3"]),
+    ("js", &["node", "bun", "deno"]),
+    ("mjs", &["node", "bun", "deno"]),
+    ("cjs", &["node", "bun"]),
+    ("ts", &["tsx", "bun", "deno", "node"]),
+    ("mts", &["tsx", "bun", "deno", "node"]),
+    ("rb", &["ruby"]),
+    ("pl", &["perl"]),
+    ("php", &["php"]),
+    ("lua", &["lua"]),
+];
+
+/// Programs whose first argument that is no option is a script.
+const TAKE_SCRIPTS: [&str; 16] = [
+    "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "node", "perl", "php", "python",
+    "python3", "ruby", "sh", "tsx", "zsh",
+];
+
+/// Bytes of a script that are read to find its first line.
+const HEAD: u64 = 512;
+
+/// A program with the arguments that come first.
+pub(super) struct Start {
+    pub(super) program: Program,
+    pub(super) arguments: Vec<String>,
+}
+
+/// How a word of a skill is started: a program of the system, or a file of the skill.
+pub(super) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
+    let folder = subject.folder.as_deref();
+    match grant::resolve(word, folder) {
+        Err(ProgramError::NotExecutable(path)) => interpreted(&path),
+        // The system cannot start it without a line that names its interpreter.
+        Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
+        program => Ok(Start { program: program?, arguments: Vec::new() }),
+    }
+}
+
+/// Replaces the script in the arguments of an interpreter by its path, if it is a file of the skill:
+/// authors write `python3 scripts/x.py`, and the program starts in the user's folder. Only the first
+/// arguments count, which the skill's author wrote.
+pub(super) fn locate_script(
+    subject: &Subject,
+    program: &Program,
+    arguments: &mut [String],
+    written: usize,
+) {
+    let name = program.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !TAKE_SCRIPTS.iter().any(|known| known.trim_end_matches('3') == name) {
+        return;
+    }
+    let written = arguments.iter_mut().take(written);
+    for word in written.filter(|word| !word.starts_with('-')) {
+        if let Some(path) = subject.folder.as_deref().and_then(|folder| file_in(folder, word)) {
+            *word = path.to_string_lossy().into_owned();
+            return;
+        }
+    }
+}
+
+/// A file in the skill's folder, by its path in there.
+fn file_in(folder: &Path, word: &str) -> Option<PathBuf> {
+    let path = folder.join(word).canonicalize().ok()?;
+    (path.starts_with(folder) && path.is_file()).then_some(path)
+}
+
+fn interpreted(script: &Path) -> Result<Start, RunError> {
+    let first = first_line(script);
+    let (program, mut arguments) = match first.as_deref().and_then(|line| line.strip_prefix("#!")) {
+        Some(line) => by_first_line(script, line)?,
+        None => (by_end(script)?, Vec::new()),
+    };
+    arguments.push(script.to_string_lossy().into_owned());
+    Ok(Start { program, arguments })
+}
+
+/// The interpreter that the first line names, as the system reads it.
+fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), RunError> {
+    let mut words = line.split_whitespace().peekable();
+    let mut name = words.next().unwrap_or_default();
+    if name.ends_with("/env") {
+        words.next_if(|word| matches!(*word, "-S" | "--split-string"));
+        name = words.next().unwrap_or_default();
+    }
+    let arguments = words.map(str::to_owned).collect();
+    match grant::resolve(name, None) {
+        Ok(program) => Ok((program, arguments)),
+        Err(error) => {
+            let message = format!("{} needs `{name}`: {error}", script.display());
+            Err(RunError::failed(error.code(), message).way_out(format!("install `{name}`")))
+        }
+    }
+}
+
+fn by_end(script: &Path) -> Result<Program, RunError> {
+    let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let end = end.to_ascii_lowercase();
+    let Some((_, names)) = BY_END.iter().find(|(known, _)| *known == end) else {
+        let message = format!("it is not known which program runs {}", script.display());
+        let hint = "begin the file with a line such as #!/usr/bin/env python3";
+        return Err(RunError::failed("program-not-executable", message).way_out(hint));
+    };
+    let found = names.iter().find_map(|name| grant::resolve(name, None).ok());
+    found.ok_or_else(|| {
+        let message = format!("{} needs `{}`, which is not installed", script.display(), names[0]);
+        RunError::failed("program-not-found", message).way_out(format!("install `{}`", names[0]))
+    })
+}
+
+/// Whether a file is a text that does not say what runs it.
+fn is_text_without_interpreter(path: &Path) -> bool {
+    let is_known = |end: &str| BY_END.iter().any(|(known, _)| end.eq_ignore_ascii_case(known));
+    path.extension().and_then(|end| end.to_str()).is_some_and(is_known)
+        && first_line(path).is_some_and(|line| !line.starts_with("#!"))
+}
+
+/// The first line of a text.
+fn first_line(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8(line.strip_suffix(b"\r").unwrap_or(line).to_vec()).ok()
+}

@@ -1,0 +1,88 @@
+//! The programs of the system: what is shown of `/usr` and `/etc` if a policy does not list programs.
+//!
+//! A program grants nothing that the sandbox does not confine. Data does: folders in which people
+//! keep projects and services keep settings are left out.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::root::{Item, Mode};
+
+/// Folders of the root that hold programs and libraries. Most are links into `/usr` today.
+const ROOTS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Stores of systems that keep programs elsewhere; links in other folders lead there.
+const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/run/current-system"];
+
+/// What is left out of `/usr` and `/usr/local`: settings, data of services and sources of projects.
+const LEFT_OUT: [&str; 9] = ["etc", "home", "local", "obj", "ports", "src", "tmp", "var", "www"];
+
+/// Settings that programs of the system need and that hold no secret.
+const SETTINGS: [&str; 30] = [
+    "/etc/alternatives",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/ghostscript",
+    "/etc/gnutls/config",
+    "/etc/groff",
+    "/etc/ImageMagick-6",
+    "/etc/ImageMagick-7",
+    "/etc/inputrc",
+    "/etc/java-11-openjdk",
+    "/etc/java-17-openjdk",
+    "/etc/java-21-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/os-release",
+    "/etc/papersize",
+    "/etc/perl",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/services",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/texmf",
+    "/etc/timezone",
+];
+
+/// What is shown of the system, by path.
+pub(super) fn items() -> Vec<(PathBuf, Item)> {
+    let mut items = Vec::new();
+    for folder in ROOTS.into_iter().chain(STORES) {
+        items.extend(item(Path::new(folder), Mode::Code));
+    }
+    for folder in ["/usr", "/usr/local"] {
+        items.extend(children(Path::new(folder)).filter_map(|path| item(&path, Mode::Code)));
+    }
+    items.extend(SETTINGS.iter().filter_map(|path| item(Path::new(path), Mode::Data)));
+    items
+}
+
+/// The folders and links in a folder that are shown.
+fn children(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let shown = entries.filter(|entry| {
+        let name = entry.file_name();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+        is_folder && !LEFT_OUT.iter().any(|left_out| *left_out == name)
+    });
+    shown.map(|entry| entry.path())
+}
+
+/// How a path is shown. A link is shown as it is: what it leads to must be shown itself.
+fn item(path: &Path, mode: Mode) -> Option<(PathBuf, Item)> {
+    let item = if path.symlink_metadata().ok()?.is_symlink() {
+        Item::Link(fs::read_link(path).ok()?)
+    } else {
+        Item::Bind(mode)
+    };
+    Some((path.to_owned(), item))
+}

@@ -1,0 +1,112 @@
+//! Scripts as people write them run at the first try, as they do without a sandbox.
+
+use std::{io::Write as _, process::Stdio};
+
+use super::Stage;
+
+/// A skill of scripts, without a line about permissions.
+fn scripts(files: &[(&str, &str)]) -> Stage {
+    let stage = Stage::new();
+    let text =
+        "---\nname: tools\ndescription: Works on files. Use when asked to.\n---\n\nRun it.\n";
+    stage.write("skills/tools/SKILL.md", text);
+    for (name, content) in files {
+        stage.write(&format!("skills/tools/scripts/{name}"), content);
+    }
+    stage.approve("tools");
+    stage
+}
+
+/// What a script prints with these words.
+fn printed(stage: &Stage, script: &str, words: &[&str]) -> String {
+    let target = stage.skill(&format!("tools/scripts/{script}"));
+    let run = stage.savoir(&[&["run", &target, "--"], words].concat());
+    assert_eq!(run.code, 0, "{script}: {run}");
+    run.stdout
+}
+
+#[test]
+fn programs_of_the_system_are_there() {
+    let stage = scripts(&[(
+        "report.sh",
+        "#!/bin/bash\nset -euo pipefail\nmkdir -p /tmp/work && cd /tmp/work\n\
+         printf 'b 2\\na 1\\n' | sort | awk '{print $2}' | sed s/1/one/ | tr '\\n' ' '\n\
+         find /usr/bin -name env | xargs basename\ndate +%Y | grep -c 20\n",
+    )]);
+    assert_eq!(printed(&stage, "report.sh", &[]), "one 2 env\n1\n");
+}
+
+#[test]
+fn scripts_need_no_execute_bit() {
+    let stage = scripts(&[
+        ("a.sh", "echo shell $1\n"),
+        ("b.py", "import sys\nprint('python', sys.argv[1])\n"),
+        ("c.py", "#!/usr/bin/env python3\nimport sys\nprint('python', sys.argv[1])\n"),
+        ("d", "#!/usr/bin/env -S bash -e\necho bash $1\n"),
+        ("e.pl", "print \"perl $ARGV[0]\\n\";\n"),
+    ]);
+    for (script, says) in [
+        ("a.sh", "shell x\n"),
+        ("b.py", "python x\n"),
+        ("c.py", "python x\n"),
+        ("d", "bash x\n"),
+        ("e.pl", "perl x\n"),
+    ] {
+        assert_eq!(printed(&stage, script, &["x"]), says, "{script}");
+    }
+}
+
+#[test]
+fn paths_in_commands_lead_into_the_skill_or_the_system() {
+    let stage = Stage::with_commands(
+        "",
+        &[
+            ("script", "", "python3 scripts/where.py one"),
+            ("option", "", "bash -e scripts/where.sh"),
+            ("system", "", "/usr/bin/basename /a/b"),
+        ],
+    );
+    stage
+        .write("skills/demo/scripts/where.py", "import sys, os\nprint(sys.argv[1], os.getcwd())\n");
+    stage.write("skills/demo/scripts/where.sh", "pwd\n");
+    stage.approve("demo");
+    let work = stage.path("work").canonicalize().expect("a folder").display().to_string();
+    for (tool, says) in
+        [("script", format!("one {work}")), ("option", work), ("system", "b".into())]
+    {
+        let envelope = stage.run(&format!("demo/{tool}"), &[]).succeeds();
+        assert_eq!(envelope["output"], says, "{tool}");
+    }
+}
+
+#[test]
+fn input_is_passed_on_and_the_exit_code_comes_back() {
+    let stage = scripts(&[("count.sh", "wc -l\nexit 7\n")]);
+    let target = stage.skill("tools/scripts/count.sh");
+    let mut child = stage
+        .command(&["run", &target])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("savoir runs");
+    child.stdin.take().expect("a pipe").write_all(b"a\nb\nc\n").expect("it reads");
+    let output = child.wait_with_output().expect("an end");
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "3");
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_an_error_and_not_lost() {
+    let stage = scripts(&[("write.sh", "set -e\ncat given.txt\necho made > made.txt\n")]);
+    stage.write("work/given.txt", "given\n");
+    let target = stage.skill("tools/scripts/write.sh");
+    let run = stage.savoir(&["run", &target]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, "given\n"), "{run}");
+    assert!(run.stderr.contains("Read-only file system"), "{run}");
+    let more = ["approve", &stage.skill("tools"), "--yes", "--allow-write", "."];
+    assert_eq!(stage.savoir(&more).code, 0);
+    let run = stage.savoir(&["run", &target]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.path("work/made.txt").is_file());
+}
