@@ -103,12 +103,17 @@ fn local(path: &Path) -> Result<Source, SourceError> {
         return Ok(Source::Git(GitSource { url, reference: None, path: None }));
     }
     if path.is_dir() {
-        Ok(Source::Folder(path.to_owned()))
-    } else if path.exists() {
-        Ok(Source::File(path.to_owned()))
-    } else {
-        Err(SourceError::NoPath(path.to_owned()))
+        return Ok(Source::Folder(path.to_owned()));
     }
+    if path.exists() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // A SKILL.md stands for its folder, whose other files the skill may need.
+        return Ok(match path.parent() {
+            Some(folder) if is_skill_file(&name) => Source::Folder(folder.to_owned()),
+            _ => Source::File(path.to_owned()),
+        });
+    }
+    Err(SourceError::NoPath(path.to_owned()))
 }
 
 /// Whether a folder is a repository without a work tree: there are only objects to read.
@@ -124,16 +129,17 @@ fn is_scp(text: &str) -> bool {
 
 /// A word, or words with slashes between them.
 fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
-    let there = local(&place(text, here)).ok();
+    let path = place(text, here);
+    let there = local(&path).ok();
     let is_file = is_file(text);
     match there {
-        Some(source @ Source::File(_)) if is_file => return Ok(source),
+        Some(source) if is_file && path.is_file() => return Ok(source),
         // Shells write the slash behind a folder, and nobody else does.
         Some(source @ (Source::Folder(_) | Source::Git(_))) if text.ends_with('/') => {
             return Ok(source);
         }
         None if is_file && text.matches('/').count() < 3 => {
-            return Err(SourceError::NoPath(place(text, here)));
+            return Err(SourceError::NoPath(path));
         }
         _ => {}
     }

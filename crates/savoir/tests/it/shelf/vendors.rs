@@ -207,6 +207,18 @@ fn a_line_of_another_installer_is_understood_as_pasted() {
 }
 
 #[test]
+fn the_path_of_a_skill_md_installs_its_folder() {
+    let machine = Machine::new();
+    machine.declared("elsewhere/sums", "1.0.0", "permissions: []\n", "Adds.");
+    let tools = "def add(a: int, b: int) -> int:\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
+    machine.sandbox.write("elsewhere/sums/tools.py", tools);
+    machine.well(&["install", "../elsewhere/sums/SKILL.md", "-y"]);
+    assert_eq!(machine.read(&format!("{CLAUDE}/sums/tools.py")), tools);
+    let manifest = machine.read("project/savoir.toml");
+    assert!(manifest.contains("path = \"../elsewhere/sums\""), "{manifest}");
+}
+
+#[test]
 fn a_small_skill_md_is_renamed_and_listed() {
     let machine = Machine::new();
     let text = "---\nname: small\ndescription: Small letters.\n---\nUse it.\n";
