@@ -113,7 +113,25 @@ fn local(path: &Path) -> Result<Source, SourceError> {
             _ => Source::File(path.to_owned()),
         });
     }
-    Err(SourceError::NoPath(path.to_owned()))
+    match in_bare_repository(path) {
+        Some(source) => source.map(Source::Git),
+        None => Err(SourceError::NoPath(path.to_owned())),
+    }
+}
+
+/// `repository.git[/path][@reference]` with a bare repository of this machine.
+fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
+    let text = path.to_str()?;
+    let (before, reference) = split_reference(text);
+    let readings = [(before, reference), (text, None)];
+    readings.into_iter().find_map(|(place, reference)| {
+        let place = Path::new(place);
+        let repository = place.ancestors().find(|folder| is_bare_repository(folder))?;
+        let inside = place.strip_prefix(repository).ok()?.to_str()?;
+        let url = Url::from_file_path(repository.canonicalize().ok()?).ok()?;
+        let url = GitUrl::parse(url.as_str());
+        Some(url.and_then(|url| source(url, reference.map(str::to_owned), inside, text)))
+    })
 }
 
 /// Whether a folder is a repository without a work tree: there are only objects to read.
