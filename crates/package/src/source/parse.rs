@@ -80,8 +80,8 @@ impl Source {
 
 /// Whether someone wrote a path that can be nothing else.
 fn is_plain_path(text: &str) -> bool {
-    matches!(text, "." | ".." | "~")
-        || ["./", "../", "/", "~/"].iter().any(|start| text.starts_with(start))
+    // No host and no owner of a repository begins with a dot: `.claude/skills/pdf` is a path.
+    text == "~" || [".", "/", "~/"].iter().any(|start| text.starts_with(start))
 }
 
 fn place(text: &str, here: &Path) -> PathBuf {
