@@ -106,6 +106,24 @@ fn a_skill_that_left_its_repository() {
 }
 
 #[test]
+fn a_skill_of_another_folder_of_the_repository_is_shown_as_a_replacement() {
+    let (machine, url) = Machine::with_repository();
+    machine.skill("elsewhere/repo/old/pdf", "1.0.0", "Another one.");
+    machine.commit("second");
+    machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    let same = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    assert!(!same.stderr.contains("replaces"), "{same}");
+    let other = machine.run(&["install", &url, "--path", "old/pdf"]);
+    let line = other.stderr.lines().find(|line| line.contains("replaces")).unwrap_or_default();
+    assert!(line.ends_with(":skills/pdf"), "{other}");
+    // Another commit of the same folder is not another source.
+    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "Newer.");
+    machine.commit("third");
+    let newer = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    assert!(!newer.stderr.contains("replaces"), "{newer}");
+}
+
+#[test]
 fn a_bare_repository_is_installed_at_a_reference() {
     let (machine, _) = Machine::with_repository();
     machine.git(&["tag", "v1"]);
