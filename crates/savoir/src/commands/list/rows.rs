@@ -23,9 +23,6 @@ use crate::{
     lookup::ordered,
 };
 
-/// Digits of a commit that are shown.
-const COMMIT: usize = 7;
-
 /// The word for a skill without a signature.
 const UNSIGNED: &str = "unsigned";
 
@@ -235,7 +232,7 @@ fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static 
     }
 }
 
-/// A source as people write it.
+/// A source as `savoir install` takes it.
 fn short(source: &LockedSource) -> String {
     let host = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -243,14 +240,18 @@ fn short(source: &LockedSource) -> String {
     };
     match source {
         LockedSource::Git { url, commit, path } => {
-            let url = url.trim_end_matches(".git");
+            let (url, query) = url.split_once('?').unwrap_or((url, ""));
             let place = match url.strip_prefix("https://github.com/") {
-                Some(repository) => format!("github:{repository}"),
+                Some(repository) => format!("github:{}", repository.trim_end_matches(".git")),
                 None => url.strip_prefix("https://").unwrap_or(url).to_owned(),
             };
             let path = path.as_deref().map(|path| format!("/{path}")).unwrap_or_default();
-            let commit = commit.get(..COMMIT).unwrap_or(commit);
-            format!("{place}{path}@{commit}")
+            let reference = match query.split_once('=') {
+                Some(("rev", _)) => format!("@{commit}"),
+                Some((_, name)) => format!("@{name}"),
+                None => String::new(),
+            };
+            format!("{place}{path}{reference}")
         }
         LockedSource::Registry(address) => match address.split_once('#') {
             Some((address, name)) => format!("{} {name}", host(address)),
@@ -266,6 +267,8 @@ fn short(source: &LockedSource) -> String {
 
 #[cfg(test)]
 mod tests {
+    use savoir_package::source::Source;
+
     use super::*;
 
     #[test]
@@ -274,9 +277,17 @@ mod tests {
         for (text, shown) in [
             (
                 format!("git+https://github.com/acme/skills#{commit}:skills/pdf"),
-                "github:acme/skills/skills/pdf@0123456",
+                "github:acme/skills/skills/pdf",
             ),
-            (format!("git+https://git.example.com/s.git#{commit}"), "git.example.com/s@0123456"),
+            (
+                format!("git+https://github.com/acme/skills.git?tag=v1#{commit}:pdf"),
+                "github:acme/skills/pdf@v1",
+            ),
+            (format!("git+https://git.example.com/s.git#{commit}"), "git.example.com/s.git"),
+            (
+                format!("git+file:///srv/git/s.git?branch=next#{commit}:skills/pdf"),
+                "file:///srv/git/s.git/skills/pdf@next",
+            ),
             ("path+../elsewhere/pdf".to_owned(), "../elsewhere/pdf"),
             ("registry+https://skills.example.com/registry".to_owned(), "skills.example.com"),
             (
@@ -287,6 +298,10 @@ mod tests {
             ("adopted+./x#clawhub:pdf@1.2.0".to_owned(), "clawhub:pdf@1.2.0"),
         ] {
             assert_eq!(short(&text.parse().expect("a source")), shown);
+            if text.starts_with("git+") {
+                let read = Source::parse(shown, Path::new("/")).expect("it can be pasted");
+                assert!(matches!(read, Source::Git(_)), "{read:?}");
+            }
         }
     }
 }
