@@ -31,7 +31,7 @@ pub(crate) use self::{
     report::{Json, Seen, few, source, state},
     selection::Selection,
 };
-use crate::{config, error::CommandError, output, shelf};
+use crate::{config, copies::Identity, error::CommandError, output, shelf};
 
 /// Files and folders that a project has at its root.
 const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
@@ -248,6 +248,17 @@ impl Installed {
         let links = entry.places().iter().filter_map(|place| place.link());
         let mut paths = std::iter::once(entry.path()).chain(links);
         self.locked.get(paths.find_map(|path| self.by_folder.get(path).copied())?)
+    }
+
+    /// What copies of an installed skill have in common: their lock entry, else their files.
+    pub(crate) fn identity(&self, entry: &Entry) -> Identity {
+        match self.locked_at(entry) {
+            Some(locked) => Identity { locked: Some(locked.key()), files: None },
+            None => {
+                let files = Tree::read(entry.path()).ok().map(|tree| tree.integrity());
+                Identity { files, locked: None }
+            }
+        }
     }
 
     /// Where something is, as short as a person knows it.

@@ -9,6 +9,7 @@ mod ask;
 mod commands;
 mod config;
 mod conformance;
+mod copies;
 mod credentials;
 mod discover;
 mod error;

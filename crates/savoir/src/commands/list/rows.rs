@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::{
     agent_settings::Off,
+    copies::group_copies,
     error::CommandError,
     installed::{Installed, few, in_parallel, source},
     lookup::ordered,
@@ -103,50 +104,19 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// Puts copies of one skill together: those of one lock entry, and those with the same files.
+/// Puts copies of one skill together, those that count first at the front.
 fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a>>> {
     if read.len() == 1 {
         return vec![read];
     }
     let order = ordered(read.iter().map(|(entry, _)| *entry).collect(), installed);
-    let mut groups: Vec<(Key, Vec<Read<'a>>)> = Vec::new();
+    let mut sorted = Vec::with_capacity(read.len());
     for wanted in order {
-        let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) else {
-            continue;
-        };
-        let key = Key::of(wanted, installed);
-        let one = read.swap_remove(at);
-        match groups.iter_mut().find(|(known, _)| known.is_same(&key)) {
-            Some((_, group)) => group.push(one),
-            None => groups.push((key, vec![one])),
+        if let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) {
+            sorted.push(read.swap_remove(at));
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
-}
-
-/// What makes two folders one skill.
-enum Key {
-    /// The same entry of a lock.
-    Locked(*const crate::installed::Locked),
-    /// The same files.
-    Files(Option<String>),
-}
-
-impl Key {
-    fn of(entry: &Entry, installed: &Installed) -> Self {
-        match installed.locked_at(entry) {
-            Some(locked) => Self::Locked(std::ptr::from_ref(locked)),
-            None => Self::Files(Tree::read(entry.path()).ok().map(|tree| tree.integrity())),
-        }
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Locked(one), Self::Locked(other)) => one == other,
-            (Self::Files(Some(one)), Self::Files(Some(other))) => one == other,
-            _ => false,
-        }
-    }
+    group_copies(sorted, |(entry, _)| installed.identity(entry))
 }
 
 /// The row of a group; of its folders the first is shown.
