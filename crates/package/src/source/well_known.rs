@@ -192,7 +192,7 @@ impl List {
         let description = description(&entry.description);
         let (index, name) = (self.url.clone(), entry.name.clone());
         let place = Place::WellKnown { index, name: name.clone(), digest };
-        Offer { name, description, place }
+        Offer { name, description, place, content: None }
     }
 
     fn artifact(&self, entry: &Entry) -> Result<Artifact, String> {

@@ -108,8 +108,9 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
         return sync::sync(&door, &wish, args.manner, args.frozen);
     }
     let (asked, sources) = parsed(args, &door)?;
-    let stalls = stalls(&door, sources)?;
+    let mut stalls = stalls(&door, sources)?;
     if args.list {
+        args.choice.narrow(&mut stalls)?;
         list(&stalls, door.shelf.root(), args.manner.json)?;
         return Ok(ExitCode::SUCCESS);
     }

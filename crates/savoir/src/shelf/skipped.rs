@@ -101,7 +101,7 @@ pub(crate) fn one_per_name(
 }
 
 /// The key by which the shortest of several paths comes first.
-fn path_length(path: &str) -> (usize, usize, String) {
+pub(super) fn path_length(path: &str) -> (usize, usize, String) {
     (path.matches('/').count(), path.len(), path.to_owned())
 }
 

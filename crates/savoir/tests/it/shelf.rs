@@ -2,6 +2,7 @@
 
 mod asked;
 mod bad;
+mod copies;
 mod counted;
 mod git;
 mod offline;
@@ -181,7 +182,10 @@ fn each_agent_gets_its_own_and_can_lose_it() {
     assert!(!machine.has(claude));
     assert!(!machine.read("project/savoir.toml").contains("tea"));
     let gone = machine.run(&["remove", "tea"]);
-    assert!(gone.code == 2 && gone.stderr.contains("`tea` is not installed here"), "{gone}");
+    assert!(
+        gone.code == 2 && gone.stderr.contains("`tea` is not installed here"),
+        "{gone}"
+    );
 }
 
 #[test]

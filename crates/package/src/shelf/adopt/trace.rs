@@ -119,7 +119,7 @@ fn at(place: &GitPlace, commit: Commit) -> Place {
 }
 
 fn offer(sight: &Sight, place: Place) -> Offer {
-    Offer { name: sight.adoption.name.clone(), description: None, place }
+    Offer { name: sight.adoption.name.clone(), description: None, place, content: None }
 }
 
 fn is_original(sight: &Sight, tree: &Tree) -> bool {

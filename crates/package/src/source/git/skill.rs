@@ -163,6 +163,16 @@ impl<'a> Listing<'a> {
         Some(sha256_hex(lines.collect::<String>().as_bytes()))
     }
 
+    /// A digest of the files of a skill: their paths, bytes and modes. Nothing is fetched for it.
+    pub(super) fn content(&self, skill: &str) -> Option<String> {
+        let files = self.files_of(skill).ok()?;
+        let line = |(path, entry): &(String, Entry<'_>)| {
+            let is_program = entry.kind == Kind::Program;
+            format!("{path}\0{} {is_program}\n", entry.digest)
+        };
+        Some(sha256_hex(files.iter().map(line).collect::<String>().as_bytes()))
+    }
+
     /// The file at a path, also behind links.
     fn file(&self, path: &str) -> Option<Entry<'_>> {
         match self.entries.get(path)? {
