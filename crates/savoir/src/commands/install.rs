@@ -275,7 +275,10 @@ fn stalls(door: &Door, sources: Vec<Typed>) -> Result<Vec<Stall>, CommandError> 
         door.doing(&format!("looking at {typed}"));
         let found = door.wait(door.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        let Offers { skills: offers, skipped, not_installed } = found;
+        let Offers { skills: mut offers, skipped, not_installed } = found;
+        if let Source::Folder(folder) = &source {
+            offers = door.without_installed_copies(folder, offers)?;
+        }
         stalls.push(Stall { typed, offers, skipped, not_installed, pinned });
     }
     door.done();

@@ -1,13 +1,13 @@
 //! Getting skills, and checking them before anything is decided.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use savoir_package::{
     Agent, Tree,
     lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
     shelf::{Arrival, Ready, Why, locked_source},
-    source::Offer,
+    source::{Offer, Place},
 };
 
 use super::{Door, Skipped};
@@ -104,6 +104,39 @@ impl Door {
             }
         });
         taken
+    }
+
+    /// The skills of a folder without the copies in it that this lock installed. The folder itself
+    /// may be such a copy: it was named.
+    pub(crate) fn without_installed_copies(
+        &self,
+        folder: &Path,
+        mut offers: Vec<Offer>,
+    ) -> Result<Vec<Offer>, CommandError> {
+        let mut installed = BTreeSet::new();
+        for (name, locked) in &self.shelf.state()?.lock.skills {
+            for agent in locked.agents.iter().filter_map(|id| Agent::by_id(id).ok()) {
+                let copy = self.shelf.agent_folder(agent).map(|folder| folder.join(name));
+                installed.extend(copy.ok().and_then(|copy| copy.canonicalize().ok()));
+            }
+        }
+        if let Ok(named) = folder.canonicalize() {
+            installed.remove(&named);
+        }
+        let is_copy = |offer: &Offer| match &offer.place {
+            Place::Path { path, inside } => {
+                path.join(inside).canonicalize().is_ok_and(|path| installed.contains(&path))
+            }
+            _ => false,
+        };
+        offers.retain(|offer| !is_copy(offer));
+        if offers.is_empty() {
+            let message = format!("all skills in {} are installed already", folder.display());
+            return Err(CommandError::input(message)
+                .named("already_installed")
+                .hint("`savoir list` shows them, and `savoir update` looks for newer versions"));
+        }
+        Ok(offers)
     }
 
     /// Takes out skills whose source is the folder to which they would be installed: removing them

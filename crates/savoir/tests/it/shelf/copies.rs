@@ -72,3 +72,21 @@ fn a_list_shows_only_the_skills_at_the_path() {
     let wrong = machine.run(&["install", source, "--path", "nowhere", "--list"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("no skill at nowhere"), "{wrong}");
 }
+
+#[test]
+fn copies_that_savoir_installed_are_not_offered_again() {
+    let machine = Machine::with_pdf();
+    let agents = ["--agent", "claude-code,cursor", "-y"];
+    machine.well(&[&["install", "../elsewhere/pdf"], &agents[..]].concat());
+    let none = machine.run(&["install", ".", "--list"]);
+    assert!(none.code == 2 && none.stderr.contains("are installed already"), "{none}");
+    // A skill of the project itself, and one that nobody installed with Savoir, are offered.
+    machine.skill("project/tools/mail", "1.0.0", "Send it.");
+    machine.skill("project/.claude/skills/own", "1.0.0", "Mine.");
+    assert_eq!(machine.listed(&["."]), ["mail", "own"]);
+    machine.well(&["install", ".", "--path", "tools", "-y"]);
+    assert_eq!(machine.listed(&["."]), ["mail", "own"]);
+    // Its own folder can still be named.
+    let named = machine.run(&["install", ".claude/skills/pdf", "-y"]);
+    assert!(named.stderr.contains("is already in the folder"), "{named}");
+}
