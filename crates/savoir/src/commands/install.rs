@@ -98,9 +98,26 @@ impl Args {
         self.list |= line.list;
         Ok(())
     }
+
+    /// Without a source there is nothing to choose from or to list.
+    fn check_nothing_chosen(&self) -> Result<(), CommandError> {
+        let mut options = self.choice.options();
+        if self.list {
+            options = format!("{options} --list").trim_start().to_owned();
+        }
+        if options.is_empty() {
+            return Ok(());
+        }
+        let error = CommandError::input("no source is named").named("no_source");
+        let error = error.hint(format!("name one: savoir install SOURCE {options}"));
+        Err(if self.list { error.hint("`savoir list` lists installed skills") } else { error })
+    }
 }
 
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
+    if args.sources.is_empty() {
+        args.check_nothing_chosen()?;
+    }
     let door = args.whose.open()?.asking(&args.ask);
     if args.sources.is_empty() {
         let Args { agents, consent, ask, manner, .. } = args;

@@ -111,6 +111,19 @@ impl Choice {
         Ok(())
     }
 
+    /// The options as they were typed.
+    pub(crate) fn options(&self) -> String {
+        let mut words = Vec::new();
+        if !self.skill.is_empty() {
+            words.push(format!("--skill {}", self.skill.join(",")));
+        }
+        if self.all {
+            words.push("--all".to_owned());
+        }
+        words.extend(self.path.iter().map(|path| format!("--path {path}")));
+        words.join(" ")
+    }
+
     /// The skills of a source at the paths that were named, or all of them. Identical copies count
     /// once.
     fn below_paths(&self, stall: &Stall) -> Result<Vec<Offer>, CommandError> {

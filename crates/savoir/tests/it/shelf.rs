@@ -5,6 +5,7 @@ mod bad;
 mod copies;
 mod counted;
 mod git;
+mod hints;
 mod offline;
 mod policy;
 mod registry;
