@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
+    copies::group_copies,
     error::CommandError,
     installed::{Examined, Installed, Json, Selection, few, in_parallel, state},
     output,
@@ -114,21 +115,39 @@ impl<'a> Status<'a> {
 
     fn summary(&self) -> Summary {
         let mut summary = Summary {
-            skills: self.examined.len(),
             missing: self.missing.len(),
             clashes: self.clashes.len(),
             ..Summary::default()
         };
-        for examined in &self.examined {
-            let count = match state(examined).0 {
-                "unmodified" => &mut summary.unmodified,
-                "modified" => &mut summary.modified,
-                "broken" => &mut summary.broken,
-                _ => &mut summary.unknown,
+        for copies in self.skills() {
+            let states: Vec<&str> = copies.iter().map(|examined| state(examined).0).collect();
+            // A skill is in the worst state of its copies.
+            let worst = ["broken", "modified", "unknown"].into_iter();
+            let worst = worst.into_iter().find(|state| states.contains(state));
+            let count = match worst {
+                Some("broken") => &mut summary.broken,
+                Some("modified") => &mut summary.modified,
+                Some(_) => &mut summary.unknown,
+                None => &mut summary.unmodified,
             };
             *count += 1;
+            summary.skills += 1;
         }
         summary
+    }
+
+    /// The folders of each skill: copies for several agents are one skill.
+    fn skills(&self) -> Vec<Vec<&Examined<'a>>> {
+        let mut by_name: BTreeMap<&str, Vec<&Examined<'a>>> = BTreeMap::new();
+        for examined in &self.examined {
+            by_name.entry(examined.entry.name()).or_default().push(examined);
+        }
+        let identity = |examined: &&Examined<'a>| self.installed.identity(examined.entry);
+        let skills = by_name.into_values().map(|of_name| match of_name.len() {
+            1 => vec![of_name],
+            _ => group_copies(of_name, identity),
+        });
+        skills.flatten().collect()
     }
 
     fn json(&self) -> Value {
