@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
+    door.check_installed(&args.names, "remove")?;
     let edits = args.manner.edits();
     let plan = || {
         Ok(if args.agent.is_empty() {

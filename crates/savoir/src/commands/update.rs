@@ -67,6 +67,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     if !args.all && args.names.is_empty() {
         return look(args, &door, &state);
     }
+    door.check_installed(&args.names, "update")?;
     let every: Vec<String> = state.lock.skills.keys().cloned().collect();
     let names = if args.all { &every } else { &args.names };
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::source::{self, Offer, Place, PluginExtra};
+use savoir_package::{
+    nearest,
+    source::{self, Offer, Place, PluginExtra},
+};
 use serde_json::{Value, json};
 
 use super::skipped::path_length;
@@ -95,9 +98,7 @@ impl Choice {
             let before = chosen.len();
             chosen.extend(found.cloned());
             if chosen.len() == before {
-                return Err(CommandError::input(format!("there is no skill `{name}` there"))
-                    .named("no_such_skill")
-                    .hint(format!("there are {}", names(&offers))));
+                return Err(no_such_skill(name, stalls, &offers));
             }
         }
         Ok(chosen)
@@ -157,6 +158,17 @@ fn without_copies(offers: &[Offer]) -> Vec<Offer> {
     let mut kept: Vec<usize> = groups.iter().filter_map(|group| group.first().copied()).collect();
     kept.sort_unstable();
     kept.into_iter().map(|at| offers[at].clone()).collect()
+}
+
+fn no_such_skill(name: &str, stalls: &[Stall], offers: &[Offer]) -> CommandError {
+    let sources: Vec<&str> = stalls.iter().map(|stall| stall.typed.as_str()).collect();
+    let message = format!("{} has no skill `{name}`", sources.join(", "));
+    let error = CommandError::input(message).named("no_such_skill");
+    let error = match nearest(name, offers.iter().map(|offer| offer.name.as_str())) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error,
+    };
+    error.hint(format!("there are {}", names(offers)))
 }
 
 /// Whether a skill is at a path of its source, or below it. For a folder on this system the path may

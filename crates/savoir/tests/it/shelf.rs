@@ -184,7 +184,7 @@ fn each_agent_gets_its_own_and_can_lose_it() {
     assert!(!machine.read("project/savoir.toml").contains("tea"));
     let gone = machine.run(&["remove", "tea"]);
     assert!(
-        gone.code == 2 && gone.stderr.contains("`tea` is not installed here"),
+        gone.code == 2 && gone.stderr.contains("`tea` is not installed in this project"),
         "{gone}"
     );
 }
