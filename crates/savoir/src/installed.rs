@@ -81,7 +81,7 @@ impl Heard {
             _ => (false, None),
         };
         let version = version.filter(|version| **version != locked.skill.version);
-        let word = || version.map_or("other files".to_owned(), ToString::to_string);
+        let word = || version.map_or("changed files".to_owned(), ToString::to_string);
         let because = |what: &str, why: Option<&str>| match why {
             Some(why) => format!("{what}: {why}"),
             None => what.to_owned(),
@@ -91,7 +91,7 @@ impl Heard {
                 Some(because("taken down by its registry", taken_down_reason.as_deref()))
             }
             Availability::Published(Published { missing: true, .. }) => {
-                Some("its registry does not have it any more".to_owned())
+                Some("its registry no longer has it".to_owned())
             }
             Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
                 Some(because("withdrawn", yanked_reason.as_deref()))
@@ -297,7 +297,7 @@ pub(crate) fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
             .hint("--project takes the folder of a project")
     };
     let found = folder.canonicalize().map_err(|error| wrong(&error))?;
-    if found.is_dir() { Ok(found) } else { Err(wrong(&"it is no folder")) }
+    if found.is_dir() { Ok(found) } else { Err(wrong(&"it is not a folder")) }
 }
 
 /// The nearest folder that looks like the root of a project, else this one. The home is none: what

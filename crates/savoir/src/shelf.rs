@@ -74,7 +74,7 @@ pub(crate) struct Whose {
 /// How a change is made, and told.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Manner {
-    /// Lose local edits, and replace what lies in the way; `savoir undo` brings it back
+    /// Discard local edits and replace existing files; `savoir undo` restores them
     #[arg(long, short)]
     force: bool,
     /// Only show what would be done
@@ -133,7 +133,7 @@ impl Whose {
     pub(crate) fn open(&self) -> Result<Door, CommandError> {
         let door = self.look()?;
         if door.shelf.recover(&waiting)? {
-            output::note("a change that was broken off in the middle was put right first");
+            output::note("repaired a change that was interrupted");
         }
         Ok(door)
     }
@@ -183,7 +183,7 @@ impl Whose {
             None => installed::project_around(home),
         };
         let project = project.ok_or_else(|| {
-            CommandError::input("your home folder is no project")
+            CommandError::input("your home folder is not a project")
                 .hint("use --global for skills that agents see everywhere")
                 .hint("or go to a project, or name one with --project DIR")
         })?;
@@ -207,7 +207,7 @@ impl Door {
             let used: Result<Vec<_>, UnknownAgent> = used.collect();
             return used.map_err(|unknown| {
                 CommandError::input(format!("savoir.toml: {unknown}"))
-                    .hint("mend the list `use` in [agents]")
+                    .hint("fix the list `use` in [agents]")
             });
         }
         let has_folder = |agent: &&'static Agent| self.shelf.agent_folder(agent).is_ok();

@@ -289,7 +289,7 @@ fn source(
     if let Some(reference) = &reference {
         let odd = |c: char| c.is_control() || " ^~:?*[\\".contains(c);
         if reference.is_empty() || reference.starts_with('-') || reference.contains(odd) {
-            return wrong("what follows `@` is no tag, branch or commit");
+            return wrong("what follows `@` is not a tag, branch or commit");
         }
     }
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
@@ -352,7 +352,7 @@ fn address(text: &str) -> Result<Source, SourceError> {
             let url =
                 Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
             let path = url.to_file_path();
-            local(&path.map_err(|()| SourceError::text(text, "it is no path of this system"))?)
+            local(&path.map_err(|()| SourceError::text(text, "it is not a path of this system"))?)
         }
         "ssh" | "file" => git(text).map(Source::Git),
         _ => Err(SourceError::text(

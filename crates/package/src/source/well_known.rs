@@ -197,7 +197,7 @@ impl List {
 
     fn artifact(&self, entry: &Entry) -> Result<Artifact, String> {
         if !is_name(&entry.name) {
-            return Err("its name is no name of a skill".to_owned());
+            return Err("its name is not valid for a skill".to_owned());
         }
         if self.index.schema.is_none() {
             return self.files(entry).map(Artifact::Files);

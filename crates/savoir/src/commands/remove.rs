@@ -19,7 +19,7 @@ Examples:
   savoir remove pdf notes --global
 
 Folders that were edited stay, unless --force is given. What other skills need stays, too.
-`savoir undo` takes it back.")]
+`savoir undo` reverts it.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(required = true, value_name = "NAME")]

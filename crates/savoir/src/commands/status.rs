@@ -25,16 +25,16 @@ use crate::{
 /// How many names are shown of skills about which the same is to say.
 const NAMED: usize = 5;
 
-/// Tell which skills were modified, hide each other, or are missing
+/// Show which skills were modified, hide each other, or are missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir status
   savoir status pdf
-  savoir status --check                  for a script: exit code 1 if something is not as it was
+  savoir status --check                  for a script: exit code 1 if something is modified or missing
   savoir status --json
 
-A skill is held against the hash that was taken when it was installed, by whatever tool. The exit
+A skill is compared with the hash that was recorded when it was installed, by any tool. The exit
 code is 0; with --check it is 1 if a skill is modified, missing or broken, or a ledger is.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -171,7 +171,7 @@ impl<'a> Status<'a> {
         section(&mut page, "converted for agents that cannot read the original", self.converted());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
         section(&mut page, "more than once", seen.map(|clash| self.clash(clash)));
-        section(&mut page, "nobody can tell whether they were modified", self.unknown());
+        section(&mut page, "unknown whether they were modified", self.unknown());
         if !page.is_empty() {
             page.push('\n');
         }

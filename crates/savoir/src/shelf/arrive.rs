@@ -159,7 +159,7 @@ impl Door {
             let Some((title, _)) = own else { return true };
             let message = format!("`{name}` is already in the folder that {title} reads");
             let error = CommandError::input(message)
-                .named("lies_there")
+                .named("in_agent_folder")
                 .hint(format!("add it to savoir.lock as it is: savoir adopt {name}"));
             taken.push(Skipped::new(name, &one.source.to_string(), error));
             false

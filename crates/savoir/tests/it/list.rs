@@ -225,7 +225,7 @@ fn the_status_tells_what_is_not_as_it_was() {
          broken\n  {} has no SKILL.md\n\n\
          more than once\n  notes  ~/.claude/skills/notes hides .claude/skills/notes in claude-code; \
          different files\n\n\
-         nobody can tell whether they were modified\n  \
+         unknown whether they were modified\n  \
          filter: `gh skill` rewrote the frontmatter, so that its hash is not that of the files\n  \
          notes, weather: no hash was written down when it was installed\n\n\
          6 skills: 1 modified, 4 unknown, 1 broken; 1 missing\n",
