@@ -109,8 +109,11 @@ impl<'a> Status<'a> {
 
     /// Whether everything is as it was installed, as far as that is known.
     fn is_clean(&self) -> bool {
-        let Summary { modified, broken, missing, .. } = self.summary();
-        modified + broken + missing == 0 && self.installed.warnings().next().is_none()
+        let is_changed =
+            |examined: &Examined<'_>| matches!(state(examined).0, "modified" | "broken");
+        !self.examined.iter().any(is_changed)
+            && self.missing.is_empty()
+            && self.installed.warnings().next().is_none()
     }
 
     fn summary(&self) -> Summary {
