@@ -206,7 +206,7 @@ pub fn countersign(record: &[u8], further: Further) -> Result<Vec<u8>, Signature
     let list = list.as_array_mut().ok_or_else(|| SignatureError::Field {
         place: place.into(),
         field: "signatures",
-        why: "is no list".into(),
+        why: "is not a list".into(),
     })?;
     list.push(entry);
     Ok(written(&record.into()))
@@ -228,7 +228,7 @@ pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
             Some(record) => {
                 let list = record.entry("signatures").or_insert_with(|| json!([]));
                 let Some(list) = list.as_array_mut() else {
-                    let (place, why) = (place.to_owned(), "is no list".to_owned());
+                    let (place, why) = (place.to_owned(), "is not a list".to_owned());
                     return Err(SignatureError::Field { place, field: "signatures", why });
                 };
                 list.push(json!({"type": WHOLE, "record": other}));
@@ -400,7 +400,7 @@ impl Check<'_> {
             None if algorithm == DETACHED => return Err(wrong("is missing, so nobody signed")),
             None => return Ok(()),
             Some(Value::Array(entries)) => entries,
-            Some(_) => return Err(wrong("is no list")),
+            Some(_) => return Err(wrong("is not a list")),
         };
         if entries.is_empty() && algorithm == DETACHED {
             return Err(wrong("is empty, so nobody signed"));
@@ -430,7 +430,7 @@ impl Check<'_> {
             WHOLE if nested == Nested::Allowed => {
                 let members = entry.members.get("record").and_then(Value::as_object);
                 let members =
-                    members.ok_or_else(|| entry.wrong("record", "is no object".to_owned()))?;
+                    members.ok_or_else(|| entry.wrong("record", "is not an object".to_owned()))?;
                 let record = Record { members: members.clone(), place: &place };
                 self.record(&record, Nested::Refused).map(drop)
             }

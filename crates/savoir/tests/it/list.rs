@@ -201,7 +201,7 @@ fn a_broken_ledger_is_a_warning() {
     let warnings = run.json()["warnings"].as_array().expect("warnings").len();
     assert_eq!((warnings, run.stderr.lines().count()), (3, 3), "{run}");
     assert!(run.stderr.lines().all(|line| line.starts_with("warning: ")), "{run}");
-    assert!(run.stderr.contains("project/skills-lock.json: it is no JSON"), "{run}");
+    assert!(run.stderr.contains("project/skills-lock.json: it is not JSON"), "{run}");
     assert_eq!(machine.run(&["status"]).code, 0);
     assert_eq!(machine.run(&["status", "notes", "--check"]).code, 1, "a ledger is broken");
 }

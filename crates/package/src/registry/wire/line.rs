@@ -166,7 +166,7 @@ impl<'a> Iterator for Lines<'a> {
         let (at, text) = self.0.find(|(_, text)| !text.trim().is_empty())?;
         // Values without keys could be taken for those of a line.
         if !text.trim_start().starts_with('{') {
-            return Some((at + 1, Reading::Broken("it is no object".to_owned())));
+            return Some((at + 1, Reading::Broken("it is not an object".to_owned())));
         }
         if let Some(line) = GoneLine::read(text) {
             return Some((at + 1, Reading::Gone(line, text)));

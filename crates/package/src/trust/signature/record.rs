@@ -39,7 +39,7 @@ impl<'a> Record<'a> {
         match self.members.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.wrong(field, "is no text".to_owned())),
+            Some(_) => Err(self.wrong(field, "is not a text".to_owned())),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Record<'a> {
     pub(super) fn files(&self) -> Result<BTreeMap<String, String>, SignatureError> {
         let wrong = |why: String| SignatureError::Files { place: self.place.to_owned(), why };
         let Some(Value::Object(files)) = self.members.get("files") else {
-            return Err(wrong("is no object, so it is not known what was signed".to_owned()));
+            return Err(wrong("is not an object, so it is not known what was signed".to_owned()));
         };
         let digests = files.iter().map(|(path, digest)| {
             let digest = digest
@@ -113,7 +113,7 @@ impl<'a> Record<'a> {
         field: &'static str,
     ) -> Result<[u8; N], SignatureError> {
         let bytes = STANDARD.decode(self.text(field)?);
-        let bytes = bytes.map_err(|error| self.wrong(field, format!("is no base64: {error}")))?;
+        let bytes = bytes.map_err(|error| self.wrong(field, format!("is not base64: {error}")))?;
         bytes.try_into().map_err(|bytes: Vec<u8>| {
             self.wrong(field, format!("has {} bytes, expected {N}", bytes.len()))
         })
