@@ -243,7 +243,7 @@ fn read_skill(table: Table<'_>) -> Result<LockedSkill, Mistake> {
         .map_err(|error: SourceProblem| wrong(table, "source", &error.to_string()))?;
     let integrity = text("integrity")?.to_owned();
     if !is_integrity(&integrity) {
-        return Err(wrong(table, "integrity", "this is no integrity"));
+        return Err(wrong(table, "integrity", "this is not an integrity value"));
     }
     let mut skill = LockedSkill::new(version, source, integrity);
     skill.tier = tier(table.required("tier")?)?;

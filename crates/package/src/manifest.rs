@@ -355,7 +355,7 @@ fn read_integrity(table: Table<'_>) -> Result<Option<String>, Mistake> {
     let Some(value) = table.get("integrity") else { return Ok(None) };
     let text = value.string("a text")?;
     if !is_integrity(text) {
-        let mistake = value.mistake(format!("`{}` is no integrity", text.escape_debug()));
+        let mistake = value.mistake(format!("`{}` is not an integrity value", text.escape_debug()));
         return Err(mistake.hint("write `sha256-` and the digest in base64"));
     }
     Ok(Some(text.to_owned()))

@@ -110,6 +110,9 @@ pub struct Offer {
     pub description: Option<String>,
     /// Its exact origin.
     pub place: Place,
+    /// A digest of its files, if its source has several skills of this name: identical copies in
+    /// one source have the same.
+    pub content: Option<String>,
 }
 
 impl Offer {

@@ -30,7 +30,7 @@ const MAX_HEAD_BYTES: usize = MAX_FILES * (6 * MAX_PATH_BYTES + 64);
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The integrity of a lock is none.
-    #[error("`{0}` is no integrity: it is `sha256-` and 44 characters of base64")]
+    #[error("`{0}` is not an integrity value: it is `sha256-` and 44 characters of base64")]
     Integrity(String),
     /// The system refused.
     #[error("{}: {error}", path.display())]

@@ -82,7 +82,7 @@ impl AgentSkills {
     pub(crate) fn new(which: Which, home: Home) -> Result<Self, CommandError> {
         for path in &which.paths {
             if !path.is_dir() {
-                return Err(CommandError::input(format!("{}: it is no folder", path.display()))
+                return Err(CommandError::input(format!("{}: it is not a folder", path.display()))
                     .hint("name folders with skills, or none for those that are installed"));
             }
         }

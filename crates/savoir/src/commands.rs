@@ -18,7 +18,7 @@ mod export;
 mod extract;
 mod import;
 mod info;
-mod install;
+pub(crate) mod install;
 mod kb;
 mod keys;
 mod list;

@@ -31,7 +31,7 @@ pub(crate) use self::{
     report::{Json, Seen, few, source, state},
     selection::Selection,
 };
-use crate::{config, error::CommandError, output, shelf};
+use crate::{config, copies::Identity, error::CommandError, output, shelf};
 
 /// Files and folders that a project has at its root.
 const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
@@ -81,7 +81,7 @@ impl Heard {
             _ => (false, None),
         };
         let version = version.filter(|version| **version != locked.skill.version);
-        let word = || version.map_or("other files".to_owned(), ToString::to_string);
+        let word = || version.map_or("changed files".to_owned(), ToString::to_string);
         let because = |what: &str, why: Option<&str>| match why {
             Some(why) => format!("{what}: {why}"),
             None => what.to_owned(),
@@ -91,7 +91,7 @@ impl Heard {
                 Some(because("taken down by its registry", taken_down_reason.as_deref()))
             }
             Availability::Published(Published { missing: true, .. }) => {
-                Some("its registry does not have it any more".to_owned())
+                Some("its registry no longer has it".to_owned())
             }
             Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
                 Some(because("withdrawn", yanked_reason.as_deref()))
@@ -250,6 +250,17 @@ impl Installed {
         self.locked.get(paths.find_map(|path| self.by_folder.get(path).copied())?)
     }
 
+    /// What copies of an installed skill have in common: their lock entry, else their files.
+    pub(crate) fn identity(&self, entry: &Entry) -> Identity {
+        match self.locked_at(entry) {
+            Some(locked) => Identity { locked: Some(locked.key()), files: None },
+            None => {
+                let files = Tree::read(entry.path()).ok().map(|tree| tree.integrity());
+                Identity { files, locked: None }
+            }
+        }
+    }
+
     /// Where something is, as short as a person knows it.
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> Cow<'a, str> {
         // Whole texts, since taking ten thousand paths apart is slow.
@@ -286,7 +297,7 @@ pub(crate) fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
             .hint("--project takes the folder of a project")
     };
     let found = folder.canonicalize().map_err(|error| wrong(&error))?;
-    if found.is_dir() { Ok(found) } else { Err(wrong(&"it is no folder")) }
+    if found.is_dir() { Ok(found) } else { Err(wrong(&"it is not a folder")) }
 }
 
 /// The nearest folder that looks like the root of a project, else this one. The home is none: what

@@ -28,8 +28,9 @@ use serde::Serialize;
 
 pub(crate) use self::{order::ordered, remote::Fetched};
 use crate::{
+    copies::{Identity, group_copies},
     error::CommandError,
-    installed::{Installed, in_parallel, source},
+    installed::{Installed, Locked, in_parallel, source},
     output,
 };
 
@@ -80,7 +81,7 @@ pub(crate) struct Candidate {
     /// Other folders with the same files.
     pub(crate) copies: Vec<PathBuf>,
     /// The lock entry that installed it, to recognize copies that were written for other agents.
-    locked: Option<(PathBuf, String)>,
+    locked: Option<String>,
 }
 
 /// A skill and one of its tools, or a script of it.
@@ -212,9 +213,7 @@ impl Lookup {
             tier: locked.map(|locked| locked.skill.tier),
             integrity: Tree::read(entry.path()).ok().map(|tree| tree.integrity()),
             copies: Vec::new(),
-            locked: locked
-                .filter(|_| !self.installed.is_modified(entry))
-                .map(|locked| (locked.file.clone(), locked.name.clone())),
+            locked: locked.filter(|_| !self.installed.is_modified(entry)).map(Locked::key),
         }
     }
 
@@ -286,24 +285,21 @@ fn near_names(name: &str, installed: &Installed) -> Vec<String> {
 
 /// Candidates with the same files, or from the same lock entry, become one.
 fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
-    let mut merged: Vec<Candidate> = Vec::new();
-    for candidate in found {
-        let is_same = |known: &&mut Candidate| {
-            known.integrity.is_some() && known.integrity == candidate.integrity
-                || known.locked.is_some() && known.locked == candidate.locked
-        };
-        match merged.iter_mut().find(is_same) {
-            Some(known) => {
-                known.copies.push(candidate.path);
-                let new = candidate.agents.into_iter();
-                let new: Vec<_> = new.filter(|agent| !known.agents.contains(agent)).collect();
-                known.agents.extend(new);
-                known.agents.sort_by_key(|agent| agent.id);
-            }
-            None => merged.push(candidate),
-        }
-    }
-    merged
+    let identity = |candidate: &Candidate| Identity {
+        files: candidate.integrity.clone(),
+        locked: candidate.locked.clone(),
+    };
+    let merge = |group: Vec<Candidate>| {
+        group.into_iter().reduce(|mut first, copy| {
+            first.copies.push(copy.path);
+            let new = copy.agents.into_iter();
+            let new: Vec<_> = new.filter(|agent| !first.agents.contains(agent)).collect();
+            first.agents.extend(new);
+            first.agents.sort_by_key(|agent| agent.id);
+            first
+        })
+    };
+    group_copies(found, identity).into_iter().filter_map(merge).collect()
 }
 
 /// The skill at a path or of a name. What is not found stays a path, if it is one: reading it says

@@ -9,6 +9,7 @@ mod ask;
 mod commands;
 mod config;
 mod conformance;
+mod copies;
 mod credentials;
 mod discover;
 mod error;
@@ -47,7 +48,8 @@ use clap::Parser as _;
 use crate::commands::Cli;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let args = std::env::args_os().collect();
+    let cli = Cli::parse_from(commands::install::with_one_value_per_option(args));
     match commands::run(cli) {
         Ok(code) => code,
         Err(error) => error.report(),

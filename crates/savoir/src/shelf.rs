@@ -22,7 +22,9 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent, Agents, Shelf, ShelfError,
     agents::UnknownAgent,
+    lock::{self, Lock},
     manifest::{self, Manifest, Scope},
+    nearest,
     policy::Policy,
     shelf::{Edits, Occupied, Outside, Plan},
     source::{Fetcher, Settings},
@@ -72,7 +74,7 @@ pub(crate) struct Whose {
 /// How a change is made, and told.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Manner {
-    /// Lose local edits, and replace what lies in the way; `savoir undo` brings it back
+    /// Discard local edits and replace existing files; `savoir undo` restores them
     #[arg(long, short)]
     force: bool,
     /// Only show what would be done
@@ -131,7 +133,7 @@ impl Whose {
     pub(crate) fn open(&self) -> Result<Door, CommandError> {
         let door = self.look()?;
         if door.shelf.recover(&waiting)? {
-            output::note("a change that was broken off in the middle was put right first");
+            output::note("repaired a change that was interrupted");
         }
         Ok(door)
     }
@@ -181,7 +183,7 @@ impl Whose {
             None => installed::project_around(home),
         };
         let project = project.ok_or_else(|| {
-            CommandError::input("your home folder is no project")
+            CommandError::input("your home folder is not a project")
                 .hint("use --global for skills that agents see everywhere")
                 .hint("or go to a project, or name one with --project DIR")
         })?;
@@ -205,7 +207,7 @@ impl Door {
             let used: Result<Vec<_>, UnknownAgent> = used.collect();
             return used.map_err(|unknown| {
                 CommandError::input(format!("savoir.toml: {unknown}"))
-                    .hint("mend the list `use` in [agents]")
+                    .hint("fix the list `use` in [agents]")
             });
         }
         let has_folder = |agent: &&'static Agent| self.shelf.agent_folder(agent).is_ok();
@@ -215,6 +217,43 @@ impl Door {
             found.push(Agent::by_id(COMMON).map_err(CommandError::input)?);
         }
         Ok(found)
+    }
+
+    /// Fails if a skill is not installed here, with the name or the option that may be meant.
+    pub(crate) fn check_installed(
+        &self,
+        names: &[String],
+        command: &str,
+    ) -> Result<(), CommandError> {
+        let state = self.shelf.state()?;
+        let known = || state.lock.skills.keys().chain(state.manifest.skills.keys());
+        let Some(name) = names.iter().find(|name| !known().any(|known| known == *name)) else {
+            return Ok(());
+        };
+        let place = if self.is_global() { "for the user" } else { "in this project" };
+        let error = CommandError::input(format!("`{name}` is not installed {place}"));
+        let error = error.named("not_installed");
+        if self.other_lock().is_some_and(|lock| lock.skills.contains_key(name)) {
+            return Err(if self.is_global() {
+                error.hint(format!("it is installed in this project: savoir {command} {name}"))
+            } else {
+                error
+                    .hint(format!("it is installed for the user: savoir {command} {name} --global"))
+            });
+        }
+        Err(match nearest(name, known().map(String::as_str)) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("`savoir list --origin savoir` lists what savoir installed"),
+        })
+    }
+
+    /// The lock of the user for a project, and that of the project around for the user.
+    fn other_lock(&self) -> Option<Lock> {
+        let folder = match self.scope {
+            Scope::Project => config::user_folder(),
+            Scope::User => installed::project_around(&self.home),
+        };
+        Lock::read(&folder?.join(lock::FILE)).ok()
     }
 
     /// Whether it is that of a person.

@@ -399,7 +399,7 @@ fn of_no_use(unusable: &Unusable, level: Level) -> Finding {
     let Unusable { name, place, why } = unusable;
     let message = format!("`{name}` in {place} cannot be used: {why}");
     Finding::new(level, "unusable_skill", message)
-        .hint("mend it or remove it, or name another one: --skills PATH")
+        .hint("fix it or remove it, or name another one: --skills PATH")
 }
 
 /// What is wrong with a demand, or not known about it.

@@ -22,7 +22,7 @@ pub struct AtLeast {
 
 /// The text is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}` is no lower limit such as >={example}")]
+#[error("`{text}` is not a lower limit such as >={example}")]
 pub struct NoLimit {
     text: String,
     example: &'static str,
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(context.to_string(), ">=32K");
         assert_eq!(
             AtLeast::parameters("much").unwrap_err().to_string(),
-            "`much` is no lower limit such as >=7B"
+            "`much` is not a lower limit such as >=7B"
         );
         let bytes = |text| AtLeast::bytes(text).map(|least| least.amount).ok();
         assert_eq!(bytes(">=0GB"), Some(0));

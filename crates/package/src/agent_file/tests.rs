@@ -147,7 +147,7 @@ fn mistakes_have_a_place() {
         ),
         (
             "name: x\nmodel: {minimum: big}\n",
-            "AGENT.yaml:2:18: `big` is no lower limit such as >=7B",
+            "AGENT.yaml:2:18: `big` is not a lower limit such as >=7B",
         ),
     ] {
         let found = mistake(text);

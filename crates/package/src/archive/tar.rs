@@ -66,7 +66,8 @@ impl<R: Read> Blocks<R> {
         let mut gathered = Gathered::default();
         let mut described = Described::default();
         while let Some(header) = self.header()? {
-            let size = header.entry_size().map_err(|_| self.malformed("its size is no number"))?;
+            let size =
+                header.entry_size().map_err(|_| self.malformed("its size is not a number"))?;
             if is_record(header.entry_type()) {
                 self.describe(&header, size, &mut described)?;
                 continue;
@@ -134,7 +135,7 @@ impl<R: Read> Blocks<R> {
             return if matches!(path, "" | ".") { Ok(()) } else { gathered.folder(path) };
         }
         check_size(path, size)?;
-        let mode = header.mode().map_err(|_| self.malformed("its mode is no number"))?;
+        let mode = header.mode().map_err(|_| self.malformed("its mode is not a number"))?;
         let bytes = self.content(size)?;
         gathered.file(path, File { bytes, executable: mode & 0o111 != 0 })
     }

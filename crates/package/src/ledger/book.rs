@@ -110,7 +110,7 @@ fn read_slowly<W: Writing>(
     let mut warn = |reason: String| warnings.push(Warning::new(path, reason));
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
-        Err(error) => return warn(format!("it is no JSON: {error}")),
+        Err(error) => return warn(format!("it is not JSON: {error}")),
     };
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if W::VERSIONS.contains(&version) => (),

@@ -211,7 +211,7 @@ fn broken_ledgers_are_warnings() {
         warnings,
         [
             "home/.agents/.skill-lock.json: version 2 of this file is not known",
-            "project/.clawhub/lock.json: it is no JSON: EOF while parsing an object at line 1 column 1",
+            "project/.clawhub/lock.json: it is not JSON: EOF while parsing an object at line 1 column 1",
             "project/skills-lock.json: `skills.pdf`: invalid type: integer `7`, expected a string",
         ]
     );

@@ -90,7 +90,7 @@ impl LockedSource {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SourceProblem {
     /// It begins with no kind of source.
-    #[error("`{0}` is no source such as registry+https://skills.example.com")]
+    #[error("`{0}` is not a source such as registry+https://skills.example.com")]
     Kind(String),
     /// It is a path of one machine.
     #[error("`{0}` is a path of one machine, and a lock is for all")]

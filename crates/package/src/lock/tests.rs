@@ -130,7 +130,7 @@ fn locks_that_are_refused() {
         "savoir.lock:8:10: `/srv/notes` is a path of one machine, and a lock is for all"
     );
     assert!(replaced("0.0.0", "0.0").starts_with("savoir.lock:7:11: `0.0` is not a semantic"));
-    assert!(replaced("sha256-47", "sha256-4").contains("this is no integrity"));
+    assert!(replaced("sha256-47", "sha256-4").contains("this is not an integrity value"));
     assert!(
         replaced("tier = \"community\"", "tier = \"royal\"").contains("`royal` is not a security")
     );

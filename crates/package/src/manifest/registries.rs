@@ -140,7 +140,7 @@ pub(super) fn reference(value: Value<'_>) -> Result<String, Mistake> {
 pub(super) fn namespace(value: Value<'_>) -> Result<String, Mistake> {
     let text = value.string("a namespace")?;
     if !is_namespace(text) {
-        let mistake = value.mistake(format!("`{}` is no namespace", text.escape_debug()));
+        let mistake = value.mistake(format!("`{}` is not a namespace", text.escape_debug()));
         return Err(mistake.hint("write lower-case letters, digits and single hyphens"));
     }
     Ok(text.to_owned())
@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 "[registries.a]\nurl = \"https://x\"\nnamespaces = [\"A\"]",
-                "config.toml:3:15: `A` is no namespace | \
+                "config.toml:3:15: `A` is not a namespace | \
                  write lower-case letters, digits and single hyphens",
             ),
             (
@@ -240,11 +240,11 @@ mod tests {
         };
         let wrong = mistake("registry = \"a b\"");
         assert!(
-            wrong.starts_with("savoir.toml:2:33: `a b` is no address of a registry"),
+            wrong.starts_with("savoir.toml:2:33: `a b` is not the address of a registry"),
             "{wrong}"
         );
         assert!(mistake("registry = \"https://x/?a\"").contains("do not belong into it"));
-        assert!(mistake("namespace = \"A\"").contains("`A` is no namespace"));
+        assert!(mistake("namespace = \"A\"").contains("`A` is not a namespace"));
         assert!(mistake("path = \"x\"").contains("does not go together"));
     }
 }

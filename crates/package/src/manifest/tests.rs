@@ -137,7 +137,7 @@ fn mistakes_have_a_place_and_a_way_out() {
         ),
         (
             "[skills]\na = { url = \"https://x\", integrity = \"md5-x\" }",
-            "savoir.toml:2:38: `md5-x` is no integrity | write `sha256-` and the digest in base64",
+            "savoir.toml:2:38: `md5-x` is not an integrity value | write `sha256-` and the digest in base64",
         ),
         ("[skills]\n\"../a\" = \"1\"", "savoir.toml:2:1: `../a` cannot be the name of a skill"),
         (

@@ -48,7 +48,7 @@ pub enum RegistryError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The address of a registry is none.
-    #[error("`{}` is no address of a registry: {why}; write it as https://host/registry", text.escape_debug())]
+    #[error("`{}` is not the address of a registry: {why}; write it as https://host/registry", text.escape_debug())]
     Address {
         /// As it was written.
         text: String,
@@ -56,7 +56,7 @@ pub enum RegistryError {
         why: &'static str,
     },
     /// A token is none.
-    #[error("this is no token: it has letters, digits and signs, and nothing else")]
+    #[error("this is not a token: it has letters, digits and signs, and nothing else")]
     Token,
     /// There is no registry to ask.
     #[error(
@@ -127,7 +127,7 @@ pub enum RegistryError {
     SplitNamespace(String),
     /// An address has no index.
     #[error(
-        "`{address}` is no registry: there is no {address}/index/v1/config.json; the address of a \
+        "`{address}` is not a registry: there is no {address}/index/v1/config.json; the address of a \
          Savoir registry ends with /registry"
     )]
     NotARegistry {

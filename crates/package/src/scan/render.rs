@@ -42,7 +42,7 @@ impl fmt::Display for Format {
 
 /// A word that names no format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
+#[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {

@@ -72,7 +72,7 @@ pub enum ShelfError {
         scope: Scope,
     },
     /// A folder of a project leads out of it.
-    #[error("{} leads to {}, which is no part of the project", path.display(), to.display())]
+    #[error("{} is a link to {}, which is outside of the project", path.display(), to.display())]
     Outside {
         /// The folder or the file.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum ShelfError {
         name: String,
     },
     /// An adopted skill is gone, and nobody else has it.
-    #[error("`{name}` was adopted{} where it lay, in {path}, and is not there any more", had_from(.from.as_deref()))]
+    #[error("`{name}` was adopted{} in {path}, which no longer exists", had_from(.from.as_deref()))]
     Adopted {
         /// Which skill.
         name: String,
@@ -104,13 +104,13 @@ pub enum ShelfError {
     #[error("`{0}` is not installed here")]
     NotInstalled(String),
     /// Folders in which something lies that Savoir did not put there.
-    #[error("{} there already, and Savoir did not put it there", are(.0))]
+    #[error("{} not installed by savoir", exist(.0))]
     Occupied(Vec<PathBuf>),
     /// Folders that were edited since.
-    #[error("{} edited since", were(.0))]
+    #[error("{} edited after the installation", were(.0))]
     Edited(Vec<PathBuf>),
     /// A folder whose content cannot be kept, so it is not replaced.
-    #[error("{} is not replaced, since it could not be put back: {why}", path.display())]
+    #[error("{} is not replaced, since it could not be restored: {why}", path.display())]
     Unkeepable {
         /// Which one.
         path: PathBuf,
@@ -118,7 +118,7 @@ pub enum ShelfError {
         why: String,
     },
     /// The files of a locked skill are neither in the store nor where they were installed.
-    #[error("the files of `{name}` {version} are not kept on this machine")]
+    #[error("the files of `{name}` {version} are not stored on this machine")]
     NotKept {
         /// Which skill.
         name: String,
@@ -155,13 +155,13 @@ pub enum ShelfError {
     #[error("{}", lines(.0))]
     Growth(Vec<Growth>),
     /// Something else changed the shelf since the plan was made.
-    #[error("something else changed the skills of {} meanwhile", .0.display())]
+    #[error("another program changed the skills of {} at the same time", .0.display())]
     Moved(PathBuf),
     /// A program died while it changed the shelf.
-    #[error("a change of the skills of {} was broken off in the middle", .0.display())]
+    #[error("a change of the skills of {} was interrupted", .0.display())]
     Unfinished(PathBuf),
     /// There is nothing to take back.
-    #[error("there is no change of {} that could be taken back", .0.display())]
+    #[error("there is no change of {} to undo", .0.display())]
     NothingToUndo(PathBuf),
     /// A record of the journal is damaged.
     #[error("{}: {why}", path.display())]
@@ -180,7 +180,7 @@ pub enum ShelfError {
         error: io::Error,
     },
     /// A change failed, and so did putting everything back.
-    #[error("{error}; what was changed could not be put back: {back}")]
+    #[error("{error}; the change could not be undone: {back}")]
     HalfDone {
         /// What failed first.
         error: Box<Self>,
@@ -233,11 +233,11 @@ impl ShelfError {
                 error.hint().or_else(|| self.room())
             }
             Self::Resolve(error) => error.hints().first().map(String::as_str),
-            Self::Gaia(_) => Some("mend or remove that file, which GAIA reads"),
+            Self::Gaia(_) => Some("fix or remove that file, which GAIA reads"),
             Self::Occupied(_) => {
-                Some("move it away, or replace it with --force: savoir undo brings it back")
+                Some("move it away, or replace it with --force; savoir undo restores it")
             }
-            Self::Edited(_) => Some("use --force to lose these edits"),
+            Self::Edited(_) => Some("use --force to discard these edits"),
             Self::Unkeepable { .. } => Some("move it away"),
             Self::NotKept { .. } => Some("run savoir sync, which fetches them again"),
             Self::Outside { .. } => {
@@ -251,8 +251,8 @@ impl ShelfError {
                 "put the folder back, install the skill from elsewhere, or remove it with savoir remove",
             ),
             Self::Growth(_) => Some("accept each by its name, or stay with the old version"),
-            Self::Moved(_) => Some("try again"),
-            Self::Unfinished(_) => Some("run savoir sync, which puts it right"),
+            Self::Moved(_) => Some("run the command again"),
+            Self::Unfinished(_) => Some("run savoir sync, which repairs it"),
             Self::Journal { .. } => Some("remove its folder, and run savoir sync"),
             Self::HalfDone { .. } => Some("run savoir sync once the cause is removed"),
             _ => self.room(),
@@ -298,8 +298,9 @@ fn listed(paths: &[PathBuf]) -> String {
     shown.join(", ")
 }
 
-fn are(paths: &[PathBuf]) -> String {
-    format!("{} {}", listed(paths), if paths.len() == 1 { "is" } else { "are" })
+fn exist(paths: &[PathBuf]) -> String {
+    let verb = if paths.len() == 1 { "exists and was" } else { "exist and were" };
+    format!("{} {verb}", listed(paths))
 }
 
 fn were(paths: &[PathBuf]) -> String {

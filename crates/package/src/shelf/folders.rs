@@ -46,7 +46,7 @@ impl Seen {
             return Ok(Self::Link(fs::read_link(path).map_err(ShelfError::io(path))?));
         }
         if !metadata.is_dir() {
-            return Ok(Self::Strange("it is no folder".to_owned()));
+            return Ok(Self::Strange("it is not a folder".to_owned()));
         }
         if REPOSITORIES.iter().any(|name| path.join(name).exists()) {
             return Ok(Self::Strange("it is a repository".to_owned()));

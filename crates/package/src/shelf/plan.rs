@@ -173,7 +173,7 @@ impl fmt::Display for Change {
                 write!(f, "`{name}`{} is new in {}", shown(version), agents.join(", "))
             }
             Self::Updated { name, from, to } if from == to => {
-                write!(f, "`{name}`{} has other files", shown(to))
+                write!(f, "`{name}`{} is updated: its files changed", shown(to))
             }
             Self::Updated { name, from, to } if to < from => {
                 write!(f, "`{name}` is downgraded from {from} to {to}")
@@ -186,16 +186,16 @@ impl fmt::Display for Change {
                 write!(f, "`{name}` is {to} now: no key that you trust signed it; it was {from}")
             }
             Self::Further { name, agents } => {
-                write!(f, "`{name}` is put into {}", agents.join(", "))
+                write!(f, "`{name}` is installed for {}", agents.join(", "))
             }
             Self::Removed { name, version } => write!(f, "`{name}`{} is removed", shown(version)),
             Self::StillNeeded { name, by } => {
                 write!(f, "`{name}` stays, since it is needed by {}", by.join(", "))
             }
-            Self::Mended(folder) => write!(f, "{} is put right", folder.display()),
+            Self::Mended(folder) => write!(f, "{} is repaired", folder.display()),
             Self::Replaced(folder) => write!(f, "{} is replaced", folder.display()),
             Self::Orphan(folder) => {
-                write!(f, "{} is removed, since nothing asks for it any more", folder.display())
+                write!(f, "{} is removed, since nothing needs it", folder.display())
             }
             Self::Adopted { name, version, agents, source } => {
                 write!(f, "`{name}` {version} is adopted in {}", agents.join(", "))?;
@@ -211,21 +211,23 @@ impl fmt::Display for Change {
             Self::Skipped { folder, why } => {
                 write!(f, "{} is not adopted: {why}", folder.display())
             }
-            Self::Restored(folder) => write!(f, "{} goes back to what it was", folder.display()),
+            Self::Restored(folder) => write!(f, "{} is restored", folder.display()),
             Self::Own(folder) => {
-                write!(f, "{} stays as it is: the skill comes from there", folder.display())
+                write!(f, "{} is left unchanged: it is the source of the skill", folder.display())
             }
-            Self::Left(folder) => write!(f, "{} was edited and stays as it is", folder.display()),
+            Self::Left(folder) => {
+                write!(f, "{} was edited and is left unchanged", folder.display())
+            }
             Self::Merged { folder, file } => {
-                write!(f, "{} has your edits and the new ones", folder.join(file).display())
+                write!(f, "{} is merged with your edits", folder.join(file).display())
             }
             Self::Conflict { folder, file, places } => {
                 let places =
-                    if *places == 1 { "1 place".into() } else { format!("{places} places") };
-                write!(f, "{} has {places} to decide", folder.join(file).display())
+                    if *places == 1 { "1 conflict".into() } else { format!("{places} conflicts") };
+                write!(f, "{} has {places}", folder.join(file).display())
             }
             Self::Kept { folder, file } => {
-                write!(f, "{} stays as you made it", folder.join(file).display())
+                write!(f, "{} keeps your edits", folder.join(file).display())
             }
             Self::Converted { name, agent, .. } => write!(f, "`{name}` is converted for {agent}"),
         }

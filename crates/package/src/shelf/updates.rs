@@ -120,12 +120,12 @@ impl Subject<'_> {
                     format!("adopted from {from}; savoir cannot fetch updates from there yet")
                 } else {
                     format!(
-                        "adopted from {from} as it lay here; name that in savoir.toml to update it"
+                        "adopted from {from} as found here; name that in savoir.toml to update it"
                     )
                 })
             }
             (None, LockedSource::Adopted { .. }) => {
-                unknown("it was adopted, and `savoir.toml` does not name it any more".to_owned())
+                unknown("it was adopted, and `savoir.toml` no longer names it".to_owned())
             }
             (Some(wanted), locked) => match newest::source(self.root, wanted, Some(locked)) {
                 Ok(source) => self.ask_source(source),
@@ -172,7 +172,7 @@ impl Subject<'_> {
         }
         if object.is_none() {
             let (url, path) = (&place.url, &place.path);
-            let why = format!("`{url}` has no `{path}` any more; savoir update tells where it is");
+            let why = format!("`{url}` no longer has `{path}`; savoir update shows where it is");
             return Judgement::Told(Availability::Unknown(why));
         }
         Judgement::Look(place)

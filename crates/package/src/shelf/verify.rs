@@ -92,8 +92,8 @@ impl fmt::Display for Problem {
             Fault::Missing => write!(f, "{folder} is missing"),
             Fault::Changed(file) => write!(f, "{} was changed", at(file)),
             Fault::Gone(file) => write!(f, "{} is missing", at(file)),
-            Fault::Additional(file) => write!(f, "{} is no part of the skill", at(file)),
-            Fault::Strange(why) => write!(f, "{folder} is no folder of a skill: {why}"),
+            Fault::Additional(file) => write!(f, "{} does not belong to the skill", at(file)),
+            Fault::Strange(why) => write!(f, "{folder} is not the folder of a skill: {why}"),
             Fault::Signature(why) | Fault::Unusable(why) => write!(f, "`{skill}`: {why}"),
             Fault::Tier { locked, now } => {
                 write!(f, "`{skill}` is locked as {locked}, and its signatures attest {now}")

@@ -12,7 +12,7 @@ pub struct Digest(String);
 
 /// Why a text is no digest.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{}` is no digest: write `sha256:` and 64 hexadecimal digits", .0.escape_debug())]
+#[error("`{}` is not a digest: write `sha256:` and 64 hexadecimal digits", .0.escape_debug())]
 pub struct DigestError(String);
 
 impl Digest {

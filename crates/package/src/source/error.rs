@@ -14,7 +14,7 @@ use crate::{TreeError, archive::ArchiveError, limits::MAX_WALKED};
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// What was typed is no source.
-    #[error("`{}` is no source: {why}", text.escape_debug())]
+    #[error("`{}` is not a source: {why}", text.escape_debug())]
     Text {
         /// What was typed.
         text: String,
@@ -173,7 +173,7 @@ pub enum SourceError {
         schema: String,
     },
     /// A list of skills does not have one.
-    #[error("`{address}` has no skill `{name}` any more; list its skills and choose another")]
+    #[error("`{address}` no longer has a skill `{name}`; list its skills and choose another")]
     NotListed {
         /// Where.
         address: String,
@@ -185,7 +185,7 @@ pub enum SourceError {
     NoGit(String),
     /// A repository is not there, or not for everyone.
     #[error(
-        "`{0}` is no repository, or one that needs a login; check the address, or log in with \
+        "`{0}` is not a repository, or one that needs a login; check the address, or log in with \
          git's credential helper or an SSH key and try `git ls-remote {0}`"
     )]
     NoRepository(GitUrl),

@@ -182,8 +182,24 @@ impl Fetcher {
 
     /// The skills of a source, and what it has that is not installed: links beside skills that lead
     /// nowhere, and the hooks, commands, agents and servers of its plugins.
+    ///
+    /// Skills of one name are compared, so that identical copies can be told from different skills.
     pub async fn look(&self, source: &Source) -> Result<Offers, SourceError> {
-        self.offers_and(source, Extras::List).await
+        let mut offers = self.offers_and(source, Extras::List).await?;
+        self.compare_copies(&mut offers.skills).await;
+        Ok(offers)
+    }
+
+    /// Computes digests of skills that share their name. What cannot be read stays without one.
+    async fn compare_copies(&self, offers: &mut [Offer]) {
+        // Objects of a repository are compared without fetching them; a site's names are distinct.
+        let is_open = |offer: &Offer| matches!(offer.place, Place::Path { .. } | Place::Url { .. });
+        let mut positions = same_named(offers.iter());
+        positions.retain(|at| is_open(&offers[*at]));
+        let same: Vec<Offer> = positions.iter().map(|at| offers[*at].clone()).collect();
+        for (at, tree) in positions.into_iter().zip(self.fetch_all(&same).await) {
+            offers[at].content = tree.ok().map(|tree| tree.integrity());
+        }
     }
 
     async fn offers_and(&self, source: &Source, extras: Extras) -> Result<Offers, SourceError> {
@@ -345,6 +361,7 @@ impl Fetcher {
             name: summary.name,
             description: summary.description,
             place: Place::Url { url: url.clone(), digest: digest.clone(), inside },
+            content: None,
         };
         Ok(found.into_iter().map(offer).collect())
     }
@@ -445,6 +462,17 @@ fn name_of(url: &Url) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_manifest = savoir_skill::folder::is_skill_file(name) && !folder.is_empty();
     if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
+}
+
+/// The positions of offers whose name another one has, too. On some systems names that differ in
+/// case only are one folder.
+pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a Offer>) -> Vec<usize> {
+    let names: Vec<String> = offers.map(|offer| offer.name.to_lowercase()).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in &names {
+        *counts.entry(name).or_default() += 1;
+    }
+    (0..names.len()).filter(|at| counts[names[*at].as_str()] > 1).collect()
 }
 
 /// The places of one kind, each with its position among the offers.

@@ -25,7 +25,7 @@ pub(super) use {heads::heads, history::past};
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{
     GitPlace, GitSource, Offer, Place, PluginExtra, Reference, Settings, SourceError, TagNow,
-    summary::Summary,
+    fetcher::same_named, summary::Summary,
 };
 use crate::Tree;
 
@@ -95,9 +95,15 @@ pub(super) async fn catalog(
         let object = listing.object(&path);
         let (url, commit) = (source.url.clone(), commit.clone());
         let place = Place::Git(GitPlace { url, reference: reference.clone(), commit, path });
-        (Offer { name: summary.name, description: summary.description, place }, object)
+        let Summary { name, description } = summary;
+        (Offer { name, description, place, content: None }, object)
     };
-    let skills = found.skills.into_iter().zip(summaries).map(offer).collect();
+    let mut skills: Vec<_> = found.skills.into_iter().zip(summaries).map(offer).collect();
+    for at in same_named(skills.iter().map(|(offer, _)| offer)) {
+        if let (Offer { place: Place::Git(place), content, .. }, _) = &mut skills[at] {
+            *content = listing.content(&place.path);
+        }
+    }
     Ok(Catalog { skills, broken: found.broken, extras })
 }
 

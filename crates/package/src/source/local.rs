@@ -140,7 +140,7 @@ impl Asked<'_> {
         } else {
             Place::Path { path, inside: String::new() }
         };
-        Offer { name: summary.name, description: summary.description, place }
+        Offer { name: summary.name, description: summary.description, place, content: None }
     }
 
     /// Whether a skill has links to what lies beside it.
@@ -160,6 +160,7 @@ pub(super) fn file(path: &Path) -> Result<Vec<Offer>, SourceError> {
         name: summary.name,
         description: summary.description,
         place: Place::Path { path: path.to_owned(), inside },
+        content: None,
     };
     Ok(found.into_iter().map(offer).collect())
 }

@@ -80,8 +80,8 @@ impl Source {
 
 /// Whether someone wrote a path that can be nothing else.
 fn is_plain_path(text: &str) -> bool {
-    matches!(text, "." | ".." | "~")
-        || ["./", "../", "/", "~/"].iter().any(|start| text.starts_with(start))
+    // No host and no owner of a repository begins with a dot: `.claude/skills/pdf` is a path.
+    text == "~" || [".", "/", "~/"].iter().any(|start| text.starts_with(start))
 }
 
 fn place(text: &str, here: &Path) -> PathBuf {
@@ -103,12 +103,35 @@ fn local(path: &Path) -> Result<Source, SourceError> {
         return Ok(Source::Git(GitSource { url, reference: None, path: None }));
     }
     if path.is_dir() {
-        Ok(Source::Folder(path.to_owned()))
-    } else if path.exists() {
-        Ok(Source::File(path.to_owned()))
-    } else {
-        Err(SourceError::NoPath(path.to_owned()))
+        return Ok(Source::Folder(path.to_owned()));
     }
+    if path.exists() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // A SKILL.md stands for its folder, whose other files the skill may need.
+        return Ok(match path.parent() {
+            Some(folder) if is_skill_file(&name) => Source::Folder(folder.to_owned()),
+            _ => Source::File(path.to_owned()),
+        });
+    }
+    match in_bare_repository(path) {
+        Some(source) => source.map(Source::Git),
+        None => Err(SourceError::NoPath(path.to_owned())),
+    }
+}
+
+/// `repository.git[/path][@reference]` with a bare repository of this machine.
+fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
+    let text = path.to_str()?;
+    let (before, reference) = split_reference(text);
+    let readings = [(before, reference), (text, None)];
+    readings.into_iter().find_map(|(place, reference)| {
+        let place = Path::new(place);
+        let repository = place.ancestors().find(|folder| is_bare_repository(folder))?;
+        let inside = place.strip_prefix(repository).ok()?.to_str()?;
+        let url = Url::from_file_path(repository.canonicalize().ok()?).ok()?;
+        let url = GitUrl::parse(url.as_str());
+        Some(url.and_then(|url| source(url, reference.map(str::to_owned), inside, text)))
+    })
 }
 
 /// Whether a folder is a repository without a work tree: there are only objects to read.
@@ -124,16 +147,17 @@ fn is_scp(text: &str) -> bool {
 
 /// A word, or words with slashes between them.
 fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
-    let there = local(&place(text, here)).ok();
+    let path = place(text, here);
+    let there = local(&path).ok();
     let is_file = is_file(text);
     match there {
-        Some(source @ Source::File(_)) if is_file => return Ok(source),
+        Some(source) if is_file && path.is_file() => return Ok(source),
         // Shells write the slash behind a folder, and nobody else does.
         Some(source @ (Source::Folder(_) | Source::Git(_))) if text.ends_with('/') => {
             return Ok(source);
         }
         None if is_file && text.matches('/').count() < 3 => {
-            return Err(SourceError::NoPath(place(text, here)));
+            return Err(SourceError::NoPath(path));
         }
         _ => {}
     }
@@ -265,7 +289,7 @@ fn source(
     if let Some(reference) = &reference {
         let odd = |c: char| c.is_control() || " ^~:?*[\\".contains(c);
         if reference.is_empty() || reference.starts_with('-') || reference.contains(odd) {
-            return wrong("what follows `@` is no tag, branch or commit");
+            return wrong("what follows `@` is not a tag, branch or commit");
         }
     }
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
@@ -328,7 +352,7 @@ fn address(text: &str) -> Result<Source, SourceError> {
             let url =
                 Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
             let path = url.to_file_path();
-            local(&path.map_err(|()| SourceError::text(text, "it is no path of this system"))?)
+            local(&path.map_err(|()| SourceError::text(text, "it is not a path of this system"))?)
         }
         "ssh" | "file" => git(text).map(Source::Git),
         _ => Err(SourceError::text(

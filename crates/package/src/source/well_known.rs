@@ -192,12 +192,12 @@ impl List {
         let description = description(&entry.description);
         let (index, name) = (self.url.clone(), entry.name.clone());
         let place = Place::WellKnown { index, name: name.clone(), digest };
-        Offer { name, description, place }
+        Offer { name, description, place, content: None }
     }
 
     fn artifact(&self, entry: &Entry) -> Result<Artifact, String> {
         if !is_name(&entry.name) {
-            return Err("its name is no name of a skill".to_owned());
+            return Err("its name is not valid for a skill".to_owned());
         }
         if self.index.schema.is_none() {
             return self.files(entry).map(Artifact::Files);

@@ -35,7 +35,7 @@ pub enum Rejection {
         findings: Vec<Finding>,
     },
     /// Nobody who installs it could use it.
-    #[error("SKILL.md: {0}; mend it with `savoir check --fix`")]
+    #[error("SKILL.md: {0}; fix it with `savoir check --fix`")]
     Card(#[from] CardError),
     /// It has no frontmatter.
     #[error(

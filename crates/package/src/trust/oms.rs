@@ -59,7 +59,7 @@ const MAX_CHAIN: usize = 8;
 #[derive(Debug, Error)]
 pub enum OmsError {
     /// It is none.
-    #[error("it is no OMS bundle: {0}; sign the skill anew")]
+    #[error("it is not an OMS bundle: {0}; sign the skill again")]
     Malformed(String),
     /// It says what it signs in a way that is not known.
     #[error(
@@ -84,7 +84,7 @@ pub enum OmsError {
         expected: String,
     },
     /// The digest of all digests is another.
-    #[error("its list of files is not the one that its subject names; sign the skill anew")]
+    #[error("its list of files is not the one that its subject names; sign the skill again")]
     Inconsistent,
     /// The signature does not belong to the statement.
     #[error("the signature of the key {0} does not hold; get the skill again from its publisher")]
@@ -93,7 +93,7 @@ pub enum OmsError {
     #[error("{0}")]
     Files(Difference),
     /// The key that should sign cannot be used.
-    #[error("it is no P-256 key: expected a PEM block `PRIVATE KEY` or `EC PRIVATE KEY`")]
+    #[error("it is not a P-256 key: expected a PEM block `PRIVATE KEY` or `EC PRIVATE KEY`")]
     Key,
     /// The file of the key that should sign cannot be used.
     #[error(transparent)]
@@ -522,7 +522,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 }
 
 fn decoded(text: &str, field: &str) -> Result<Vec<u8>, OmsError> {
-    STANDARD.decode(text).map_err(|_| OmsError::Malformed(format!("`{field}` is no base64")))
+    STANDARD.decode(text).map_err(|_| OmsError::Malformed(format!("`{field}` is not base64")))
 }
 
 #[derive(Deserialize)]

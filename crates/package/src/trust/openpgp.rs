@@ -18,7 +18,7 @@ const SIGNATURE: &str = "PGP SIGNATURE";
 #[derive(Debug, Error)]
 pub enum OpenPgpError {
     /// It is none.
-    #[error("it is no armoured signature of OpenPGP; make it with `gpg --detach-sign --armor`")]
+    #[error("it is not an armoured signature of OpenPGP; make it with `gpg --detach-sign --armor`")]
     Malformed,
     /// It does not hold.
     #[error("the signature does not hold ({0}); get the skill again from its publisher")]
@@ -148,7 +148,7 @@ fn judge<'a>(report: &str, store: &'a TrustStore) -> Result<Checked<'a>, OpenPgp
     };
     // VALIDSIG <fingerprint> … <class> <fingerprint of the primary key>; 00: over bytes.
     let (Some(&"00"), Some(primary)) = (valid.get(9), valid.get(10)) else {
-        return wrong("it is no signature over a file");
+        return wrong("it is not a signature over a file");
     };
     let key_id = identifier(primary);
     match store.get(&key_id) {

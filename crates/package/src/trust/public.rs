@@ -52,11 +52,11 @@ pub struct PublicKey {
 pub enum PublicKeyError {
     /// It is of no known form.
     #[error(
-        "it is no public key: expected base64 of 32 bytes, a line `ssh-ed25519 AAAA…`, or a PEM block `PUBLIC KEY`, `CERTIFICATE` or `PGP PUBLIC KEY BLOCK`"
+        "it is not a public key: expected base64 of 32 bytes, a line `ssh-ed25519 AAAA…`, or a PEM block `PUBLIC KEY`, `CERTIFICATE` or `PGP PUBLIC KEY BLOCK`"
     )]
     Unknown,
     /// It is of a known form, and cannot be used.
-    #[error("it is no usable public key: {0}")]
+    #[error("it is not a usable public key: {0}")]
     Unusable(&'static str),
     /// It must not have been shown.
     #[error("it is a private key; keep it, and give the public one")]

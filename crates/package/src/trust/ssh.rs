@@ -55,7 +55,9 @@ const MAX_KEY_BYTES: u64 = 64 * 1024;
 #[derive(Debug, Error)]
 pub enum SshError {
     /// It is none.
-    #[error("it is no signature of OpenSSH: {0}; make it with `ssh-keygen -Y sign -n {NAMESPACE}`")]
+    #[error(
+        "it is not a signature of OpenSSH: {0}; make it with `ssh-keygen -Y sign -n {NAMESPACE}`"
+    )]
     Malformed(&'static str),
     /// It was made for something else.
     #[error("it was made for `{}`; make it with `ssh-keygen -Y sign -n {NAMESPACE}`", .0.escape_debug())]
@@ -340,7 +342,7 @@ fn dearmour(text: &str) -> Result<Vec<u8>, SshError> {
     let inner = text.trim().strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(END));
     let inner = inner.ok_or(SshError::Malformed("it lacks its first or its last line"))?;
     let inner: String = inner.split_ascii_whitespace().collect();
-    STANDARD.decode(inner).map_err(|_| SshError::Malformed("it is no base64"))
+    STANDARD.decode(inner).map_err(|_| SshError::Malformed("it is not base64"))
 }
 
 /// An Ed25519 key without a passphrase.

@@ -91,7 +91,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// It is not what it should be. Taking it for empty would silently trust nobody.
-    #[error("{} is not a list of trusted keys: {why}; mend it or remove it", path.display())]
+    #[error("{} is not a list of trusted keys: {why}; fix it or remove it", path.display())]
     Corrupt {
         /// Which file.
         path: PathBuf,
@@ -109,7 +109,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A namespace is neither a name nor the beginning of one.
-    #[error("`{}` is no namespace: expected the name of a skill, or its beginning and `*`", .0.escape_debug())]
+    #[error("`{}` is not a namespace: expected the name of a skill, or its beginning and `*`", .0.escape_debug())]
     Namespace(String),
 }
 
@@ -260,7 +260,7 @@ impl FromIterator<TrustedKey> for TrustStore {
 fn trusted(value: &Value) -> Result<TrustedKey, String> {
     let entry = Entry::deserialize(value).map_err(|error| error.to_string())?;
     let bytes = STANDARD.decode(&entry.public_key);
-    let bytes = bytes.map_err(|error| format!("its `public_key` is no base64: {error}"))?;
+    let bytes = bytes.map_err(|error| format!("its `public_key` is not base64: {error}"))?;
     let key = PublicKey::new(entry.kind, bytes).map_err(|why: PublicKeyError| why.to_string())?;
     if key.key_id() != entry.key_id {
         return Err(format!(

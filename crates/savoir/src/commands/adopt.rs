@@ -18,25 +18,25 @@ use crate::{
     shelf::{Consent, Door, Manner, Report, Whose, told},
 };
 
-/// Take skills that others installed under savoir.lock, without moving a byte of them
+/// Add already installed skills to savoir.lock without moving them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir adopt                           what could be adopted? nothing is changed
   savoir adopt pdf
-  savoir adopt --all --global            everything of yours, however it came
+  savoir adopt --all --global            all of your own skills
 
-Skills of `npx skills`, `gh skill`, ClawHub and of people stay where they are, and so do the ledgers
-of these tools. Where the original can be found, your edits are known as edits, and updates merge
-into them. `savoir undo` takes it back.")]
+Skills of `npx skills`, `gh skill`, ClawHub and those that you copied stay where they are, and so do
+the ledgers of these tools. Where the original can be found, your edits are recognized, and updates
+merge into them. `savoir undo` reverts it.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// All skills that are not under a lock
+    /// All skills that are not in a lock
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Ask nobody on the network where they came from
+    /// Do not search the network for their sources
     #[arg(long)]
     offline: bool,
     /// Adopt this skill although the scan blocks it; may be repeated
@@ -57,7 +57,7 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(args.whose.project())?;
     installed.warn();
     let entries = entries(args, &door, &installed)?;
-    door.doing("looking at what lies there");
+    door.doing("looking for installed skills");
     let fetcher = (!args.offline).then_some(&door.fetcher);
     let found = door.wait(door.shelf.found(&entries, fetcher, &door.trust))?;
     door.done();
@@ -97,11 +97,10 @@ fn entries<'a>(
         let before = found.len();
         found.extend(named.iter().filter(is_meant));
         if found.len() == before {
-            let message =
-                format!("`{name}` is under a lock already, or is not one of these skills");
-            return Err(CommandError::input(message)
-                .named("nothing_to_adopt")
-                .hint(format!("savoir info {name} tells where it is; --global means your own")));
+            let message = format!("`{name}` is already in a lock, or is not one of these skills");
+            return Err(CommandError::input(message).named("nothing_to_adopt").hint(format!(
+                "savoir info {name} shows where it is; --global selects your own skills"
+            )));
         }
     }
     Ok(found)

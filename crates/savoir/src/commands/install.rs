@@ -1,6 +1,6 @@
 //! `savoir install`.
 
-use std::{collections::BTreeMap, env, process::ExitCode};
+use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 use savoir_package::{
     lock::Lock,
@@ -98,9 +98,89 @@ impl Args {
         self.list |= line.list;
         Ok(())
     }
+
+    /// Without a source there is nothing to choose from or to list.
+    fn check_nothing_chosen(&self) -> Result<(), CommandError> {
+        let mut options = self.choice.options();
+        if self.list {
+            options = format!("{options} --list").trim_start().to_owned();
+        }
+        if options.is_empty() {
+            return Ok(());
+        }
+        let error = CommandError::input("no source is named").named("no_source");
+        let error = error.hint(format!("name one: savoir install SOURCE {options}"));
+        Err(if self.list { error.hint("`savoir list` lists installed skills") } else { error })
+    }
+}
+
+/// Gives every value of `--skill` and `--agent` an option of its own, as in lines of other
+/// installers: `--skill a b` becomes `--skill a --skill b` once a source was named. A word with a
+/// slash, a colon, a dot or an `@` is a source. `*` means all skills, or the usual agents.
+pub(crate) fn with_one_value_per_option(args: Vec<OsString>) -> Vec<OsString> {
+    let text = |word: Option<&OsString>| {
+        word.and_then(|word| word.to_str()).unwrap_or_default().to_owned()
+    };
+    if !["install", "add"].contains(&text(args.get(1)).as_str()) {
+        return args;
+    }
+    let mut has_all = args.iter().any(|word| word == "--all");
+    let mut has_source = false;
+    let mut args = args.into_iter().peekable();
+    let mut written: Vec<OsString> = args.by_ref().take(2).collect();
+    while let Some(word) = args.next() {
+        let shown = text(Some(&word));
+        let (option, attached) = match shown.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => (option, Some(value)),
+            _ => (shown.as_str(), None),
+        };
+        let is_skill = matches!(option, "-s" | "--skill");
+        if option == "--" {
+            written.push(word);
+            written.extend(args);
+            break;
+        }
+        if !is_skill && !matches!(option, "-a" | "--agent") {
+            has_source |= !option.starts_with('-');
+            written.push(word);
+            continue;
+        }
+        let is_value = |word: &OsString| {
+            let word = text(Some(word));
+            let is_plain = !word.starts_with('-') && !word.contains(['/', ':', '.', '@']);
+            has_source && is_plain && (is_skill || word == "*" || agent(&word).is_ok())
+        };
+        let mut values: Vec<OsString> = attached.map(OsString::from).into_iter().collect();
+        if attached.is_none() {
+            values.extend(args.next());
+            while let Some(value) = args.next_if(is_value) {
+                values.push(value);
+            }
+        }
+        let count = values.len();
+        values.retain(|value| value != "*");
+        if is_skill && values.len() < count {
+            // All skills: the names of some add nothing.
+            if !std::mem::replace(&mut has_all, true) {
+                written.push("--all".into());
+            }
+            continue;
+        }
+        if count == 0 {
+            written.push(word);
+            continue;
+        }
+        for value in values {
+            written.extend([option.into(), value]);
+        }
+    }
+    written
 }
 
 fn install(args: &Args) -> Result<ExitCode, CommandError> {
+    if args.sources.is_empty() {
+        args.check_nothing_chosen()?;
+    }
     let door = args.whose.open()?.asking(&args.ask);
     if args.sources.is_empty() {
         let Args { agents, consent, ask, manner, .. } = args;
@@ -108,8 +188,9 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
         return sync::sync(&door, &wish, args.manner, args.frozen);
     }
     let (asked, sources) = parsed(args, &door)?;
-    let stalls = stalls(&door, sources)?;
+    let mut stalls = stalls(&door, sources)?;
     if args.list {
+        args.choice.narrow(&mut stalls)?;
         list(&stalls, door.shelf.root(), args.manner.json)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -274,7 +355,10 @@ fn stalls(door: &Door, sources: Vec<Typed>) -> Result<Vec<Stall>, CommandError> 
         door.doing(&format!("looking at {typed}"));
         let found = door.wait(door.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        let Offers { skills: offers, skipped, not_installed } = found;
+        let Offers { skills: mut offers, skipped, not_installed } = found;
+        if let Source::Folder(folder) = &source {
+            offers = door.without_installed_copies(folder, offers)?;
+        }
         stalls.push(Stall { typed, offers, skipped, not_installed, pinned });
     }
     door.done();
@@ -350,4 +434,35 @@ fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {
         agents.push(agent(layout).map_err(CommandError::input)?);
     }
     Ok(Install { agents, occupied, edits, agents_are_kept: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_values_get_an_option_each() {
+        for (typed, meant) in [
+            ("install o/r --skill a b -y", "install o/r --skill a --skill b -y"),
+            ("add o/r -a claude-code codex", "add o/r -a claude-code -a codex"),
+            ("install npx skills add o/r -s a b", "install npx skills add o/r -s a -s b"),
+            ("install o/r -s * -a *", "install o/r --all"),
+            ("install o/r --skill=* --agent=* --all", "install o/r --all"),
+            ("install o/r -s a *", "install o/r --all"),
+            // The source may follow, and another one may, too.
+            ("install -s a pdf", "install -s a pdf"),
+            ("install o/r -s a o/q ./x", "install o/r -s a o/q ./x"),
+            ("install o/r -a codex pdf", "install o/r -a codex pdf"),
+            ("install o/r -s", "install o/r -s"),
+            ("install o/r -s a -- b", "install o/r -s a -- b"),
+            ("list -s a b", "list -s a b"),
+        ] {
+            let words: Vec<OsString> =
+                format!("savoir {typed}").split(' ').map(OsString::from).collect();
+            let written = with_one_value_per_option(words);
+            let written: Vec<&str> =
+                written.iter().skip(1).filter_map(|word| word.to_str()).collect();
+            assert_eq!(written.join(" "), meant, "{typed}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ Examples:
   savoir list pdf --json                 everything about one, for a program
 
 TRUST is the tier that its signatures attest, or unsigned. AGENTS are those in use on this machine;
-(off) marks one that is told not to use the skill. Copies of a skill in several agents' folders are
+(off) marks one for which the skill is disabled. Copies of a skill in several agents' folders are
 one row; --long shows each.
 
 Alias: ls.")]

@@ -364,7 +364,9 @@ fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
         Rejection::Signature(_) => {
             let path = path.display();
             failed
-                .hint(format!("sign it anew: savoir sign {path}; or only what is sent: --key NAME"))
+                .hint(format!(
+                    "sign it again: savoir sign {path}; or only what is sent: --key NAME"
+                ))
                 .hint("send it without the signature that lies there: --unsigned")
         }
         _ => failed,

@@ -19,7 +19,7 @@ Examples:
   savoir remove pdf notes --global
 
 Folders that were edited stay, unless --force is given. What other skills need stays, too.
-`savoir undo` takes it back.")]
+`savoir undo` reverts it.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(required = true, value_name = "NAME")]
@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?;
+    door.check_installed(&args.names, "remove")?;
     let edits = args.manner.edits();
     let plan = || {
         Ok(if args.agent.is_empty() {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
+    copies::group_copies,
     error::CommandError,
     installed::{Examined, Installed, Json, Selection, few, in_parallel, state},
     output,
@@ -24,16 +25,16 @@ use crate::{
 /// How many names are shown of skills about which the same is to say.
 const NAMED: usize = 5;
 
-/// Tell which skills were modified, hide each other, or are missing
+/// Show which skills were modified, hide each other, or are missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir status
   savoir status pdf
-  savoir status --check                  for a script: exit code 1 if something is not as it was
+  savoir status --check                  for a script: exit code 1 if something is modified or missing
   savoir status --json
 
-A skill is held against the hash that was taken when it was installed, by whatever tool. The exit
+A skill is compared with the hash that was recorded when it was installed, by any tool. The exit
 code is 0; with --check it is 1 if a skill is modified, missing or broken, or a ledger is.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -108,27 +109,48 @@ impl<'a> Status<'a> {
 
     /// Whether everything is as it was installed, as far as that is known.
     fn is_clean(&self) -> bool {
-        let Summary { modified, broken, missing, .. } = self.summary();
-        modified + broken + missing == 0 && self.installed.warnings().next().is_none()
+        let is_changed =
+            |examined: &Examined<'_>| matches!(state(examined).0, "modified" | "broken");
+        !self.examined.iter().any(is_changed)
+            && self.missing.is_empty()
+            && self.installed.warnings().next().is_none()
     }
 
     fn summary(&self) -> Summary {
         let mut summary = Summary {
-            skills: self.examined.len(),
             missing: self.missing.len(),
             clashes: self.clashes.len(),
             ..Summary::default()
         };
-        for examined in &self.examined {
-            let count = match state(examined).0 {
-                "unmodified" => &mut summary.unmodified,
-                "modified" => &mut summary.modified,
-                "broken" => &mut summary.broken,
-                _ => &mut summary.unknown,
+        for copies in self.skills() {
+            let states: Vec<&str> = copies.iter().map(|examined| state(examined).0).collect();
+            // A skill is in the worst state of its copies.
+            let worst = ["broken", "modified", "unknown"].into_iter();
+            let worst = worst.into_iter().find(|state| states.contains(state));
+            let count = match worst {
+                Some("broken") => &mut summary.broken,
+                Some("modified") => &mut summary.modified,
+                Some(_) => &mut summary.unknown,
+                None => &mut summary.unmodified,
             };
             *count += 1;
+            summary.skills += 1;
         }
         summary
+    }
+
+    /// The folders of each skill: copies for several agents are one skill.
+    fn skills(&self) -> Vec<Vec<&Examined<'a>>> {
+        let mut by_name: BTreeMap<&str, Vec<&Examined<'a>>> = BTreeMap::new();
+        for examined in &self.examined {
+            by_name.entry(examined.entry.name()).or_default().push(examined);
+        }
+        let identity = |examined: &&Examined<'a>| self.installed.identity(examined.entry);
+        let skills = by_name.into_values().map(|of_name| match of_name.len() {
+            1 => vec![of_name],
+            _ => group_copies(of_name, identity),
+        });
+        skills.flatten().collect()
     }
 
     fn json(&self) -> Value {
@@ -152,7 +174,7 @@ impl<'a> Status<'a> {
         section(&mut page, "converted for agents that cannot read the original", self.converted());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
         section(&mut page, "more than once", seen.map(|clash| self.clash(clash)));
-        section(&mut page, "nobody can tell whether they were modified", self.unknown());
+        section(&mut page, "unknown whether they were modified", self.unknown());
         if !page.is_empty() {
             page.push('\n');
         }

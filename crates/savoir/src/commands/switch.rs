@@ -237,7 +237,7 @@ fn folders(entries: &[&Entry], agent: &Agent) -> Vec<PathBuf> {
 fn no_setting(name: &str, agent: &Agent) -> CommandError {
     CommandError::input(format!("{} has no setting that disables a skill", agent.title))
         .named("no-setting")
-        .hint(format!("take it away from that agent: savoir remove {name} --agent {}", agent.id))
+        .hint(format!("remove it from that agent: savoir remove {name} --agent {}", agent.id))
         .hint(format!("these have one: {}", Switch::AGENTS.join(", ")))
 }
 
@@ -286,7 +286,7 @@ fn report(
     output::text(&output::harmless(&page))?;
     for (name, agent) in unserved {
         output::note(&format!(
-            "{} has no setting for this; savoir remove {name} --agent {} takes the skill away",
+            "{} has no setting for this; savoir remove {name} --agent {} removes the skill from it",
             agent.title, agent.id
         ));
     }

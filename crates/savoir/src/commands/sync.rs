@@ -20,13 +20,13 @@ use crate::{
     shelf::{Ask, Consent, Door, ForAgents, Manner, Proposal, Report, Whose, told},
 };
 
-/// Make every agent's folder what savoir.lock says
+/// Install exactly what savoir.lock pins
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir sync                            after a clone or a pull
   savoir sync --frozen                   in a build: fail if the lock does not fit savoir.toml
-  savoir sync --check                    only tell what differs: exit code 1 if something does
+  savoir sync --check                    only show what differs: exit code 1 if something does
 
 Skills that savoir.toml names and the lock does not are installed, as `savoir install` does. Files
 that you edited stay as they are, unless --force is given.")]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Fail if savoir.lock does not say what savoir.toml asks for
     #[arg(long)]
     frozen: bool,
-    /// Only tell what differs
+    /// Only show what differs
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -185,7 +185,9 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     }
     let new: BTreeSet<String> = fetched.keys().cloned().collect();
     let mut again = |name: &str, _: &LockedSkill| {
-        fetched.remove(name).ok_or_else(|| IndexError::from("it changed meanwhile; try again"))
+        fetched
+            .remove(name)
+            .ok_or_else(|| IndexError::from("it changed at the same time; run the command again"))
     };
     let plan = door.shelf.sync(edits, &mut again)?;
     // What was just fetched was asked about; what is kept here may have been taken down meanwhile.

@@ -10,21 +10,20 @@ use crate::{
     shelf::{Report, Whose, told},
 };
 
-/// Take back the last change of the skills: install, update, remove, sync or adopt
+/// Undo the last change of the skills: install, update, remove, sync or adopt
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir undo
-  savoir undo --dry-run                  see what would go back
+  savoir undo --dry-run                  show what would be restored
   savoir undo --global
 
-Every folder, savoir.toml and savoir.lock get the bytes that they had. The last 20 changes of each
-project can be taken back, one after the other. What was edited since is not touched without
---force.")]
+Every folder, savoir.toml and savoir.lock are restored. The last 20 changes of each project can be
+undone, one after the other. Files that were edited after the change are kept without --force.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whose: Whose,
-    /// Lose what was edited since, for good
+    /// Discard edits that were made after the change
     #[arg(long, short)]
     force: bool,
     /// Only show what would be done

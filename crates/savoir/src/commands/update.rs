@@ -36,7 +36,7 @@ Examples:
 
 A new version that wants a permission or a tool which the old one did not have is refused (exit code
 3) until each is accepted by its name. Files that you edited are merged; places where your edits and
-the new version meet are marked. `savoir undo` takes it back.")]
+the new version meet are marked. `savoir undo` reverts it.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(value_name = "NAME")]
@@ -67,6 +67,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     if !args.all && args.names.is_empty() {
         return look(args, &door, &state);
     }
+    door.check_installed(&args.names, "update")?;
     let every: Vec<String> = state.lock.skills.keys().cloned().collect();
     let names = if args.all { &every } else { &args.names };
     let ready = door.newer(names, &state, &args.consent, &args.ask)?;
@@ -147,7 +148,7 @@ fn remember_what_stays(
 
 fn not_remembered(kept: Result<(), FileError>) {
     if let Err(error) = kept {
-        output::note(&format!("what was found is not remembered: {error}"));
+        output::note(&format!("the result could not be stored: {error}"));
     }
 }
 
@@ -175,14 +176,16 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
                 .into_iter()
                 .try_for_each(|line| writeln!(text, "{}", output::cell(&line))),
             Availability::Unknown(why) => {
-                writeln!(text, "`{name}` cannot be told: {}", output::cell(why))
+                writeln!(text, "`{name}` could not be checked: {}", output::cell(why))
             }
         };
     }
     if text.is_empty() {
         text.push_str("nothing is newer\n");
     } else if found.values().any(can_be_had) {
-        output::note("`savoir update NAME` or `savoir update --all` shows the change and makes it");
+        output::note(
+            "`savoir update NAME` or `savoir update --all` shows the change and applies it",
+        );
     }
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -202,7 +205,7 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
         (Some(locked), Some(version)) if locked != version => {
             format!("`{name}` could go from {locked} to {version}")
         }
-        _ => format!("`{name}` has other files there"),
+        _ => format!("`{name}` has changed files at its source"),
     }
 }
 
@@ -240,8 +243,8 @@ fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
     }
     published.missing.then(|| {
         format!(
-            "`{name}`{installed} is not in its registry any more, which does not say why; ask who \
-             runs it, and update it, or: savoir remove {name}"
+            "`{name}`{installed} is no longer in its registry, which gives no reason; ask its \
+             operator, update it, or: savoir remove {name}"
         )
     })
 }

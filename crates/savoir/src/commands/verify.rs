@@ -152,8 +152,9 @@ impl Examined {
                     1 => "1 file differs".to_owned(),
                     several => format!("{several} files differ"),
                 };
-                CommandError::refused(format!("{folder} is not what was signed: {count}"))
-                    .hint("get the skill again; or, if it is yours, sign it anew with: savoir sign")
+                CommandError::refused(format!("{folder} is not what was signed: {count}")).hint(
+                    "get the skill again; or, if it is yours, sign it again with: savoir sign",
+                )
             }
             error if error.is_undecided() => CommandError::findings(format!("{folder}: {error}")),
             _ => CommandError::refused(format!("{folder}: {error}")),

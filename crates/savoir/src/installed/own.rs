@@ -19,6 +19,13 @@ pub(crate) struct Locked {
     pub(crate) written: Vec<Written>,
 }
 
+impl Locked {
+    /// A text that no other entry of any lock has.
+    pub(crate) fn key(&self) -> String {
+        format!("{}\0{}", self.file.display(), self.name)
+    }
+}
+
 /// Where an agent finds a skill of a lock.
 pub(crate) struct Written {
     pub(crate) agent: &'static Agent,

@@ -1,13 +1,13 @@
 //! Getting skills, and checking them before anything is decided.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use savoir_package::{
     Agent, ShelfError, Tree,
     lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
     shelf::{Arrival, Ready, Why, locked_source},
-    source::Offer,
+    source::{Offer, Place},
 };
 
 use super::{Consent, Door, Skipped};
@@ -137,6 +137,39 @@ impl Door {
         taken
     }
 
+    /// The skills of a folder without the copies in it that this lock installed. The folder itself
+    /// may be such a copy: it was named.
+    pub(crate) fn without_installed_copies(
+        &self,
+        folder: &Path,
+        mut offers: Vec<Offer>,
+    ) -> Result<Vec<Offer>, CommandError> {
+        let mut installed = BTreeSet::new();
+        for (name, locked) in &self.shelf.state()?.lock.skills {
+            for agent in locked.agents.iter().filter_map(|id| Agent::by_id(id).ok()) {
+                let copy = self.shelf.agent_folder(agent).map(|folder| folder.join(name));
+                installed.extend(copy.ok().and_then(|copy| copy.canonicalize().ok()));
+            }
+        }
+        if let Ok(named) = folder.canonicalize() {
+            installed.remove(&named);
+        }
+        let is_copy = |offer: &Offer| match &offer.place {
+            Place::Path { path, inside } => {
+                path.join(inside).canonicalize().is_ok_and(|path| installed.contains(&path))
+            }
+            _ => false,
+        };
+        offers.retain(|offer| !is_copy(offer));
+        if offers.is_empty() {
+            let message = format!("all skills in {} are installed already", folder.display());
+            return Err(CommandError::input(message)
+                .named("already_installed")
+                .hint("`savoir list` shows them, and `savoir update` looks for newer versions"));
+        }
+        Ok(offers)
+    }
+
     /// Takes out skills whose source is the folder to which they would be installed: removing them
     /// later would remove the original.
     pub(crate) fn take_own_folders(
@@ -157,7 +190,7 @@ impl Door {
             let Some((title, _)) = own else { return true };
             let message = format!("`{name}` is already in the folder that {title} reads");
             let error = CommandError::input(message)
-                .named("lies_there")
+                .named("in_agent_folder")
                 .hint(format!("add it to savoir.lock as it is: savoir adopt {name}"));
             taken.push(Skipped::new(name, &one.source.to_string(), error));
             false

@@ -8,10 +8,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::source::{self, Offer, Place, PluginExtra};
+use savoir_package::{
+    nearest,
+    source::{self, Offer, Place, PluginExtra},
+};
 use serde_json::{Value, json};
 
-use crate::{ask, error::CommandError, output};
+use super::skipped::path_length;
+use crate::{
+    ask,
+    copies::{Identity, group_copies},
+    error::CommandError,
+    output,
+};
 
 /// How many skills are named in an error.
 const NAMED: usize = 20;
@@ -68,7 +77,7 @@ impl Choice {
                     chosen.by_name = false;
                     chosen.offers.extend(offers);
                 }
-                _ if ask::can_ask() => chosen.offers.extend(picker::pick(stall)?),
+                _ if ask::can_ask() => chosen.offers.extend(picker::pick(&stall.typed, &offers)?),
                 _ => return Err(several(stall, &offers)),
             }
         }
@@ -89,18 +98,38 @@ impl Choice {
             let before = chosen.len();
             chosen.extend(found.cloned());
             if chosen.len() == before {
-                return Err(CommandError::input(format!("there is no skill `{name}` there"))
-                    .named("no_such_skill")
-                    .hint(format!("there are {}", names(&offers))));
+                return Err(no_such_skill(name, stalls, &offers));
             }
         }
         Ok(chosen)
     }
 
-    /// The skills of a source at the paths that were named, or all of them.
+    /// Leaves only the skills at the paths that were named, and one of identical copies.
+    pub(crate) fn narrow(&self, stalls: &mut [Stall]) -> Result<(), CommandError> {
+        for stall in stalls {
+            stall.offers = self.below_paths(stall)?;
+        }
+        Ok(())
+    }
+
+    /// The options as they were typed.
+    pub(crate) fn options(&self) -> String {
+        let mut words = Vec::new();
+        if !self.skill.is_empty() {
+            words.push(format!("--skill {}", self.skill.join(",")));
+        }
+        if self.all {
+            words.push("--all".to_owned());
+        }
+        words.extend(self.path.iter().map(|path| format!("--path {path}")));
+        words.join(" ")
+    }
+
+    /// The skills of a source at the paths that were named, or all of them. Identical copies count
+    /// once.
     fn below_paths(&self, stall: &Stall) -> Result<Vec<Offer>, CommandError> {
         if self.path.is_empty() {
-            return Ok(stall.offers.clone());
+            return Ok(without_copies(&stall.offers));
         }
         let root = Path::new(&stall.typed).canonicalize().unwrap_or_default();
         let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path, &root));
@@ -112,8 +141,34 @@ impl Choice {
                 .named("no_such_path")
                 .hint("`--list --json` shows where the skills are"));
         }
-        Ok(found)
+        Ok(without_copies(&found))
     }
+}
+
+/// Of identical copies, the one with the shortest path.
+fn without_copies(offers: &[Offer]) -> Vec<Offer> {
+    let mut positions: Vec<usize> = (0..offers.len()).collect();
+    positions.sort_by_cached_key(|at| path_length(&offers[*at].location()));
+    let identity = |at: &usize| {
+        let Offer { name, content, .. } = &offers[*at];
+        let files = content.as_ref().map(|content| format!("{} {content}", name.to_lowercase()));
+        Identity { files, locked: None }
+    };
+    let groups = group_copies(positions, identity);
+    let mut kept: Vec<usize> = groups.iter().filter_map(|group| group.first().copied()).collect();
+    kept.sort_unstable();
+    kept.into_iter().map(|at| offers[at].clone()).collect()
+}
+
+fn no_such_skill(name: &str, stalls: &[Stall], offers: &[Offer]) -> CommandError {
+    let sources: Vec<&str> = stalls.iter().map(|stall| stall.typed.as_str()).collect();
+    let message = format!("{} has no skill `{name}`", sources.join(", "));
+    let error = CommandError::input(message).named("no_such_skill");
+    let error = match nearest(name, offers.iter().map(|offer| offer.name.as_str())) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error,
+    };
+    error.hint(format!("there are {}", names(offers)))
 }
 
 /// Whether a skill is at a path of its source, or below it. For a folder on this system the path may

@@ -121,7 +121,8 @@ impl Consent {
     fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> Open<'a> {
         let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
         let old = proposal.agreed.skills.get(&ready.card.name);
-        let before = old.map(|old| place(&old.source)).filter(|old| *old != place(&ready.source));
+        let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
+        let before = replaced.map(|old| old.source.to_string());
         // The user agreed to the version that this one replaces.
         let agreed = old.filter(|_| ready.why == Why::Newer);
         let mut questions = ready.questions();
@@ -200,10 +201,25 @@ fn changed(change: &Change) -> Option<&str> {
     }
 }
 
-/// A source without the commit or digest.
-fn place(source: &LockedSource) -> String {
-    let text = source.to_string();
-    text.split('#').next().unwrap_or_default().to_owned()
+/// A source without the commit or digest: the same for every version of a skill, and different for
+/// another folder of the same repository.
+fn origin(source: &LockedSource) -> String {
+    match source {
+        LockedSource::Git { url, path, .. } => {
+            format!("git+{url}:{}", path.as_deref().unwrap_or_default())
+        }
+        LockedSource::Url(text) => {
+            let (address, exact) = text.split_once('#').unwrap_or((text, ""));
+            // `sha256:…`, and the folder in the archive behind another colon.
+            format!("url+{address}:{}", exact.splitn(3, ':').nth(2).unwrap_or_default())
+        }
+        LockedSource::WellKnown(text) => {
+            let (address, exact) = text.split_once('#').unwrap_or((text, ""));
+            format!("well-known+{address}#{}", exact.split(':').next().unwrap_or_default())
+        }
+        LockedSource::Adopted { path, .. } => format!("adopted+{path}"),
+        LockedSource::Registry(_) | LockedSource::Path(_) => source.to_string(),
+    }
 }
 
 fn accept(plan: &mut Plan, word: &str) {

@@ -59,7 +59,7 @@ pub(crate) fn diff(plan: &Plan) -> String {
         let bold = Style::new().bold();
         let _ = writeln!(text, "{bold}{}{bold:#}", name(&file));
         let Some((before, after)) = texts(&file) else {
-            text.push_str("  it is no text\n");
+            text.push_str("  binary file\n");
             continue;
         };
         let diff = TextDiff::from_lines(before, after);

@@ -52,7 +52,7 @@ impl From<ReadyError> for CommandError {
     fn from(error: ReadyError) -> Self {
         let failed = match &error {
             ReadyError::Card { .. } => Self::findings(&error)
-                .hint("`savoir check` tells more about it, and mends what can be mended"),
+                .hint("`savoir check` shows more, and `savoir check --fix` fixes what it can"),
             ReadyError::Signature { .. } => Self::refused(&error)
                 .hint("do not use these files; ask the publisher, or get them elsewhere"),
         };

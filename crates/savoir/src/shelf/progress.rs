@@ -77,7 +77,7 @@ pub(super) fn watcher(progress: &Arc<Progress>) -> Watcher {
         source::Progress::LeftOut { path } => {
             progress.clear();
             output::note(&format!(
-                "{path} is left out: it steers tools, and is no part of a skill"
+                "{path} is left out: it configures tools, and does not belong to a skill"
             ));
         }
         source::Progress::Skipped { name, why } => {

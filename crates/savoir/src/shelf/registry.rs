@@ -116,8 +116,8 @@ fn must_be_known(registries: &Registries, name: &Name, door: &Door) -> Result<()
         Ok(None) if registries.clients().next().is_none() => {
             "registries are known here, and none of them is set".to_owned()
         }
-        Ok(None) => "no registry that is asked about it knows it".to_owned(),
-        Err(error) => format!("whether a registry has it cannot be told: {error}"),
+        Ok(None) => "none of the registries that were asked has it".to_owned(),
+        Err(error) => format!("could not check whether a registry has it: {error}"),
     };
     let way = Registries::WAY_TO_THE_SILENT;
     let silent = registries.silent().map(|address| format!("{address} was not asked: {way}"));
@@ -203,7 +203,7 @@ impl Door {
         let registries = self.registries(state, ask)?;
         let untold = self.wait(still_given(&registries, state, &names)).map_err(ways_out)?;
         for (name, why) in untold.iter().filter(|_| ask.network() == Network::Online) {
-            output::note(&format!("whether `{name}` was taken down cannot be told: {why}"));
+            output::note(&format!("could not check whether `{name}` was taken down: {why}"));
         }
         Ok(())
     }

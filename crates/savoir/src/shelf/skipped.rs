@@ -10,7 +10,12 @@ use std::{
 use savoir_package::{ShelfError, lock::Lock, shelf::Ready};
 use serde_json::{Value, json};
 
-use crate::{ask, error::CommandError, output};
+use crate::{
+    ask,
+    copies::{Identity, group_copies},
+    error::CommandError,
+    output,
+};
 
 /// A skill that is not installed, and why.
 #[derive(Debug)]
@@ -77,9 +82,10 @@ pub(crate) fn one_per_name(
     let mut kept = Vec::with_capacity(order.len());
     for name in order {
         let mut group = groups.remove(&name).unwrap_or_default();
-        group.sort_by_key(path_length);
-        let mut seen = BTreeSet::new();
-        group.retain(|one| seen.insert(one.tree.integrity()));
+        group.sort_by_cached_key(|one| path_length(&one.source.to_string()));
+        let files = |one: &Ready| Identity { files: Some(one.tree.integrity()), locked: None };
+        let copies = group_copies(group, files).into_iter();
+        let mut group: Vec<Ready> = copies.filter_map(|copies| copies.into_iter().next()).collect();
         if group.len() > 1 && may_ask {
             let chosen = choose(&name, &group)?;
             kept.push(group.swap_remove(chosen));
@@ -94,9 +100,9 @@ pub(crate) fn one_per_name(
     Ok(kept)
 }
 
-fn path_length(ready: &Ready) -> (usize, usize, String) {
-    let text = ready.source.to_string();
-    (text.matches('/').count(), text.len(), text)
+/// The key by which the shortest of several paths comes first.
+pub(super) fn path_length(path: &str) -> (usize, usize, String) {
+    (path.matches('/').count(), path.len(), path.to_owned())
 }
 
 fn another(other: &Ready, winner: &str) -> CommandError {

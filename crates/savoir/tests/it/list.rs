@@ -201,7 +201,7 @@ fn a_broken_ledger_is_a_warning() {
     let warnings = run.json()["warnings"].as_array().expect("warnings").len();
     assert_eq!((warnings, run.stderr.lines().count()), (3, 3), "{run}");
     assert!(run.stderr.lines().all(|line| line.starts_with("warning: ")), "{run}");
-    assert!(run.stderr.contains("project/skills-lock.json: it is no JSON"), "{run}");
+    assert!(run.stderr.contains("project/skills-lock.json: it is not JSON"), "{run}");
     assert_eq!(machine.run(&["status"]).code, 0);
     assert_eq!(machine.run(&["status", "notes", "--check"]).code, 1, "a ledger is broken");
 }
@@ -225,7 +225,7 @@ fn the_status_tells_what_is_not_as_it_was() {
          broken\n  {} has no SKILL.md\n\n\
          more than once\n  notes  ~/.claude/skills/notes hides .claude/skills/notes in claude-code; \
          different files\n\n\
-         nobody can tell whether they were modified\n  \
+         unknown whether they were modified\n  \
          filter: `gh skill` rewrote the frontmatter, so that its hash is not that of the files\n  \
          notes, weather: no hash was written down when it was installed\n\n\
          6 skills: 1 modified, 4 unknown, 1 broken; 1 missing\n",
@@ -256,7 +256,7 @@ fn skills_of_savoir_are_held_to_its_locks() {
         run.stdout.contains("missing\n  maps  .roo/skills/maps for roo, by savoir.lock\n"),
         "{run}"
     );
-    assert!(run.stdout.ends_with("3 skills: 3 unmodified; 1 missing\n"), "{run}");
+    assert!(run.stdout.ends_with("2 skills: 2 unmodified; 1 missing\n"), "{run}");
     // Nothing of it is kept, and neither was converted: both were changed.
     machine.write("project/.claude/skills/maps/more.md", "x");
     machine.write("project/.agents/skills/maps/more.md", "x");

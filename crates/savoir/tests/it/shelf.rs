@@ -2,8 +2,10 @@
 
 mod asked;
 mod bad;
+mod copies;
 mod counted;
 mod git;
+mod hints;
 mod offline;
 mod policy;
 mod registry;
@@ -181,7 +183,10 @@ fn each_agent_gets_its_own_and_can_lose_it() {
     assert!(!machine.has(claude));
     assert!(!machine.read("project/savoir.toml").contains("tea"));
     let gone = machine.run(&["remove", "tea"]);
-    assert!(gone.code == 2 && gone.stderr.contains("`tea` is not installed here"), "{gone}");
+    assert!(
+        gone.code == 2 && gone.stderr.contains("`tea` is not installed in this project"),
+        "{gone}"
+    );
 }
 
 #[test]
@@ -251,12 +256,12 @@ fn the_disk_becomes_what_the_lock_says() {
     let differs = machine.run(&["sync", "--check"]);
     assert_eq!((differs.code, machine.has(PDF)), (1, false), "{differs}");
     let mended = machine.well(&["sync", "--frozen"]);
-    assert_eq!(mended.stdout, ".claude/skills/pdf is put right\n");
+    assert_eq!(mended.stdout, ".claude/skills/pdf is repaired\n");
     assert!(machine.has(PDF));
     // Edits stay, and are told.
     machine.sandbox.write(PDF, GOOD);
     let left = machine.well(&["sync"]);
-    assert!(left.stdout.contains("was edited and stays as it is"), "{left}");
+    assert!(left.stdout.contains("was edited and is left unchanged"), "{left}");
     let faults = machine.run(&["verify"]);
     assert_eq!(faults.code, 1);
     assert!(faults.stdout.contains(".claude/skills/pdf/SKILL.md was changed"), "{faults}");
@@ -345,7 +350,7 @@ fn updates_merge_with_edits() {
     machine.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
     let conflict = machine.run(&["update", "--all"]);
     assert_eq!(conflict.code, 1, "{conflict}");
-    assert!(conflict.stdout.contains("has 1 place to decide"), "{conflict}");
+    assert!(conflict.stdout.contains("has 1 conflict"), "{conflict}");
     let marked = machine.read(PDF);
     assert!(marked.contains("<<<<<<<") && marked.contains("one, by them"), "{marked}");
     machine.well(&["undo"]);
@@ -405,7 +410,7 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
     machine.sandbox.write(PDF, before.replace("Read it.", "Read it well."));
     assert_eq!(machine.well(&["update", "--all"]).stdout, "nothing to do\n");
     let removed = machine.well(&["remove", "pdf"]);
-    assert!(removed.stdout.contains("the skill comes from there"), "{removed}");
+    assert!(removed.stdout.contains("it is the source of the skill"), "{removed}");
     assert!(machine.read(PDF).contains("Read it well."));
     machine.sandbox.write(PDF, &before);
     machine.well(&["undo"]);

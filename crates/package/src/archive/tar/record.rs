@@ -28,7 +28,11 @@ impl Described {
                 b"path" => set(&mut self.path, value.to_owned(), TWO_NAMES)?,
                 b"size" => {
                     let size = str::from_utf8(value).ok().and_then(|size| size.parse().ok());
-                    set(&mut self.size, size.ok_or("its size is no number")?, "it has two sizes")?;
+                    set(
+                        &mut self.size,
+                        size.ok_or("its size is not a number")?,
+                        "it has two sizes",
+                    )?;
                 }
                 key => check_plain(key)?,
             }

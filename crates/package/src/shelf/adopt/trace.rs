@@ -77,7 +77,7 @@ async fn origin(
             in_repository(fetcher, sight, head).await
         }
         (Recorded::Git { .. }, Some(Err(why)), _) => Err(why),
-        (Recorded::Git { url, .. }, None, Some(_)) => Err(format!("`{url}` is no repository")),
+        (Recorded::Git { url, .. }, None, Some(_)) => Err(format!("`{url}` is not a repository")),
         (Recorded::Web(address), _, Some(fetcher)) => on_web(fetcher, root, sight, address).await,
         (Recorded::Folder(folder), ..) if *folder != sight.path => in_folder(sight, folder),
         _ => return Origin::default(),
@@ -109,7 +109,7 @@ async fn in_repository(fetcher: &Fetcher, sight: &Sight, head: Head) -> Traced {
         return Ok((place, tree));
     }
     let place = Place::Git(head.place.clone());
-    let lost = format!("`{}` does not have it as it was any more", head.place.url);
+    let lost = format!("`{}` no longer has these files", head.place.url);
     let Ok(tree) = fetcher.fetch(&offer(sight, place.clone())).await else { return Err(lost) };
     if is_original(sight, &tree) { Ok((place, tree)) } else { Err(lost) }
 }
@@ -119,7 +119,7 @@ fn at(place: &GitPlace, commit: Commit) -> Place {
 }
 
 fn offer(sight: &Sight, place: Place) -> Offer {
-    Offer { name: sight.adoption.name.clone(), description: None, place }
+    Offer { name: sight.adoption.name.clone(), description: None, place, content: None }
 }
 
 fn is_original(sight: &Sight, tree: &Tree) -> bool {
@@ -131,17 +131,17 @@ async fn on_web(fetcher: &Fetcher, root: &Path, sight: &Sight, address: &str) ->
     let source = Source::parse(address, root).map_err(said)?;
     let offers = fetcher.offers(&source).await.map_err(said)?;
     let offer = offers.into_iter().find(|offer| offer.name == sight.adoption.name);
-    let offer = offer.ok_or_else(|| format!("`{address}` does not have it any more"))?;
+    let offer = offer.ok_or_else(|| format!("`{address}` no longer has it"))?;
     let tree = fetcher.fetch(&offer).await.map_err(said)?;
     if is_original(sight, &tree) {
         return Ok((offer.place, tree));
     }
-    Err(format!("`{address}` does not have it as it was any more"))
+    Err(format!("`{address}` no longer has these files"))
 }
 
 /// A folder elsewhere on this machine. What was taken from it unchanged can be updated from it.
 fn in_folder(sight: &Sight, folder: &Path) -> Traced {
-    let lost = || format!("{} does not have it as it was any more", folder.display());
+    let lost = || format!("{} no longer has these files", folder.display());
     let tree = Tree::read(folder).map_err(|_| lost())?;
     let place = Place::Path { path: folder.to_owned(), inside: String::new() };
     if sight.traces.is_original_folder(folder) || is_original(sight, &tree) {

@@ -23,7 +23,7 @@ pub enum NewestError {
     #[error("`{0}` comes from a registry, and registries are not asked for updates yet")]
     Registry(String),
     /// A repository has it in another folder now.
-    #[error("`{name}` is not in `{from}` of `{url}` any more, but in `{to}`")]
+    #[error("`{name}` moved in `{url}`, from `{from}` to `{to}`")]
     Moved {
         /// Which skill.
         name: String,
@@ -35,7 +35,7 @@ pub enum NewestError {
         to: String,
     },
     /// A source does not have it any more.
-    #[error("`{place}` has no skill `{name}` any more")]
+    #[error("`{place}` no longer has a skill `{name}`")]
     Gone {
         /// Which skill.
         name: String,

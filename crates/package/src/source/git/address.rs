@@ -17,7 +17,7 @@ impl GitUrl {
         let wrong = |why: &str| Err(SourceError::text(text, why));
         let text = text.trim_end_matches('/');
         if text.starts_with('-') || text.contains(|c: char| c.is_control() || c.is_whitespace()) {
-            return wrong("it is no address of a repository");
+            return wrong("it is not the address of a repository");
         }
         if text.contains(['?', '#']) {
             return wrong("the address of a repository has neither `?` nor `#`");

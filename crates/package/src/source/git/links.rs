@@ -30,13 +30,7 @@ impl Links {
             return Ok(Self::default());
         }
         let digests = objects::distinct(links.iter().map(|link| link.digest));
-        let mut sizes = objects::sizes(repository, &digests).await?;
-        let missing = digests.iter().copied().filter(|digest| !sizes.contains_key(*digest));
-        let missing: Vec<&str> = missing.collect();
-        if !missing.is_empty() {
-            repository.fetch_files(&missing).await?;
-            sizes = objects::sizes(repository, &digests).await?;
-        }
+        let mut sizes = objects::fetched_sizes(repository, &digests).await?;
         sizes.retain(|_, size| *size <= MAX_PATH_BYTES as u64);
         let small: Vec<&str> =
             digests.into_iter().filter(|digest| sizes.contains_key(*digest)).collect();

@@ -142,6 +142,21 @@ pub(super) async fn sizes<'a>(
     Ok(digests.iter().zip(answer.lines()).filter_map(size).collect())
 }
 
+/// The sizes of files by their digests. Files that the cache does not have are fetched first.
+pub(super) async fn fetched_sizes<'a>(
+    repository: &Repository<'_>,
+    digests: &[&'a str],
+) -> Result<HashMap<&'a str, u64>, SourceError> {
+    let mut known = sizes(repository, digests).await?;
+    let missing: Vec<&str> =
+        digests.iter().copied().filter(|digest| !known.contains_key(*digest)).collect();
+    if !missing.is_empty() {
+        repository.fetch_files(&missing).await?;
+        known.extend(sizes(repository, &missing).await?);
+    }
+    Ok(known)
+}
+
 /// The bytes of some files.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {

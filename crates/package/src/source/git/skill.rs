@@ -101,13 +101,7 @@ impl<'a> Listing<'a> {
     /// What files say about themselves. They are read in parts, so that no more than one part is
     /// in memory, and one part is understood while git reads the next one.
     async fn stated(&self, digests: &[&str]) -> Result<HashMap<String, Stated>, SourceError> {
-        let mut sizes = objects::sizes(self.repository, digests).await?;
-        let missing: Vec<&str> =
-            digests.iter().copied().filter(|digest| !sizes.contains_key(*digest)).collect();
-        if !missing.is_empty() {
-            self.repository.fetch_files(&missing).await?;
-            sizes.extend(objects::sizes(self.repository, &missing).await?);
-        }
+        let mut sizes = objects::fetched_sizes(self.repository, digests).await?;
         sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
         let mut stated = HashMap::with_capacity(sizes.len());
         let mut understood: Option<JoinHandle<Vec<(String, Stated)>>> = None;
@@ -133,13 +127,7 @@ impl<'a> Listing<'a> {
             .filter_map(|path| Some((path, self.entries.get(path)?.digest)))
             .collect();
         let distinct = objects::distinct(digests.values().copied());
-        let mut sizes = objects::sizes(self.repository, &distinct).await?;
-        let missing: Vec<&str> =
-            distinct.iter().copied().filter(|digest| !sizes.contains_key(*digest)).collect();
-        if !missing.is_empty() {
-            self.repository.fetch_files(&missing).await?;
-            sizes.extend(objects::sizes(self.repository, &missing).await?);
-        }
+        let mut sizes = objects::fetched_sizes(self.repository, &distinct).await?;
         sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
         let small: Vec<&str> =
             distinct.into_iter().filter(|digest| sizes.contains_key(*digest)).collect();
@@ -173,6 +161,16 @@ impl<'a> Listing<'a> {
         let files = self.files_of(skill).ok()?;
         let lines = files.iter().map(|(path, entry)| format!("{path} {}\n", entry.digest));
         Some(sha256_hex(lines.collect::<String>().as_bytes()))
+    }
+
+    /// A digest of the files of a skill: their paths, bytes and modes. Nothing is fetched for it.
+    pub(super) fn content(&self, skill: &str) -> Option<String> {
+        let files = self.files_of(skill).ok()?;
+        let line = |(path, entry): &(String, Entry<'_>)| {
+            let is_program = entry.kind == Kind::Program;
+            format!("{path}\0{} {is_program}\n", entry.digest)
+        };
+        Some(sha256_hex(files.iter().map(line).collect::<String>().as_bytes()))
     }
 
     /// The file at a path, also behind links.

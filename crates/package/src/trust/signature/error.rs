@@ -11,7 +11,7 @@ use super::super::{oms::OmsError, openpgp::OpenPgpError, ssh::SshError};
 #[derive(Debug, Error)]
 pub enum SignatureError {
     /// It is no JSON.
-    #[error("{place} is no JSON object: {why}; get the skill again, or sign it anew")]
+    #[error("{place} is not a JSON object: {why}; get the skill again, or sign it again")]
     Json {
         /// Which file.
         place: String,
@@ -20,7 +20,7 @@ pub enum SignatureError {
     },
     /// Signed in a way that is not known.
     #[error(
-        "{place}: `algorithm` is {found}, expected `ed25519` or `detached`; sign the skill anew"
+        "{place}: `algorithm` is {found}, expected `ed25519` or `detached`; sign the skill again"
     )]
     Algorithm {
         /// Which file.
@@ -61,7 +61,7 @@ pub enum SignatureError {
         expected: String,
     },
     /// It does not say what was signed.
-    #[error("{place}: `files` {why}; sign the skill anew")]
+    #[error("{place}: `files` {why}; sign the skill again")]
     Files {
         /// Which file.
         place: String,
@@ -69,7 +69,7 @@ pub enum SignatureError {
         why: String,
     },
     /// A member is not what it should be.
-    #[error("{place}: `{field}` {why}; get the skill again, or sign it anew")]
+    #[error("{place}: `{field}` {why}; get the skill again, or sign it again")]
     Field {
         /// Which file.
         place: String,
@@ -79,7 +79,7 @@ pub enum SignatureError {
         why: String,
     },
     /// The key is not the one that it claims.
-    #[error("{place}: its key is said to be {claimed}, but it is {actual}; sign the skill anew")]
+    #[error("{place}: its key is said to be {claimed}, but it is {actual}; sign the skill again")]
     KeyId {
         /// Which file.
         place: String,
@@ -107,7 +107,7 @@ pub enum SignatureError {
         path: String,
     },
     /// A file is there and was not signed.
-    #[error("`{}` was not signed in {place}; remove it, or sign the skill anew", path.escape_debug())]
+    #[error("`{}` was not signed in {place}; remove it, or sign the skill again", path.escape_debug())]
     Additional {
         /// Which signature.
         place: String,
@@ -115,7 +115,7 @@ pub enum SignatureError {
         path: String,
     },
     /// A file is not what was signed.
-    #[error("`{}` is not what was signed in {place}; get the skill again, or sign it anew", path.escape_debug())]
+    #[error("`{}` is not what was signed in {place}; get the skill again, or sign it again", path.escape_debug())]
     Changed {
         /// Which signature.
         place: String,

@@ -39,7 +39,7 @@ impl<'a> Record<'a> {
         match self.members.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.wrong(field, "is no text".to_owned())),
+            Some(_) => Err(self.wrong(field, "is not a text".to_owned())),
         }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Record<'a> {
         field: &'static str,
     ) -> Result<[u8; N], SignatureError> {
         let bytes = STANDARD.decode(self.text(field)?);
-        let bytes = bytes.map_err(|error| self.wrong(field, format!("is no base64: {error}")))?;
+        let bytes = bytes.map_err(|error| self.wrong(field, format!("is not base64: {error}")))?;
         bytes.try_into().map_err(|bytes: Vec<u8>| {
             self.wrong(field, format!("has {} bytes, expected {N}", bytes.len()))
         })

@@ -264,13 +264,13 @@ async fn edits_of_an_unknown_original_are_never_overwritten() {
     let fetcher = fetcher(&bench);
     let found = look(&bench, &bench.shelf(), Some(&fetcher)).await;
     let why = found[0].untraced.clone().unwrap();
-    assert!(why.ends_with("does not have it as it was any more"), "{why}");
+    assert!(why.ends_with("no longer has these files"), "{why}");
     adopt(&bench, Some(&fetcher)).await;
     assert!(bench.read("savoir.toml").contains("path = \"./.agents/skills/pdf\""));
     assert_eq!(bench.problems(), [""; 0]);
     let found = super::updates::look(&bench, &fetcher).await;
     let Availability::Unknown(why) = &found["pdf"] else { panic!("{found:?}") };
-    assert!(why.ends_with("as it lay here; name that in savoir.toml to update it"), "{why}");
+    assert!(why.ends_with("as found here; name that in savoir.toml to update it"), "{why}");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ fn edits_and_a_new_version_go_together() {
     assert!(bench.read(".agents/skills/pdf/SKILL.md").ends_with("Uno.\n\nTwo.\n\nThree.\n"));
     let wrong = [
         ".claude/skills/pdf/SKILL.md was changed",
-        ".claude/skills/pdf/notes.md is no part of the skill",
+        ".claude/skills/pdf/notes.md does not belong to the skill",
     ];
     assert_eq!(bench.problems(), wrong);
     let plan = bench.sync(Edits::Keep);

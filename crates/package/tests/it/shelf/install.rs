@@ -135,7 +135,10 @@ fn what_somebody_put_there_is_not_overwritten() {
     let ready = [bench.ready(skill("pdf", "1.0.0", "Read.\n"), asked())];
     let refused = bench.plan(&ready, &["claude-code", "codex"]).unwrap_err();
     assert_eq!(refused.code(), "occupied");
-    assert!(refused.to_string().contains(".claude/skills/pdf is there already"), "{refused}");
+    assert!(
+        refused.to_string().contains(".claude/skills/pdf exists and was not installed"),
+        "{refused}"
+    );
     assert_eq!(bench.everything(), before);
 
     let mut how = install(&["claude-code", "codex"]);

@@ -21,7 +21,7 @@ fn a_folder_that_leads_out_is_refused() {
         let refused = bench.plan(&ready, &["claude-code", "codex"]).unwrap_err();
         assert_eq!(refused.code(), "outside", "{refused}");
         let text = refused.to_string();
-        assert!(text.contains(".claude/skills leads to") && text.contains("secrets"), "{text}");
+        assert!(text.contains(".claude/skills is a link to") && text.contains("secrets"), "{text}");
         assert!(refused.hint().unwrap().contains("--follow-links"));
         assert_eq!(fs::read_dir(bench.home("secrets/skills")).unwrap().count(), 0);
         assert!(bench.plan(&ready, &["codex"]).is_ok(), "other agents are not concerned");

@@ -24,7 +24,7 @@ fn an_orphan_goes() {
     let bench = pulled();
     let plan = bench.sync(Edits::Keep);
     assert!(matches!(plan.changes(), [Change::Orphan(_), Change::Orphan(_)]), "{plan:?}");
-    assert!(plan.changes()[0].to_string().ends_with("nothing asks for it any more"));
+    assert!(plan.changes()[0].to_string().ends_with("since nothing needs it"));
     bench.apply(&plan);
     for folder in [".claude/skills", ".agents/skills"] {
         assert!(!bench.path(folder).join("pdf").exists());

@@ -281,15 +281,15 @@ async fn a_skill_that_moved_vanished_or_was_renamed() {
     };
     let moved = error("a").await;
     assert_eq!(moved.code(), "moved");
-    assert!(moved.to_string().ends_with("any more, but in `tools`"), "{moved}");
+    assert!(moved.to_string().ends_with("to `tools`"), "{moved}");
     assert!(moved.hint().unwrap().contains("path = \"tools\""));
     assert_eq!(error("b").await.code(), "gone");
     let renamed = error("c").await;
     assert_eq!(renamed.code(), "renamed");
     assert!(renamed.hint().unwrap().contains("write `other` instead of `c`"));
     let found = look(bench, fetcher).await;
-    assert!(unknown(&found, "a").contains("has no `skills/a` any more"));
-    assert!(unknown(&found, "b").contains("has no `skills/b` any more"));
+    assert!(unknown(&found, "a").contains("no longer has `skills/a`"));
+    assert!(unknown(&found, "b").contains("no longer has `skills/b`"));
 }
 
 #[tokio::test]

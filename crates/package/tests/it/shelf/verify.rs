@@ -20,7 +20,7 @@ fn every_file_that_differs_is_named() {
     fs::remove_dir_all(bench.path(".agents/skills/b")).unwrap();
     let expected = [
         ".agents/skills/a/SKILL.md was changed",
-        ".agents/skills/a/more.md is no part of the skill",
+        ".agents/skills/a/more.md does not belong to the skill",
         ".agents/skills/a/scripts/run.sh is missing",
         ".agents/skills/b is missing",
     ];

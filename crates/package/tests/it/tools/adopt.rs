@@ -118,7 +118,7 @@ async fn what_npx_skills_installed_is_adopted() {
     let (shelf, state) = (machine.shelf(), machine.shelf().state().unwrap());
     let found = updates::look(&fetcher, shelf.root(), &state).await;
     let Availability::Newer { place, .. } = found["pdf"].clone() else { panic!("{found:?}") };
-    let offer = Offer { name: "pdf".into(), description: None, place };
+    let offer = Offer { name: "pdf".into(), description: None, place, content: None };
     update(&machine, &fetcher, &offer).await;
     for folder in [".agents", ".claude"] {
         let file = machine.path("project").join(folder).join("skills/pdf/more.md");

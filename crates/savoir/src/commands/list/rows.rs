@@ -18,13 +18,11 @@ use serde::Serialize;
 
 use crate::{
     agent_settings::Off,
+    copies::group_copies,
     error::CommandError,
     installed::{Installed, few, in_parallel, source},
     lookup::ordered,
 };
-
-/// Digits of a commit that are shown.
-const COMMIT: usize = 7;
 
 /// The word for a skill without a signature.
 const UNSIGNED: &str = "unsigned";
@@ -106,50 +104,19 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// Puts copies of one skill together: those of one lock entry, and those with the same files.
+/// Puts copies of one skill together, those that count first at the front.
 fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a>>> {
     if read.len() == 1 {
         return vec![read];
     }
     let order = ordered(read.iter().map(|(entry, _)| *entry).collect(), installed);
-    let mut groups: Vec<(Key, Vec<Read<'a>>)> = Vec::new();
+    let mut sorted = Vec::with_capacity(read.len());
     for wanted in order {
-        let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) else {
-            continue;
-        };
-        let key = Key::of(wanted, installed);
-        let one = read.swap_remove(at);
-        match groups.iter_mut().find(|(known, _)| known.is_same(&key)) {
-            Some((_, group)) => group.push(one),
-            None => groups.push((key, vec![one])),
+        if let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) {
+            sorted.push(read.swap_remove(at));
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
-}
-
-/// What makes two folders one skill.
-enum Key {
-    /// The same entry of a lock.
-    Locked(*const crate::installed::Locked),
-    /// The same files.
-    Files(Option<String>),
-}
-
-impl Key {
-    fn of(entry: &Entry, installed: &Installed) -> Self {
-        match installed.locked_at(entry) {
-            Some(locked) => Self::Locked(std::ptr::from_ref(locked)),
-            None => Self::Files(Tree::read(entry.path()).ok().map(|tree| tree.integrity())),
-        }
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Locked(one), Self::Locked(other)) => one == other,
-            (Self::Files(Some(one)), Self::Files(Some(other))) => one == other,
-            _ => false,
-        }
-    }
+    group_copies(sorted, |(entry, _)| installed.identity(entry))
 }
 
 /// The row of a group; of its folders the first is shown.
@@ -235,7 +202,7 @@ fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static 
     }
 }
 
-/// A source as people write it.
+/// A source as `savoir install` takes it.
 fn short(source: &LockedSource) -> String {
     let host = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -243,14 +210,18 @@ fn short(source: &LockedSource) -> String {
     };
     match source {
         LockedSource::Git { url, commit, path } => {
-            let url = url.trim_end_matches(".git");
+            let (url, query) = url.split_once('?').unwrap_or((url, ""));
             let place = match url.strip_prefix("https://github.com/") {
-                Some(repository) => format!("github:{repository}"),
+                Some(repository) => format!("github:{}", repository.trim_end_matches(".git")),
                 None => url.strip_prefix("https://").unwrap_or(url).to_owned(),
             };
             let path = path.as_deref().map(|path| format!("/{path}")).unwrap_or_default();
-            let commit = commit.get(..COMMIT).unwrap_or(commit);
-            format!("{place}{path}@{commit}")
+            let reference = match query.split_once('=') {
+                Some(("rev", _)) => format!("@{commit}"),
+                Some((_, name)) => format!("@{name}"),
+                None => String::new(),
+            };
+            format!("{place}{path}{reference}")
         }
         LockedSource::Registry(address) => match address.split_once('#') {
             Some((address, name)) => format!("{} {name}", host(address)),
@@ -266,6 +237,8 @@ fn short(source: &LockedSource) -> String {
 
 #[cfg(test)]
 mod tests {
+    use savoir_package::source::Source;
+
     use super::*;
 
     #[test]
@@ -274,9 +247,17 @@ mod tests {
         for (text, shown) in [
             (
                 format!("git+https://github.com/acme/skills#{commit}:skills/pdf"),
-                "github:acme/skills/skills/pdf@0123456",
+                "github:acme/skills/skills/pdf",
             ),
-            (format!("git+https://git.example.com/s.git#{commit}"), "git.example.com/s@0123456"),
+            (
+                format!("git+https://github.com/acme/skills.git?tag=v1#{commit}:pdf"),
+                "github:acme/skills/pdf@v1",
+            ),
+            (format!("git+https://git.example.com/s.git#{commit}"), "git.example.com/s.git"),
+            (
+                format!("git+file:///srv/git/s.git?branch=next#{commit}:skills/pdf"),
+                "file:///srv/git/s.git/skills/pdf@next",
+            ),
             ("path+../elsewhere/pdf".to_owned(), "../elsewhere/pdf"),
             ("registry+https://skills.example.com/registry".to_owned(), "skills.example.com"),
             (
@@ -287,6 +268,10 @@ mod tests {
             ("adopted+./x#clawhub:pdf@1.2.0".to_owned(), "clawhub:pdf@1.2.0"),
         ] {
             assert_eq!(short(&text.parse().expect("a source")), shown);
+            if text.starts_with("git+") {
+                let read = Source::parse(shown, Path::new("/")).expect("it can be pasted");
+                assert!(matches!(read, Source::Git(_)), "{read:?}");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use inquire::{InquireError, MultiSelect};
 use savoir_package::source::Offer;
 
-use super::{Stall, shortened};
+use super::shortened;
 use crate::{error::CommandError, output};
 
 /// Skills that are visible at once.
@@ -27,11 +27,10 @@ impl fmt::Display for Line<'_> {
 }
 
 /// The skills that the user picks; none if the user leaves the list.
-pub(super) fn pick(stall: &Stall) -> Result<Vec<Offer>, CommandError> {
-    let offers = &stall.offers;
+pub(super) fn pick(typed: &str, offers: &[Offer]) -> Result<Vec<Offer>, CommandError> {
     let width = offers.iter().map(|offer| offer.name.chars().count()).max().unwrap_or_default();
     let lines = offers.iter().map(|offer| Line { offer, width }).collect();
-    let title = format!("{} has {} skills", output::cell(&stall.typed), offers.len());
+    let title = format!("{} has {} skills", output::cell(typed), offers.len());
     let picked = MultiSelect::new(&title, lines)
         .with_page_size(PAGE)
         .with_help_message("space selects, enter confirms, type to filter, right arrow selects all")

@@ -5,7 +5,7 @@ use crate::support::Transcript;
 
 impl Machine {
     /// Somebody sits before a terminal and types this.
-    fn typed(&self, args: &[&str], typed: &str) -> Transcript {
+    pub(super) fn typed(&self, args: &[&str], typed: &str) -> Transcript {
         self.sandbox.type_as("home", "project", args, typed)
     }
 }

@@ -104,3 +104,40 @@ fn a_skill_that_left_its_repository() {
     assert!(gone.code == 1 && gone.stderr.contains("pdf"), "{gone}");
     assert!(machine.has(PDF));
 }
+
+#[test]
+fn a_skill_of_another_folder_of_the_repository_is_shown_as_a_replacement() {
+    let (machine, url) = Machine::with_repository();
+    machine.skill("elsewhere/repo/old/pdf", "1.0.0", "Another one.");
+    machine.commit("second");
+    machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    let same = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    assert!(!same.stderr.contains("replaces"), "{same}");
+    let other = machine.run(&["install", &url, "--path", "old/pdf"]);
+    let line = other.stderr.lines().find(|line| line.contains("replaces")).unwrap_or_default();
+    assert!(line.ends_with(":skills/pdf"), "{other}");
+    // Another commit of the same folder is not another source.
+    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "Newer.");
+    machine.commit("third");
+    let newer = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    assert!(!newer.stderr.contains("replaces"), "{newer}");
+}
+
+#[test]
+fn a_bare_repository_is_installed_at_a_reference() {
+    let (machine, _) = Machine::with_repository();
+    machine.git(&["tag", "v1"]);
+    machine.skill("elsewhere/repo/skills/pdf", "2.0.0", "Newer.");
+    machine.commit("second");
+    machine.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
+    machine.well(&["install", "../elsewhere/bare.git@v1", "--skill", "pdf", "-y"]);
+    assert!(machine.read(PDF).contains("three"));
+    let lock = machine.read("project/savoir.lock");
+    assert!(lock.contains("bare.git?tag=v1#"), "{lock}");
+    machine.well(&["install", "../elsewhere/bare.git/skills/pdf", "-y"]);
+    assert!(machine.read(PDF).contains("Newer."));
+    let unknown = machine.run(&["install", "../elsewhere/bare.git@v9", "--all", "-y"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("`v9`"), "{unknown}");
+    let nothing = machine.run(&["install", "../elsewhere/none.git@v1", "--all", "-y"]);
+    assert!(nothing.code == 2, "{nothing}");
+}

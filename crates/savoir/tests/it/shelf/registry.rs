@@ -181,14 +181,14 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
             assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
             machine.well(&["remove", "pdf"]);
         }
-        ambiguous("acme/other", "knows it");
+        ambiguous("acme/other", "that were asked has it");
         ambiguous("acme/pdf@latest", "no branches or tags");
         never_github(&machine, &[]);
         fs::remove_file(machine.sandbox.path(file)).expect("it was there");
     }
     // What cannot be asked has not said that it does not know it.
     machine.sandbox.write("project/savoir.toml", "[registries]\nhouse = \"http://127.0.0.1:1\"\n");
-    ambiguous("acme/pdf", "cannot be told");
+    ambiguous("acme/pdf", "could not check");
     fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
     let two = format!("{token}[\"http://127.0.0.1:1\"]\ntoken = \"sav_other\"\n");
     machine.sandbox.write(credentials, two);
@@ -387,7 +387,7 @@ fn what_registries_say_of_installed_skills_is_told() {
     assert!(machine.read("project/savoir.lock").contains("version = \"2.0.0\""));
     std::fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
     let silent = machine.well(&["update"]);
-    assert!(silent.stdout.contains("`pdf` cannot be told"), "{silent}");
+    assert!(silent.stdout.contains("`pdf` could not be checked"), "{silent}");
 }
 
 #[test]

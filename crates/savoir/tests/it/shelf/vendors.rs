@@ -207,6 +207,51 @@ fn a_line_of_another_installer_is_understood_as_pasted() {
 }
 
 #[test]
+fn a_line_without_quotes_may_have_several_names() {
+    let install = |words: &[&str]| {
+        let machine = vendor();
+        let path = machine.sandbox.path("elsewhere/repo").display().to_string();
+        let words: Vec<&str> =
+            words.iter().map(|word| if *word == "REPO" { path.as_str() } else { word }).collect();
+        let ran = machine.run(&[&["install"], words.as_slice(), &["-y"]].concat());
+        let names = |folder: &str| -> Vec<String> {
+            let entries = fs::read_dir(machine.sandbox.path(folder)).into_iter().flatten();
+            let mut names: Vec<String> = entries
+                .flatten()
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        (names(CLAUDE), names("project/.agents/skills"), ran)
+    };
+    let line = ["npx", "skills", "add", "REPO"];
+    for start in [&line[..], &["REPO"]] {
+        let (claude, _, ran) = install(&[start, &["--skill", "pdf", "tea"]].concat());
+        assert_eq!((ran.code, claude), (0, vec!["pdf".to_owned(), "tea".into()]), "{ran}");
+        let agents = ["-s", "pdf", "tea", "-a", "claude-code", "codex"];
+        let (claude, codex, ran) = install(&[start, &agents].concat());
+        assert_eq!((ran.code, claude.len(), codex.len()), (0, 2, 2), "{ran}");
+        let (claude, codex, ran) = install(&[start, &["-s", "*", "--agent", "*"]].concat());
+        assert_eq!((claude.len(), codex.len()), (9, 0), "{ran}");
+        let (claude, ..) = install(&[start, &["--skill=*"]].concat());
+        assert_eq!(claude.len(), 9);
+    }
+}
+
+#[test]
+fn the_path_of_a_skill_md_installs_its_folder() {
+    let machine = Machine::new();
+    machine.declared("elsewhere/sums", "1.0.0", "permissions: []\n", "Adds.");
+    let tools = "def add(a: int, b: int) -> int:\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
+    machine.sandbox.write("elsewhere/sums/tools.py", tools);
+    machine.well(&["install", "../elsewhere/sums/SKILL.md", "-y"]);
+    assert_eq!(machine.read(&format!("{CLAUDE}/sums/tools.py")), tools);
+    let manifest = machine.read("project/savoir.toml");
+    assert!(manifest.contains("path = \"../elsewhere/sums\""), "{manifest}");
+}
+
+#[test]
 fn a_small_skill_md_is_renamed_and_listed() {
     let machine = Machine::new();
     let text = "---\nname: small\ndescription: Small letters.\n---\nUse it.\n";
