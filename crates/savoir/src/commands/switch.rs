@@ -15,7 +15,7 @@ use savoir_package::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read},
+    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read, refuse_link_out},
     error::CommandError,
     installed::Installed,
     lookup::unknown,
@@ -206,6 +206,9 @@ impl Work<'_> {
         let home = self.installed.home();
         let whose = if self.args.project { Whose::Project } else { Whose::User };
         let file = switch.file(whose, home, self.project());
+        if let (Whose::Project, Some(file)) = (whose, &file) {
+            refuse_link_out(self.project(), file)?;
+        }
         // Codex has settings of the user only, and these name the folder of a skill.
         let file = file.or_else(|| match switch {
             Switch::Codex => switch.file(Whose::User, home, self.project()),
