@@ -104,3 +104,41 @@ fn a_skill_that_left_its_repository() {
     assert!(gone.code == 1 && gone.stderr.contains("pdf"), "{gone}");
     assert!(machine.has(PDF));
 }
+
+#[test]
+fn update_all_skips_a_skill_whose_source_is_gone() {
+    let (machine, url) = Machine::with_repository();
+    machine.well(&["install", &url, "--skill", "pdf", "--yes"]);
+    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
+    machine.skill("elsewhere/notes", "1.0.0", "Write it.");
+    machine.well(&["install", "../elsewhere/mail", "--yes"]);
+    machine.well(&["install", "../elsewhere/notes", "--yes"]);
+    fs::remove_dir_all(machine.sandbox.path("elsewhere/mail")).expect("it was there");
+    machine.skill("elsewhere/notes", "1.1.0", "Write it well.");
+    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
+    machine.commit("second");
+    let updated = machine.run(&["update", "--all", "--yes"]);
+    assert_eq!(updated.code, 1, "{updated}");
+    assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(updated.stdout.contains("`notes` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(updated.stderr.contains("skipped mail: "), "{updated}");
+    assert!(updated.stdout.ends_with("updated 2, skipped 1\n"), "{updated}");
+    assert!(machine.read(PDF).contains("four"));
+    assert!(machine.has("project/.claude/skills/mail/SKILL.md"), "it stays installed");
+    let again = machine.run(&["update", "--all", "--json"]);
+    assert_eq!(again.code, 1, "{again}");
+    assert_eq!(again.json()["skipped"][0]["name"], "mail", "{again}");
+    let named = machine.run(&["update", "mail"]);
+    assert!(named.code != 0 && named.stderr.contains("error: "), "{named}");
+}
+
+#[test]
+fn update_fails_if_no_source_can_be_read() {
+    let machine = Machine::with_pdf();
+    machine.well(&["update"]);
+    fs::remove_dir_all(machine.sandbox.path("elsewhere/pdf")).expect("it was there");
+    for args in [&["update"][..], &["update", "--json"], &["update", "--all"]] {
+        let failed = machine.run(args);
+        assert_eq!(failed.code, 1, "{args:?}: {failed}");
+    }
+}
