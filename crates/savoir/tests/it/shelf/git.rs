@@ -106,6 +106,25 @@ fn a_skill_that_left_its_repository() {
 }
 
 #[test]
+fn install_shows_that_a_tag_moved() {
+    let (machine, url) = Machine::with_repository();
+    let first = machine.git(&["rev-parse", "HEAD"]);
+    machine.git(&["tag", "v1"]);
+    let source = format!("{url}@v1");
+    let install = ["install", &source, "--skill", "pdf", "--yes"];
+    let new = machine.well(&install);
+    assert!(!new.stderr.contains("moved"), "{new}");
+    machine.skill("elsewhere/repo/skills/pdf", "1.0.1", "Something else.");
+    let second = machine.commit("moved");
+    machine.git(&["tag", "-f", "v1"]);
+    let moved = machine.well(&install);
+    let line = format!("tag v1 moved from {} to {}", &first[..7], &second[..7]);
+    assert!(moved.stderr.contains(&line), "{line}: {moved}");
+    let again = machine.well(&install);
+    assert!(!again.stderr.contains("moved"), "{again}");
+}
+
+#[test]
 fn update_all_skips_a_skill_whose_source_is_gone() {
     let (machine, url) = Machine::with_repository();
     machine.well(&["install", &url, "--skill", "pdf", "--yes"]);
