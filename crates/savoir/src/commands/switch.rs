@@ -138,6 +138,14 @@ fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
         };
         changed_own.extend(changed.then_some(name.as_str()));
     }
+    let changes = |name: &str| {
+        changed_own.contains(&name) || edits.iter().any(|edit| edit.skill == name && edit.changes())
+    };
+    let is_installed = |name: &str| !installed.ledger.named(name).is_empty();
+    // A skill that was removed can be enabled as long as a setting disables it.
+    if let Some(name) = args.names.iter().find(|name| !is_installed(name) && !changes(name)) {
+        return Err(unknown(name, &installed));
+    }
     for edit in edits.iter().filter(|edit| edit.changes()) {
         // A file that two skills change is compared with what was written for the first.
         must_be(&edit.file, edit.before.as_deref())?;

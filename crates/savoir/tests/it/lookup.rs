@@ -472,3 +472,20 @@ fn settings_of_a_project_are_not_written_through_links_out_of_it() {
     machine.well(&["disable", "pdf", "--agent", "claude"]);
     assert!(machine.sandbox.read("elsewhere/settings.json").contains("Skill(pdf)"));
 }
+
+#[test]
+fn enabling_an_unknown_skill_is_an_error() {
+    let machine = Machine::with_pdf();
+    for args in [&["enable", "pdff"][..], &["enable", "pdff", "--agent", "claude"]] {
+        let unknown = machine.run(args);
+        assert_eq!(unknown.code, 2, "{unknown}");
+        assert!(unknown.stderr.contains("there is no skill `pdff`"), "{unknown}");
+        assert!(unknown.stderr.contains("did you mean `pdf`?"), "{unknown}");
+    }
+    assert_eq!(machine.run(&["enable", "nope"]).code, 2);
+    // What was disabled before it was removed can be enabled.
+    machine.well(&["disable", "pdf"]);
+    machine.well(&["remove", "pdf"]);
+    machine.well(&["enable", "pdf"]);
+    assert!(!machine.sandbox.read("home/.claude/settings.json").contains("Skill(pdf)"));
+}
