@@ -155,9 +155,10 @@ impl Card {
         wishes::obeyed_fields(&self.reading.document)
     }
 
-    /// The name as SKILL.md has it, which is what is signed.
-    pub(crate) fn written_name(&self) -> &str {
-        &self.reading.skill.name
+    /// The name that signatures are for: the one in SKILL.md, else the one of the skill.
+    pub(crate) fn signed_name(&self) -> &str {
+        let written = &self.reading.skill.name;
+        if written.is_empty() { &self.name } else { written }
     }
 
     /// The version as SKILL.md has it, which is what is signed.

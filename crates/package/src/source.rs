@@ -24,6 +24,7 @@
 //! as objects.
 
 mod artifact;
+mod boundary;
 mod cache;
 mod digest;
 mod discover;
@@ -48,6 +49,7 @@ use url::Url;
 use self::layout::last_part;
 use crate::manifest::check_name;
 
+pub(crate) use boundary::Boundary;
 pub use cache::{Clean, Cleaned, clean};
 pub use digest::{Digest, DigestError};
 pub use error::{SourceError, TagNow};

@@ -23,6 +23,7 @@ use thiserror::Error;
 use crate::{
     limits::{MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_LINKS_IN_SKILL, MAX_TREE_BYTES},
     path::{PathProblem, Seen},
+    source::Boundary,
 };
 
 /// Files that hold signatures: they sign the others, and are no part of what is signed.
@@ -96,6 +97,12 @@ pub enum TreeError {
     /// A link that leads out of the skill, or to no file.
     #[error("`{0}` is a link that does not lead to a file or folder of the same repository")]
     Link(String),
+    /// A file behind a link that leads out of the skill, which git does not track.
+    #[error(
+        "`{0}` is read through a link that leads out of the skill folder, and git does not track \
+         the file there"
+    )]
+    Untracked(String),
     /// Neither a file nor a folder.
     #[error("`{0}` is neither a file nor a folder")]
     Special(String),
@@ -118,6 +125,7 @@ impl TreeError {
             // As the rule calls it.
             Self::SkillTooLarge(_) => "file-too-large",
             Self::Link(_) => "link",
+            Self::Untracked(_) => "untracked_link",
             Self::Special(_) => "file_type",
             Self::Io { .. } => "io",
         }
@@ -133,18 +141,15 @@ impl Tree {
     /// The files below a folder, without what tools leave behind. A link to another file or folder
     /// of the skill is read as that; one that leads elsewhere is an error.
     pub fn read(folder: &Path) -> Result<Self, TreeError> {
-        Self::read_within(folder, folder)
+        let real = folder.canonicalize().map_err(TreeError::io(folder))?;
+        Self::read_within(folder, &Boundary::Folder(real))
     }
 
-    /// As [`Self::read`]; links may lead anywhere inside `boundary`, such as the repository that the
-    /// folder belongs to.
-    pub(crate) fn read_within(folder: &Path, boundary: &Path) -> Result<Self, TreeError> {
-        let real = |path: &Path| path.canonicalize().map_err(TreeError::io(path));
-        let links = Links::Follow {
-            boundary: real(boundary)?,
-            above: vec![real(folder)?],
-            left: MAX_LINKS_IN_SKILL,
-        };
+    /// As [`Self::read`]; links may lead to what `boundary` shares, such as the tracked files of
+    /// the repository that the folder belongs to.
+    pub(crate) fn read_within(folder: &Path, boundary: &Boundary) -> Result<Self, TreeError> {
+        let real = folder.canonicalize().map_err(TreeError::io(folder))?;
+        let links = Links::Follow { boundary, above: vec![real], left: MAX_LINKS_IN_SKILL };
         let mut reader = Reader { tree: Self::default(), links };
         reader.folder(folder, "", 0)?;
         Ok(reader.tree)
@@ -270,16 +275,16 @@ impl Tree {
 }
 
 /// Reads a folder.
-struct Reader {
+struct Reader<'a> {
     tree: Tree,
-    links: Links,
+    links: Links<'a>,
 }
 
 /// What is done with links.
-enum Links {
+enum Links<'a> {
     Follow {
         /// Where they must stay.
-        boundary: PathBuf,
+        boundary: &'a Boundary,
         /// The folder that is read, and those behind links that led to where the reader is.
         above: Vec<PathBuf>,
         /// How many more are followed.
@@ -288,7 +293,7 @@ enum Links {
     Refuse,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), TreeError> {
         let fail = || TreeError::io(folder);
         for entry in fs::read_dir(folder).map_err(fail())? {
@@ -302,7 +307,7 @@ impl Reader {
             if kind.is_dir() {
                 self.inner(&entry.path(), path, depth)?;
             } else if kind.is_file() {
-                self.tree.add(path, read_file(&entry.path())?)?;
+                self.file(&entry.path(), path)?;
             } else if kind.is_symlink() {
                 self.link(&entry.path(), path, depth)?;
             } else {
@@ -310,6 +315,13 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    fn file(&mut self, file: &Path, path: String) -> Result<(), TreeError> {
+        if !self.links.may_read(file) {
+            return Err(TreeError::Untracked(path));
+        }
+        self.tree.add(path, read_file(file)?)
     }
 
     fn inner(&mut self, folder: &Path, path: String, depth: usize) -> Result<(), TreeError> {
@@ -321,23 +333,36 @@ impl Reader {
 
     fn link(&mut self, link: &Path, path: String, depth: usize) -> Result<(), TreeError> {
         let Some(target) = self.links.target(link) else { return Err(TreeError::Link(path)) };
-        if target.is_file() {
-            return self.tree.add(path, read_file(&target)?);
-        }
         self.links.enter(&target);
+        if target.is_file() {
+            self.file(&target, path)?;
+            self.links.leave();
+            return Ok(());
+        }
         self.inner(&target, path, depth)?;
         self.links.leave();
         Ok(())
     }
 }
 
-impl Links {
+impl Links<'_> {
+    /// Whether a file may be read: it is in the skill folder, or may be reached by a link.
+    fn may_read(&self, file: &Path) -> bool {
+        match self {
+            Self::Refuse => true,
+            Self::Follow { boundary, above, .. } => {
+                let is_linked = above.len() > 1;
+                !is_linked || file.starts_with(&above[0]) || boundary.shares(file)
+            }
+        }
+    }
+
     /// The file or folder that a link leads to, unless that is outside or in a circle.
     fn target(&mut self, link: &Path) -> Option<PathBuf> {
         let Self::Follow { boundary, above, left } = self else { return None };
         *left = left.checked_sub(1)?;
         let target = link.canonicalize().ok()?;
-        let inside = target.strip_prefix(boundary).ok()?;
+        let inside = target.strip_prefix(boundary.root()).ok()?;
         if inside.components().any(|part| part.as_os_str() == ".git") {
             return None;
         }
@@ -462,7 +487,8 @@ mod tests {
     #[test]
     fn links_may_lead_to_folders_inside_a_boundary() {
         let place = tempfile::tempdir().unwrap();
-        let repository = place.path().join("repository");
+        let repository = place.path().canonicalize().unwrap().join("repository");
+        let boundary = Boundary::Folder(repository.clone());
         let folder = repository.join("skills/x");
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(repository.join("shared/deep")).unwrap();
@@ -474,18 +500,18 @@ mod tests {
         fs::write(place.path().join("secret"), "s").unwrap();
         symlink("../../LICENSE", folder.join("LICENSE")).unwrap();
         symlink("../../shared", folder.join("references")).unwrap();
-        let tree = Tree::read_within(&folder, &repository).unwrap();
+        let tree = Tree::read_within(&folder, &boundary).unwrap();
         let paths: Vec<_> = tree.files().map(|(path, _)| path).collect();
         assert_eq!(paths, ["LICENSE", "SKILL.md", "references/deep/b.md"]);
         assert_eq!(Tree::read(&folder).unwrap_err().code(), "link");
         for target in ["../..", ".", "../../.git/config", "../../../secret", "/etc/hosts"] {
             symlink(target, folder.join("bad")).unwrap();
-            let refused = Tree::read_within(&folder, &repository).unwrap_err();
+            let refused = Tree::read_within(&folder, &boundary).unwrap_err();
             assert_eq!(refused.code(), "link", "{target}");
             fs::remove_file(folder.join("bad")).unwrap();
         }
         symlink("../../skills", repository.join("shared/deep/up")).unwrap();
-        assert_eq!(Tree::read_within(&folder, &repository).unwrap_err().code(), "link");
+        assert_eq!(Tree::read_within(&folder, &boundary).unwrap_err().code(), "link");
     }
 
     #[test]

@@ -107,6 +107,32 @@ fn target(file: &Path) -> Result<PathBuf, CommandError> {
         .hint("make the folder that the link leads to, or remove the link"))
 }
 
+/// Refuses a settings file of a project that is behind a link out of the project: the link comes
+/// with the project, and must not choose which files of the user are written.
+pub(crate) fn refuse_link_out(project: &Path, file: &Path) -> Result<(), CommandError> {
+    let Ok(inside) = file.strip_prefix(project) else { return Ok(()) };
+    let root = project.canonicalize();
+    let stays = |path: &Path| match (path.canonicalize(), &root) {
+        (Ok(real), Ok(root)) => real.starts_with(root),
+        _ => false,
+    };
+    let mut path = project.to_owned();
+    for part in inside {
+        path.push(part);
+        if path.is_symlink() && !stays(&path) {
+            let message = format!(
+                "{} is a link out of the project, or to nothing; nothing was written",
+                path.display()
+            );
+            return Err(CommandError::refused(message)
+                .named("link-out-of-project")
+                .hint("replace the link by a file or folder of the project")
+                .hint("or leave out --project to change your own settings"));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn put(file: &Path, text: &str) -> Result<(), CommandError> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error.kind()))?;

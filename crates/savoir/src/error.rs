@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 /// A failure with hints.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
     code: Option<Cow<'static, str>>,
@@ -118,6 +118,11 @@ impl CommandError {
             let _ = writeln!(err, "{cyan}help{cyan:#}: {}", output::harmless(hint));
         }
         ExitCode::from(self.exit_code())
+    }
+
+    /// Whether a rule or a person said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.kind == Kind::Refused
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

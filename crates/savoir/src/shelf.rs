@@ -38,7 +38,7 @@ pub(crate) use self::{
     choose::{Choice, Chosen, Stall, list},
     consent::{Consent, Proposal, described, json as arrived},
     diff::{diff, summary},
-    newest::lacks_needs,
+    newest::{Failed, lacks_needs},
     registry::{Ask, withdrawn},
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},

@@ -45,7 +45,7 @@ impl Offer {
     /// Looks at the files of a skill. The error is why they cannot be used.
     pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
         let card = Card::read(tree, called).map_err(|error| error.to_string())?;
-        let attested = trust::attest(tree, card.written_name(), card.written_version(), trust)
+        let attested = trust::attest(tree, card.signed_name(), card.written_version(), trust)
             .map_err(|error| error.to_string())?;
         let (tier, integrity) =
             (trust::tier(card.dialect, card.claimed, attested.tier), tree.integrity());

@@ -293,6 +293,15 @@ impl Plan {
         &self.changes
     }
 
+    /// Folders that were edited, and that it does not touch.
+    pub fn edited(&self) -> impl Iterator<Item = &Path> {
+        let left = self.changes.iter().filter_map(|change| match change {
+            Change::Left(folder) => Some(folder.as_path()),
+            _ => None,
+        });
+        left.filter(|folder| self.steps.iter().all(|step| step.folder != *folder))
+    }
+
     /// The names of the skills of which it writes files.
     pub fn laid_out(&self) -> BTreeSet<String> {
         let written = self.steps.iter().filter(|step| matches!(step.put, Seen::Tree(_)));

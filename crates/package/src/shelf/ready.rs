@@ -213,11 +213,10 @@ pub(super) fn attested(
     counted: Option<&Version>,
     trust: &TrustStore,
 ) -> Result<Attestation, SignatureError> {
-    let written = (card.written_name(), card.written_version());
-    let name = if written.0.is_empty() { &card.name } else { written.0 };
+    let written = card.written_version();
     // Where a file has no version, the one of its registry was signed.
-    let counted = counted.filter(|_| written.1.is_empty()).map(ToString::to_string);
-    trust::attest(tree, name, counted.as_deref().unwrap_or(written.1), trust)
+    let counted = counted.filter(|_| written.is_empty()).map(ToString::to_string);
+    trust::attest(tree, card.signed_name(), counted.as_deref().unwrap_or(written), trust)
 }
 
 impl LockedSkill {

@@ -194,7 +194,7 @@ impl Check<'_> {
                 return Ok(None);
             }
         };
-        match trust::verify(&tree, card.written_name(), card.written_version(), self.trust) {
+        match trust::verify(&tree, card.signed_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(None, Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(card.dialect, card.claimed, attestation.tier);
@@ -305,7 +305,7 @@ impl Check<'_> {
 
     /// The signature in a folder is another one than the kept one.
     fn signature(&mut self, target: &Target, card: &Card, there: &Tree) {
-        match trust::verify(there, card.written_name(), card.written_version(), self.trust) {
+        match trust::verify(there, card.signed_name(), card.written_version(), self.trust) {
             Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(card.dialect, card.claimed, attestation.tier);

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, TryLockError},
     io,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
@@ -83,6 +84,11 @@ fn repositories(folder: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(),
 fn remove(path: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
     let metadata = fs::symlink_metadata(path).map_err(SourceError::io(path))?;
     if metadata.is_dir() {
+        // Copies of skills that were tried are read-only.
+        if what == Clean::Remove && metadata.permissions().readonly() {
+            let writable = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(path, writable).map_err(SourceError::io(path))?;
+        }
         for entry in entries(path)? {
             remove(&entry.path(), what, cleaned)?;
         }

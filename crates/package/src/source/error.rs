@@ -351,6 +351,10 @@ impl SourceError {
             Self::Tree(TreeError::Link(_)) => {
                 Some("links may lead to files and folders of the same repository only")
             }
+            Self::Tree(TreeError::Untracked(_)) => Some(
+                "copy the file into the skill folder, or, if it may be shared, add it to the \
+                 repository with git add",
+            ),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ use std::{collections::HashMap, fmt};
 
 pub use address::GitUrl;
 pub(crate) use heads::{Asked, Head};
-pub(super) use {heads::heads, history::past};
+pub(super) use {heads::heads, history::past, program::tracked_files};
 
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{

@@ -10,7 +10,7 @@ use std::{
 use savoir_skill::folder::is_skill_file;
 
 use super::{
-    Offer, Place, PluginExtra, SourceError, artifact,
+    Boundary, Offer, Place, PluginExtra, SourceError, artifact,
     discover::{Listed, Target, View, discover},
     layout, plugin,
     summary::{Summary, stem},
@@ -25,9 +25,9 @@ use crate::{
 /// The skills of a folder, and links beside them that lead nowhere.
 pub(super) fn folder(named: &Path) -> Result<(Vec<Offer>, Vec<String>), SourceError> {
     let real = named.canonicalize().map_err(SourceError::io(named))?;
-    let boundary = boundary(&real);
-    let start = slashes(real.strip_prefix(&boundary).unwrap_or(Path::new("")));
-    let mut walk = Walk { root: &boundary, left: MAX_WALKED, links: BTreeMap::new() };
+    let boundary = Boundary::around(&real);
+    let start = slashes(real.strip_prefix(boundary.root()).unwrap_or(Path::new("")));
+    let mut walk = Walk { root: boundary.root(), left: MAX_WALKED, links: BTreeMap::new() };
     let found = discover(&mut walk, &start)?;
     if found.skills.is_empty() {
         return Err(SourceError::NoSkill { place: named.display().to_string() });
@@ -91,18 +91,6 @@ impl plugin::Files for PluginFiles<'_> {
     }
 }
 
-/// Where links of a folder may lead: the work tree of git that it lies in, or itself. A home folder
-/// that is a repository has more in it than skills.
-fn boundary(folder: &Path) -> PathBuf {
-    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-    let is_repository = |folder: &&Path| {
-        folder.join(".git").exists()
-            && Some(*folder) != home.as_deref()
-            && folder.parent().is_some()
-    };
-    folder.ancestors().find(is_repository).unwrap_or(folder).to_owned()
-}
-
 fn slashes(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
     parts.join("/")
@@ -111,7 +99,7 @@ fn slashes(path: &Path) -> String {
 /// A folder that someone named, and what was seen in it. Paths begin at the boundary.
 struct Asked<'a> {
     named: &'a Path,
-    boundary: &'a Path,
+    boundary: &'a Boundary,
     start: &'a str,
     links: &'a BTreeMap<String, PathBuf>,
 }
@@ -121,15 +109,15 @@ impl Asked<'_> {
         let path = match layout::below(skill, self.start) {
             _ if skill == self.start => self.named.to_owned(),
             Some(inside) => self.named.join(inside),
-            None => self.boundary.join(skill),
+            None => self.boundary.root().join(skill),
         };
         let name = match layout::last_part(skill) {
-            "" => file_name(self.boundary),
+            "" => file_name(self.boundary.root()),
             name => name.to_owned(),
         };
         let manifest = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"]
             .iter()
-            .find_map(|manifest| read(&path.join(manifest)).ok());
+            .find_map(|manifest| self.manifest(skill, &path.join(manifest)));
         let summary = match manifest {
             Some(bytes) => Summary::read(&bytes, &name),
             None => Summary::named(&name),
@@ -143,9 +131,17 @@ impl Asked<'_> {
         Offer { name: summary.name, description: summary.description, place, content: None }
     }
 
+    /// The bytes of a SKILL.md, unless it is a link to a file that must not be read.
+    fn manifest(&self, skill: &str, file: &Path) -> Option<Vec<u8>> {
+        let real = file.canonicalize().ok()?;
+        let is_own = real.starts_with(self.boundary.root().join(skill));
+        let may_read = is_own || self.boundary.shares(&real);
+        may_read.then(|| read(&real).ok()).flatten()
+    }
+
     /// Whether a skill has links to what lies beside it.
     fn leads_out(&self, skill: &str) -> bool {
-        let folder = self.boundary.join(skill);
+        let folder = self.boundary.root().join(skill);
         let start = format!("{skill}/");
         let links = self.links.range(start.clone()..);
         let mut links = links.take_while(|(link, _)| link.starts_with(&start));
@@ -175,7 +171,7 @@ pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
         if !real.starts_with(&named) {
             return Err(TreeError::Link(inside.to_owned()).into());
         }
-        return Ok(Tree::read_within(&folder, &boundary(&named))?);
+        return Ok(Tree::read_within(&folder, &Boundary::around(&named))?);
     }
     artifact::tree(read(path)?, &name_of(path), inside)
 }
@@ -287,14 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_in_the_repository_or_in_the_folder() {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path().canonicalize().unwrap();
-        let inner = place.join("repository/skills/x");
-        fs::create_dir_all(&inner).unwrap();
-        assert_eq!(boundary(&inner), inner);
-        fs::write(place.join("repository/.git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(boundary(&inner), place.join("repository"));
+    fn paths_have_slashes() {
         assert_eq!(slashes(Path::new("a/b")), "a/b");
         assert_eq!(slashes(Path::new("")), "");
     }

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::{error::CommandError, output, shelf::told};
 
-/// What was downloaded, in the folder of the cache. Beside it are environments of Python, which tools
-/// may be using.
-const FOLDERS: [&str; 2] = ["sources", "registry"];
+/// What was downloaded, and copies of skills that were tried once. Beside them are environments of
+/// Python, which tools may be using.
+const FOLDERS: [&str; 3] = ["sources", "registry", "tries"];
 
 /// Manage what was downloaded
 #[derive(Debug, clap::Args)]

@@ -2,12 +2,15 @@
 
 use std::process::ExitCode;
 
-use savoir_package::Agent;
+use savoir_package::{
+    Agent,
+    shelf::{Change, Plan},
+};
 use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    shelf::{Manner, Report, Whose, agent, told},
+    shelf::{Door, Manner, Report, Whose, agent, told},
 };
 
 /// Remove skills that Savoir installed, and what only they needed
@@ -18,8 +21,8 @@ Examples:
   savoir remove pdf --agent codex        only there; other agents keep it
   savoir remove pdf notes --global
 
-Folders that were edited stay, unless --force is given. What other skills need stays, too.
-`savoir undo` reverts it.")]
+A skill whose files you edited is removed only with --force. What other skills need stays.
+`savoir undo` restores removed skills.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(required = true, value_name = "NAME")]
@@ -48,7 +51,33 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
             door.shelf.withdraw(&args.names, &args.agent, edits)?
         })
     };
-    let (plan, done) = door.carry_out(plan, |_| Ok(!args.manner.dry_run))?;
+    let agree = |plan: &mut Plan| {
+        refuse_edited(args, &door, plan)?;
+        Ok(!args.manner.dry_run)
+    };
+    let (plan, done) = door.carry_out(plan, agree)?;
     Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would
+/// no longer know it.
+fn refuse_edited(args: &Args, door: &Door, plan: &Plan) -> Result<(), CommandError> {
+    let removed = |name: &str| {
+        let is_removed =
+            |change: &Change| matches!(change, Change::Removed { name: gone, .. } if gone == name);
+        args.names.iter().any(|given| given == name) || plan.changes().iter().any(is_removed)
+    };
+    let edited = plan
+        .edited()
+        .filter(|folder| folder.file_name().and_then(|name| name.to_str()).is_some_and(removed));
+    let edited: Vec<String> =
+        edited.map(|folder| door.short(&folder.display().to_string())).collect();
+    if edited.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{} was edited; nothing was removed", edited.join(", "));
+    Err(CommandError::refused(message)
+        .named("edited")
+        .hint("to remove it with your edits: --force; `savoir undo` restores it"))
 }

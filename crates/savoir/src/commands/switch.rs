@@ -15,7 +15,7 @@ use savoir_package::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read},
+    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read, refuse_link_out},
     error::CommandError,
     installed::Installed,
     lookup::unknown,
@@ -138,6 +138,14 @@ fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
         };
         changed_own.extend(changed.then_some(name.as_str()));
     }
+    let changes = |name: &str| {
+        changed_own.contains(&name) || edits.iter().any(|edit| edit.skill == name && edit.changes())
+    };
+    let is_installed = |name: &str| !installed.ledger.named(name).is_empty();
+    // A skill that was removed can be enabled as long as a setting disables it.
+    if let Some(name) = args.names.iter().find(|name| !is_installed(name) && !changes(name)) {
+        return Err(unknown(name, &installed));
+    }
     for edit in edits.iter().filter(|edit| edit.changes()) {
         // A file that two skills change is compared with what was written for the first.
         must_be(&edit.file, edit.before.as_deref())?;
@@ -206,6 +214,9 @@ impl Work<'_> {
         let home = self.installed.home();
         let whose = if self.args.project { Whose::Project } else { Whose::User };
         let file = switch.file(whose, home, self.project());
+        if let (Whose::Project, Some(file)) = (whose, &file) {
+            refuse_link_out(self.project(), file)?;
+        }
         // Codex has settings of the user only, and these name the folder of a skill.
         let file = file.or_else(|| match switch {
             Switch::Codex => switch.file(Whose::User, home, self.project()),

@@ -1,9 +1,10 @@
 //! `savoir update`.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
     FileError,
+    lock::LockedSource,
     manifest::Wanted,
     registry::Published,
     shelf::{
@@ -20,8 +21,8 @@ use crate::{
     error::CommandError,
     output,
     shelf::{
-        Ask, Consent, Door, Manner, Proposal, Report, Whose, arrived, diff, summary, told,
-        withdrawn,
+        Arrived, Ask, Consent, Door, Failed, Manner, Proposal, Report, Skipped, Whose, arrived,
+        diff, summary, told, withdrawn,
     },
 };
 
@@ -36,7 +37,9 @@ Examples:
 
 A new version that wants a permission or a tool which the old one did not have is refused (exit code
 3) until each is accepted by its name. Files that you edited are merged; places where your edits and
-the new version meet are marked. `savoir undo` reverts it.")]
+the new version meet are marked. `savoir undo` reverts it.
+With --all or several names, a skill whose source cannot be read is skipped and the others are updated.
+Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused.")]
 pub(crate) struct Args {
     /// The names of the skills
     #[arg(value_name = "NAME")]
@@ -70,7 +73,8 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     door.check_installed(&args.names, "update")?;
     let every: Vec<String> = state.lock.skills.keys().cloned().collect();
     let names = if args.all { &every } else { &args.names };
-    let ready = door.newer(names, &state, &args.consent, &args.ask)?;
+    let failed = if args.all || names.len() > 1 { Failed::Skip } else { Failed::Stop };
+    let Arrived { ready, skipped } = door.newer(names, &state, failed, &args.consent, &args.ask)?;
     if !args.manner.dry_run {
         door.refuse_blocked(&args.consent, &ready)?;
         door.refuse_forbidden(&ready)?;
@@ -84,7 +88,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
             ready: &ready,
             agreed: &agreed,
             trusted: &door.trusted,
-            skipped: &[],
+            skipped: &skipped,
             always_asks: true,
             notes: &notes,
         };
@@ -98,13 +102,23 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
     remember_what_stays(args, &door, &state, names)?;
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
+    more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
     if args.manner.json && args.diff {
         more.insert("diff".into(), json!(diff(&plan)));
     }
     if !done && !args.manner.dry_run {
         return sync::not_agreed(args.manner.dry_run);
     }
-    Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
+    // A summary alone says what happened if every skill was skipped.
+    if args.manner.json || skipped.is_empty() || !plan.changes().is_empty() {
+        Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
+    }
+    if !skipped.is_empty() && !args.manner.json {
+        let is_updated = |one: &&Change| matches!(one, Change::New { .. } | Change::Updated { .. });
+        let count = plan.changes().iter().filter(is_updated).count();
+        let word = if done { "updated" } else { "would update" };
+        output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
+    }
     let conflicts =
         plan.changes().iter().filter(|one| matches!(one, Change::Conflict { .. })).count();
     if conflicts > 0 && done {
@@ -112,7 +126,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         output::note(&format!("{files} with conflict markers: edit them, or: savoir undo"));
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What an update changes in files, for a person.
@@ -158,10 +172,12 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
     let found = door.look(state, &args.ask)?;
     door.done();
     not_remembered(updates::remember(&door.cache, door.shelf.root(), state, &found));
+    let ended =
+        if no_source_was_read(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if args.manner.json {
         let skills: Vec<Value> = found.iter().map(|(name, found)| told_as(name, found)).collect();
         output::json(&json!({ "skills": skills }))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(ended);
     }
     let mut text = String::new();
     for (name, found) in &found {
@@ -188,7 +204,17 @@ fn look(args: &Args, door: &Door, state: &State) -> Result<ExitCode, CommandErro
         );
     }
     output::text(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended)
+}
+
+/// Whether there are sources and none of them could be read. Adopted skills have none.
+fn no_source_was_read(state: &State, found: &BTreeMap<String, Availability>) -> bool {
+    let is_adopted = |name: &String| {
+        let locked = state.lock.skills.get(name);
+        locked.is_some_and(|locked| matches!(locked.source, LockedSource::Adopted { .. }))
+    };
+    let mut asked = found.iter().filter(|(name, _)| !is_adopted(name)).peekable();
+    asked.peek().is_some() && asked.all(|(_, found)| matches!(found, Availability::Unknown(_)))
 }
 
 /// Whether an update gets something.

@@ -21,15 +21,6 @@ pub(crate) struct Arrived {
 }
 
 impl Door {
-    /// Fetches skills and checks them. They are in the same order. One that fails is an error.
-    pub(crate) fn arrive(&self, wanted: &[(Offer, Why)]) -> Result<Vec<Ready>, CommandError> {
-        let Arrived { ready, skipped } = self.arrive_some(wanted)?;
-        match skipped.into_iter().next() {
-            Some(failed) => Err(failed.error),
-            None => Ok(ready),
-        }
-    }
-
     /// Fetches skills and checks them. One that fails does not stop the others.
     pub(crate) fn arrive_some(&self, wanted: &[(Offer, Why)]) -> Result<Arrived, CommandError> {
         self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));

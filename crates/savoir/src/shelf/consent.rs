@@ -2,12 +2,13 @@
 
 mod screen;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use savoir_engine::approval::shell_word;
 use savoir_package::{
     lock::{Growth, Lock, LockedSource, Wish},
     shelf::{Change, Plan, Question, Ready, Refusal, Why},
+    source::{Commit, Place, Reference},
     trust::{Tier, TrustedSources},
 };
 use serde_json::{Value, json};
@@ -137,7 +138,8 @@ impl Consent {
             }
             Question::Review(_) => true,
         });
-        Open { ready, questions, before, trusted }
+        let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
+        Open { ready, questions, before, moved, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
@@ -189,8 +191,32 @@ struct Open<'a> {
     questions: Vec<Question>,
     /// The source of the skill that it replaces, if that was another one.
     before: Option<String>,
+    /// That its tag is at another commit than the one in the lock.
+    moved: Option<String>,
     /// The rule by which the user trusts its source.
     trusted: Option<String>,
+}
+
+/// The digits of a commit that are shown.
+const COMMIT: usize = 7;
+
+/// Says that the tag of an installed skill is at another commit now.
+fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
+    let git = |source: &LockedSource| match Place::parse(&source.to_string(), Path::new(".")) {
+        Ok(Place::Git(place)) => Some(place),
+        _ => None,
+    };
+    let (old, new) = (git(old)?, git(new)?);
+    let short = |commit: &Commit| commit.as_str()[..COMMIT].to_owned();
+    match (&old.reference, &new.reference) {
+        (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
+            if tag == now && old.url == new.url && old.commit != new.commit =>
+        {
+            let (from, to) = (short(&old.commit), short(&new.commit));
+            Some(format!("tag {tag} moved from {from} to {to}"))
+        }
+        _ => None,
+    }
 }
 
 /// The name of a skill that a change installs or replaces.

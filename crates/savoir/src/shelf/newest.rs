@@ -10,14 +10,14 @@ use savoir_package::{
     registry,
     resolve::Update,
     shelf::{
-        Ready, Stale, State, Why,
+        Ready, Stale, State, Why, locked_source,
         updates::{self, Availability, NewestError},
         wanted,
     },
     source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
 };
 
-use super::{Ask, Consent, Door};
+use super::{Arrived, Ask, Consent, Door, Skipped};
 use crate::{error::CommandError, output};
 
 impl Door {
@@ -89,50 +89,56 @@ impl Door {
     }
 
     /// Fetches newer ones of locked skills: those that `savoir.toml` names, and those that others
-    /// need. What is the same as what is installed is left out.
+    /// need. What is the same as what is installed is left out. With [`Failed::Skip`] a skill that
+    /// cannot be had does not stop the others.
     pub(crate) fn newer(
         &self,
         names: &[String],
         state: &State,
+        failed: Failed,
         consent: &Consent,
         ask: &Ask,
-    ) -> Result<Vec<Ready>, CommandError> {
+    ) -> Result<Arrived, CommandError> {
         let (mut asked, mut published) = (Vec::new(), BTreeSet::new());
+        let mut skipped = Vec::new();
         for name in names {
             let locked = state.lock.skills.get(name);
             if locked.is_some_and(|locked| matches!(locked.source, LockedSource::Registry(_))) {
                 published.insert(name.clone());
                 continue;
             }
-            if let Some(locked) = locked {
-                if self.lies_at_home(name, locked)? {
-                    output::note(&format!("`{name}` is its own source, so nothing is newer"));
-                    continue;
-                }
-                let kept = self.shelf.store().has(&locked.integrity);
-                if !kept && self.shelf.installed(name, locked)?.is_none() {
-                    let (name, version) = (name.clone(), locked.version.clone());
-                    return Err(ShelfError::NotKept { name, version }.into());
-                }
+            if locked.is_none() && !state.manifest.skills.contains_key(name) {
+                return Err(ShelfError::NotInstalled(name.clone()).into());
             }
-            let wanted = match (state.manifest.skills.get(name), locked) {
-                (Some(wanted), _) => wanted.clone(),
-                (None, Some(locked)) => self.as_locked(locked)?,
-                (None, None) => return Err(ShelfError::NotInstalled(name.clone()).into()),
-            };
-            let offer = self.newest(name, &wanted)?;
-            if let Some(moved) = locked.and_then(|locked| self.moved(locked, &offer))
-                && !consent.accepts(&format!("tag:{}", moved.1))
-            {
-                let hint = format!("if the new commit is what you want: --accept tag:{}", moved.1);
-                return Err(CommandError::from(moved.0).hint(hint));
+            match self.newer_one(name, state, consent) {
+                Ok(Some(offer)) => asked.push((name.clone(), offer, Why::Newer)),
+                Ok(None) => {}
+                Err(error) if failed == Failed::Skip => skipped.push(skip(name, state, error)),
+                Err(error) => return Err(error),
             }
-            asked.push((name.clone(), offer, Why::Newer));
         }
-        let mut ready = self.named(asked, state)?;
+        let only_published = published.len() == names.len();
+        let mut arrived = self.named_some(asked, state)?;
+        if failed == Failed::Stop
+            && let Some(first) = arrived.skipped.pop()
+        {
+            return Err(first.error);
+        }
+        skipped.append(&mut arrived.skipped);
+        let mut ready = arrived.ready;
         if !published.is_empty() {
-            let update = Update::Skills(published);
-            ready.extend(self.gather(state, &ready, Vec::new(), update, ask)?);
+            let update = Update::Skills(published.clone());
+            match self.gather(state, &ready, Vec::new(), update, ask) {
+                Ok(more) => ready.extend(more),
+                // What is forged stops everything.
+                Err(error) if failed == Failed::Stop || only_published || error.is_refusal() => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    let each = published.iter().map(|name| skip(name, state, error.clone()));
+                    skipped.extend(each);
+                }
+            }
         }
         ready.retain(|ready| {
             let locked = state.lock.skills.get(&ready.card.name);
@@ -141,7 +147,41 @@ impl Door {
                 locked.integrity != ready.tree.integrity() || locked.version != ready.card.version
             })
         });
-        Ok(ready)
+        Ok(Arrived { ready, skipped })
+    }
+
+    /// What the source of one installed skill has now; nothing if the skill is its own source.
+    fn newer_one(
+        &self,
+        name: &str,
+        state: &State,
+        consent: &Consent,
+    ) -> Result<Option<Offer>, CommandError> {
+        let locked = state.lock.skills.get(name);
+        if let Some(locked) = locked {
+            if self.lies_at_home(name, locked)? {
+                output::note(&format!("`{name}` is its own source, so nothing is newer"));
+                return Ok(None);
+            }
+            let kept = self.shelf.store().has(&locked.integrity);
+            if !kept && self.shelf.installed(name, locked)?.is_none() {
+                let (name, version) = (name.to_owned(), locked.version.clone());
+                return Err(ShelfError::NotKept { name, version }.into());
+            }
+        }
+        let wanted = match (state.manifest.skills.get(name), locked) {
+            (Some(wanted), _) => wanted.clone(),
+            (None, Some(locked)) => self.as_locked(locked)?,
+            (None, None) => return Err(ShelfError::NotInstalled(name.to_owned()).into()),
+        };
+        let offer = self.newest(name, &wanted)?;
+        if let Some(moved) = locked.and_then(|locked| self.moved(locked, &offer))
+            && !consent.accepts(&format!("tag:{}", moved.1))
+        {
+            let hint = format!("if the new commit is what you want: --accept tag:{}", moved.1);
+            return Err(CommandError::from(moved.0).hint(hint));
+        }
+        Ok(Some(offer))
     }
 
     /// The skill of this name, where `savoir.toml` says that it comes from.
@@ -150,22 +190,48 @@ impl Door {
         Ok(self.wait(updates::newest(&self.fetcher, self.shelf.root(), name, wanted))?)
     }
 
-    /// Fetches skills that must be called so, and what they need.
+    /// Fetches skills that must be called so, and what they need. One that fails is an error.
     fn named(
         &self,
         asked: Vec<(String, Offer, Why)>,
         state: &State,
     ) -> Result<Vec<Ready>, CommandError> {
-        let names: Vec<String> = asked.iter().map(|(name, ..)| name.clone()).collect();
+        let Arrived { ready, skipped } = self.named_some(asked, state)?;
+        match skipped.into_iter().next() {
+            Some(failed) => Err(failed.error),
+            None => Ok(ready),
+        }
+    }
+
+    /// As [`Self::named`]. One that fails does not stop the others.
+    fn named_some(
+        &self,
+        asked: Vec<(String, Offer, Why)>,
+        state: &State,
+    ) -> Result<Arrived, CommandError> {
+        let mut names = BTreeMap::new();
+        for (name, offer, _) in &asked {
+            let source = locked_source(&offer.place, self.shelf.root())?;
+            names.insert(source.to_string(), name.clone());
+        }
         let offers: Vec<(Offer, Why)> =
             asked.into_iter().map(|(_, offer, why)| (offer, why)).collect();
-        let mut ready = self.arrive(&offers)?;
-        for (name, ready) in names.iter().zip(&ready) {
-            if ready.card.name != *name {
-                let (key, name) = (name.clone(), ready.card.name.clone());
-                return Err(ShelfError::Renamed { key, name }.into());
+        let Arrived { mut ready, mut skipped } = self.arrive_some(&offers)?;
+        for failed in &mut skipped {
+            if let Some(name) = names.get(&failed.source) {
+                failed.name.clone_from(name);
             }
         }
+        ready.retain(|one| {
+            let source = one.source.to_string();
+            let Some(key) = names.get(&source).filter(|name| **name != one.card.name) else {
+                return true;
+            };
+            let (key, name) = (key.clone(), one.card.name.clone());
+            let error = ShelfError::Renamed { key: key.clone(), name };
+            skipped.push(Skipped::new(&key, &source, error));
+            false
+        });
         for (offer, _) in &offers {
             if lacks_needs(&ready, state) {
                 let around = self.around(&offer.place)?;
@@ -173,7 +239,7 @@ impl Door {
             }
         }
         self.done();
-        Ok(ready)
+        Ok(Arrived { ready, skipped })
     }
 
     /// Whether an agent's folder is where a skill comes from.
@@ -227,6 +293,20 @@ impl Door {
             _ => None,
         }
     }
+}
+
+/// What becomes of the other skills when one cannot be updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// None is updated.
+    Stop,
+    /// They are updated.
+    Skip,
+}
+
+fn skip(name: &str, state: &State, error: CommandError) -> Skipped {
+    let source = state.lock.skills.get(name).map(|locked| locked.source.to_string());
+    Skipped::new(name, &source.unwrap_or_default(), error)
 }
 
 /// Whether skills need something that is neither here nor installed.

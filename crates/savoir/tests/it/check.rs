@@ -284,3 +284,17 @@ fn validate_is_the_same() {
     assert!(help.contains("Aliases: lint, and validate"), "{help}");
     assert!(sandbox.run(&["--help"]).stdout.contains("[aliases: validate, lint]"));
 }
+
+#[test]
+fn conflict_markers_are_errors() {
+    let sandbox = Sandbox::new();
+    let head = "---\nname: demo\ndescription: Shows it. Use when testing.\n---\n\n# Demo\n\n";
+    let conflict = "<<<<<<< HEAD\nSay hello.\n=======\nSay hi.\n>>>>>>> main\n";
+    sandbox.write("demo/SKILL.md", format!("{head}{conflict}"));
+    let run = sandbox.run(&["check", "demo", "--json"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(run.json()["files"][0]["diagnostics"][0]["code"], "conflict-markers", "{run}");
+    sandbox.write("demo/SKILL.md", format!("{head}A conflict:\n\n```text\n{conflict}```\n"));
+    let run = sandbox.run(&["check", "demo"]);
+    assert_eq!(run.code, 0, "{run}");
+}

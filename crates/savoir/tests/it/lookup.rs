@@ -429,3 +429,64 @@ fn disabling_for_one_agent_or_one_project() {
     assert_eq!(machine.sandbox.read("home/.claude/settings.json"), broken);
     assert!(!machine.sandbox.path("home/.codex/config.toml").exists(), "nothing is half done");
 }
+
+#[cfg(unix)]
+#[test]
+fn settings_of_a_project_are_not_written_through_links_out_of_it() {
+    use std::os::unix::fs::symlink;
+
+    let machine = Machine::with_pdf();
+    let settings = machine.sandbox.path("project/.claude/settings.json");
+    machine.sandbox.write("elsewhere/settings.json", "{}\n");
+    let refused = |args: &[&str]| {
+        let ran = machine.run(args);
+        assert_eq!(ran.code, 3, "{args:?}: {ran}");
+        assert!(ran.stderr.contains("a link out of the project"), "{ran}");
+        assert!(ran.stderr.contains("help: "), "{ran}");
+    };
+    let disable = ["disable", "pdf", "--agent", "claude", "--project"];
+    for target in ["../../elsewhere/settings.json", "../../elsewhere/new.json"] {
+        symlink(target, &settings).expect("a link");
+        refused(&disable);
+        refused(&["enable", "pdf", "--agent", "claude", "--project"]);
+        refused(&["disable", "pdf", "--project"]);
+        fs::remove_file(&settings).expect("a link");
+    }
+    assert_eq!(machine.sandbox.read("elsewhere/settings.json"), "{}\n");
+    assert!(!machine.sandbox.path("elsewhere/new.json").exists());
+    // The whole folder, too.
+    let (claude, outside) =
+        (machine.sandbox.path("project/.claude"), machine.sandbox.path("elsewhere/claude"));
+    fs::rename(&claude, &outside).expect("a folder");
+    symlink("../elsewhere/claude", &claude).expect("a link");
+    refused(&disable);
+    assert!(!outside.join("settings.json").exists());
+    fs::remove_file(&claude).expect("a link");
+    fs::rename(&outside, &claude).expect("a folder");
+    // Links inside the project are followed, and so are those of the user.
+    machine.sandbox.write("project/config/claude.json", "{}\n");
+    symlink("../config/claude.json", &settings).expect("a link");
+    machine.well(&disable);
+    assert!(machine.sandbox.read("project/config/claude.json").contains("Skill(pdf)"));
+    symlink("../../elsewhere/settings.json", machine.sandbox.path("home/.claude/settings.json"))
+        .expect("a link");
+    machine.well(&["disable", "pdf", "--agent", "claude"]);
+    assert!(machine.sandbox.read("elsewhere/settings.json").contains("Skill(pdf)"));
+}
+
+#[test]
+fn enabling_an_unknown_skill_is_an_error() {
+    let machine = Machine::with_pdf();
+    for args in [&["enable", "pdff"][..], &["enable", "pdff", "--agent", "claude"]] {
+        let unknown = machine.run(args);
+        assert_eq!(unknown.code, 2, "{unknown}");
+        assert!(unknown.stderr.contains("there is no skill `pdff`"), "{unknown}");
+        assert!(unknown.stderr.contains("did you mean `pdf`?"), "{unknown}");
+    }
+    assert_eq!(machine.run(&["enable", "nope"]).code, 2);
+    // What was disabled before it was removed can be enabled.
+    machine.well(&["disable", "pdf"]);
+    machine.well(&["remove", "pdf"]);
+    machine.well(&["enable", "pdf"]);
+    assert!(!machine.sandbox.read("home/.claude/settings.json").contains("Skill(pdf)"));
+}

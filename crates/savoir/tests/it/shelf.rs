@@ -477,3 +477,24 @@ fn two_at_once_both_come_through() {
         assert!(machine.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}");
     }
 }
+
+#[test]
+fn removing_an_edited_skill_needs_force() {
+    let machine = Machine::with_pdf();
+    machine.sandbox.write(PDF, GOOD);
+    let (manifest, lock) =
+        (machine.read("project/savoir.toml"), machine.read("project/savoir.lock"));
+    for args in [&["remove", "pdf"][..], &["remove", "pdf", "--agent", "claude-code"]] {
+        let refused = machine.run(args);
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(refused.stderr.contains(".claude/skills/pdf was edited"), "{refused}");
+        assert!(refused.stderr.contains("--force"), "{refused}");
+    }
+    assert_eq!(machine.read("project/savoir.toml"), manifest);
+    assert_eq!(machine.read("project/savoir.lock"), lock);
+    assert_eq!(machine.read(PDF), GOOD);
+    machine.well(&["remove", "pdf", "--force"]);
+    assert!(!machine.has("project/.claude/skills/pdf"));
+    machine.well(&["undo"]);
+    assert_eq!(machine.read(PDF), GOOD, "nothing is lost");
+}

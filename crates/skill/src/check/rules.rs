@@ -8,6 +8,7 @@ mod body_size;
 mod bundled_files;
 mod command_templates;
 mod comment_in_value;
+mod conflict_markers;
 mod descriptions;
 mod fences;
 mod fields;
@@ -62,6 +63,7 @@ pub(super) static ALL: &[&Rule] = &[
     &line_endings::BYTE_ORDER_MARK,
     &fences::CODE_FENCED,
     &comment_in_value::COMMENT_IN_VALUE,
+    &conflict_markers::CONFLICT_MARKERS,
     &permissions::CONTRADICTING_PERMISSIONS,
     &hidden_characters::CONTROL_CHARACTER,
     &line_endings::CRLF_LINE_ENDINGS,

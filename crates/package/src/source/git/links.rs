@@ -1,6 +1,6 @@
 //! Links of a commit: where they lead inside the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Repository,
@@ -16,7 +16,11 @@ const MAX_HOPS: usize = 16;
 
 /// The links of a commit with their targets.
 #[derive(Debug, Default)]
-pub(super) struct Links(BTreeMap<String, String>);
+pub(super) struct Links {
+    targets: BTreeMap<String, String>,
+    /// Links beyond the limit, whose targets are not known. They lead nowhere.
+    unread: BTreeSet<String>,
+}
 
 impl Links {
     /// Reads the targets of all links. Those that cannot be read lead nowhere.
@@ -25,7 +29,9 @@ impl Links {
         entries: &Entries,
     ) -> Result<Self, SourceError> {
         let links = entries.iter().filter(|entry| entry.kind == Kind::Link);
-        let links: Vec<_> = links.take(MAX_LINKS).collect();
+        let mut links: Vec<_> = links.collect();
+        let rest = links.split_off(links.len().min(MAX_LINKS));
+        let unread = rest.into_iter().map(|link| link.path.to_owned()).collect();
         if links.is_empty() {
             return Ok(Self::default());
         }
@@ -40,20 +46,26 @@ impl Links {
             // A target that no path can be is one outside.
             target.unwrap_or("/").to_owned()
         };
-        Ok(Self(links.iter().map(|link| (link.path.to_owned(), target(link.digest))).collect()))
+        let targets = links.iter().map(|link| (link.path.to_owned(), target(link.digest)));
+        Ok(Self { targets: targets.collect(), unread })
     }
 
     /// The links below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let rest = self.0.range(start.clone()..);
+        let rest = self.targets.range(start.clone()..);
         rest.map(|(link, _)| link.as_str()).take_while(move |link| link.starts_with(&start))
+    }
+
+    /// Whether the target of a link was not read, because there are too many links.
+    pub(super) fn is_unread(&self, link: &str) -> bool {
+        self.unread.contains(link)
     }
 
     /// The path itself, with every link on the way followed. Nothing if it leads out of the
     /// repository or in a circle. Whether something is there is not looked at.
     pub(super) fn resolve(&self, path: &str) -> Option<String> {
-        if self.0.is_empty() {
+        if self.targets.is_empty() {
             return Some(path.to_owned());
         }
         let mut hops = 0;
@@ -66,7 +78,10 @@ impl Links {
                 ".." => real.truncate(real.rfind('/').unwrap_or(0)),
                 part => {
                     let next = join(&real, part);
-                    let Some(target) = self.0.get(&next) else {
+                    if self.unread.contains(&next) {
+                        return None;
+                    }
+                    let Some(target) = self.targets.get(&next) else {
                         real = next;
                         continue;
                     };
@@ -88,7 +103,7 @@ mod tests {
 
     fn links(links: &[(&str, &str)]) -> Links {
         let owned = |(link, target): &(&str, &str)| ((*link).to_owned(), (*target).to_owned());
-        Links(links.iter().map(owned).collect())
+        Links { targets: links.iter().map(owned).collect(), unread: BTreeSet::new() }
     }
 
     #[test]
@@ -115,5 +130,15 @@ mod tests {
         assert_eq!(below, [".claude/skills"]);
         assert_eq!(links.below("skills").count(), 6);
         assert_eq!(links.below("").count(), 7);
+    }
+
+    #[test]
+    fn a_link_that_was_not_read_leads_nowhere() {
+        let mut links = links(&[("skills/x", "../shared")]);
+        links.unread.insert("skills/y".to_owned());
+        assert_eq!(links.resolve("skills/x/a").as_deref(), Some("shared/a"));
+        assert!(links.is_unread("skills/y") && !links.is_unread("skills/x"));
+        assert_eq!(links.resolve("skills/y"), None);
+        assert_eq!(links.resolve("skills/y/a"), None);
     }
 }

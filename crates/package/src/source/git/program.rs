@@ -1,7 +1,15 @@
 //! The program `git`: started without a shell, with nothing of the repository in charge, stopped
 //! when it takes too long or too much.
 
-use std::{ffi::OsStr, fs, io, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
@@ -172,6 +180,27 @@ impl Call<'_> {
     fn broken(&self, error: &io::Error) -> SourceError {
         SourceError::Git { url: self.url.clone(), message: error.to_string() }
     }
+}
+
+/// The files that git tracks in a work tree, with their whole paths.
+pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBuf>> {
+    let mut command = std::process::Command::new("git");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_steering(name)) {
+        command.env_remove(&name);
+    }
+    // A folder that only looks like a repository must not lead git to one above it.
+    let above = root.parent().unwrap_or(root);
+    command.env("GIT_CEILING_DIRECTORIES", above).env("GIT_OPTIONAL_LOCKS", "0");
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command.args(["ls-files", "-z"]).current_dir(root).stdin(Stdio::null());
+    let answer = command.output()?;
+    if !answer.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&answer.stderr).into_owned()));
+    }
+    let paths = answer.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(|path| root.join(OsStr::from_bytes(path))).collect())
 }
 
 fn is_steering(name: &OsStr) -> bool {

@@ -8,7 +8,7 @@ use savoir_skill::{
 use tokio::task::JoinHandle;
 
 use super::{
-    Commit, Repository,
+    Commit, GitUrl, Repository,
     failure::is_missing_object,
     links::Links,
     objects::{self, Blobs, Entries, Entry, Kind},
@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     File, Tree, TreeError,
-    limits::{MAX_FILE_BYTES, MAX_FILES, MAX_LINKS_IN_SKILL, MAX_READ_AT_ONCE, MAX_TREE_BYTES},
+    limits::{
+        MAX_FILE_BYTES, MAX_FILES, MAX_LINKS, MAX_LINKS_IN_SKILL, MAX_READ_AT_ONCE, MAX_TREE_BYTES,
+    },
     parallel,
     path::{self, PathProblem},
     source::{
@@ -233,7 +235,7 @@ impl<'a> Listing<'a> {
         let digests = plans.iter().flat_map(|(_, files)| digests_of(files));
         let blobs = Blobs::read(self.repository, &objects::distinct(digests), bytes).await?;
         for (at, files) in plans {
-            trees[*at] = Some(build(files, &blobs));
+            trees[*at] = Some(build(files, &blobs, &self.repository.url));
         }
         Ok(())
     }
@@ -289,8 +291,7 @@ impl<'a> Listing<'a> {
         let mut total = 0;
         for (_, entry) in files {
             let Some(size) = sizes.get(entry.digest) else {
-                let message = format!("`{}` is missing in what was fetched", entry.path);
-                return Err(SourceError::Git { url: self.repository.url.clone(), message });
+                return Err(missing(&self.repository.url, entry.path));
             };
             total += size;
             if *size > MAX_FILE_BYTES {
@@ -427,6 +428,11 @@ impl<'l> Gathered<'l, '_> {
     ) -> Result<(), SourceError> {
         let listing = self.listing;
         self.links += 1;
+        if listing.links.is_unread(link.path) {
+            let why =
+                format!("`{path}` is a link, and its repository has more than {MAX_LINKS} links");
+            return Err(TreeError::TooLarge(why).into());
+        }
         let target = listing.links.resolve(link.path);
         let Some(target) = target.filter(|_| self.links <= MAX_LINKS_IN_SKILL) else {
             return Err(TreeError::Link(path).into());
@@ -477,10 +483,15 @@ fn digests_of<'p>(files: &'p Files<'_>) -> impl Iterator<Item = &'p str> {
     files.iter().map(|(_, entry)| entry.digest)
 }
 
-fn build(files: &Files<'_>, blobs: &Blobs) -> Result<Tree, SourceError> {
+fn missing(url: &GitUrl, path: &str) -> SourceError {
+    let message = format!("`{path}` is missing in what was fetched");
+    SourceError::Git { url: url.clone(), message }
+}
+
+fn build(files: &Files<'_>, blobs: &Blobs, url: &GitUrl) -> Result<Tree, SourceError> {
     let mut tree = Tree::default();
     for (path, entry) in files {
-        let bytes = blobs.get(entry.digest).unwrap_or_default();
+        let bytes = blobs.get(entry.digest).ok_or_else(|| missing(url, entry.path))?;
         if bytes.starts_with(LFS) {
             return Err(SourceError::Lfs(path.clone()));
         }
@@ -517,4 +528,17 @@ fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<Part<'d>> {
 fn understand(blobs: &Blobs) -> Vec<(String, Stated)> {
     let files: Vec<(&str, &[u8])> = blobs.iter().collect();
     parallel::map(files, |(digest, bytes)| (digest.to_owned(), Stated::read(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_git_did_not_return_is_an_error() {
+        let url = GitUrl::parse("https://example.com/skills.git").unwrap();
+        let entry = Entry { path: "pdf/SKILL.md", digest: "0123", kind: Kind::File };
+        let built = build(&vec![("SKILL.md".to_owned(), entry)], &Blobs::default(), &url);
+        assert!(built.unwrap_err().to_string().contains("`pdf/SKILL.md` is missing"));
+    }
 }

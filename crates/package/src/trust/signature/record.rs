@@ -78,15 +78,18 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Refuses a record of another skill or of another version, as far as those are known.
+    /// Refuses a record of another skill or of another version. A skill may have no version; the
+    /// record must have one.
     pub(super) fn belongs_to(&self, name: &str, version: &str) -> Result<(), SignatureError> {
         let place = self.place.to_owned();
-        if !name.is_empty() && self.members.get("name").and_then(Value::as_str) != Some(name) {
+        let signed = self.members.get("name").and_then(Value::as_str);
+        if name.is_empty() || signed != Some(name) {
             let found = self.shown("name");
             return Err(SignatureError::Name { place, found, expected: name.to_owned() });
         }
         let signed = self.members.get("version").and_then(Value::as_str);
-        if !version.is_empty() && signed != Some(version) {
+        let is_stated = signed.is_some_and(|signed| !signed.is_empty());
+        if !is_stated || !version.is_empty() && signed != Some(version) {
             let found = self.shown("version");
             return Err(SignatureError::Version { place, found, expected: version.to_owned() });
         }

@@ -334,3 +334,15 @@ fn a_version_that_a_file_does_not_have_is_not_compared() {
         "signature_skill_version"
     );
 }
+
+#[test]
+fn a_record_without_name_or_version_is_refused() {
+    let code = |signed: (&str, &str), expected: (&str, &str)| {
+        let record = sign(&golden(), signed.0, signed.1, "Ada", &key(1));
+        let signed = with(&golden(), "signature.json", record);
+        verify(&signed, expected.0, expected.1, &trusting(&[1])).unwrap_err().code()
+    };
+    assert_eq!(code((NAME, ""), (NAME, "")), "signature_skill_version");
+    assert_eq!(code(("", VERSION), ("", VERSION)), "signature_name");
+    assert_eq!(code((NAME, VERSION), ("", VERSION)), "signature_name");
+}

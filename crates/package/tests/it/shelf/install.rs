@@ -59,7 +59,7 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
                 ---\nSay hello to {{who}}.\n";
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
-    let tree = bench.signed("greet", "", &with(&tree, "notes.txt", "kept"));
+    let tree = bench.signed("greet", "1.0.0", &with(&tree, "notes.txt", "kept"));
     let told = bench.install(vec![tree.clone()], &["codex"]);
     let Some(Change::Converted { agent, report, .. }) = told.last() else { panic!("{told:?}") };
     assert_eq!(*agent, "Codex");

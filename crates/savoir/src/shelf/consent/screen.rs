@@ -73,7 +73,9 @@ impl Screen<'_> {
         let unsigned = self.open.iter().filter(|open| is_unsigned(open.ready)).count();
         let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned");
         let (mut notable, plain): (Vec<&Open<'_>>, Vec<&Open<'_>>) =
-            self.open.iter().partition(|open| open.before.is_some() || is_notable(open.ready));
+            self.open.iter().partition(|open| {
+                open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
+            });
         if !plain.is_empty() {
             let names: Vec<&str> = plain.iter().map(|open| open.ready.card.name.as_str()).collect();
             let count = plain.len();
@@ -87,7 +89,9 @@ impl Screen<'_> {
         for open in notable {
             let name = output::cell(&open.ready.card.name);
             let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
-            let line = before.unwrap_or_default() + &in_short(open.ready);
+            let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
+            let line =
+                before.unwrap_or_default() + &moved.unwrap_or_default() + &in_short(open.ready);
             let _ = writeln!(page, "  {name}: {}", output::cell(&line));
         }
     }
@@ -140,6 +144,9 @@ pub(super) fn describe(page: &mut String, open: &Open<'_>) {
     field("from", &ready.source.to_string());
     if let Some(before) = &open.before {
         field("replaces", before);
+    }
+    if let Some(moved) = &open.moved {
+        field("warning", moved);
     }
     field("signed", &signed(ready));
     if let Some(rule) = &open.trusted {

@@ -228,3 +228,51 @@ fn a_full_journal_folder_changes_nothing() {
     fs::write(&undo, "").expect("a file");
     fails(&machine, &["install", "../elsewhere/notes", "--allow-experimental"], 1, &["undo"]);
 }
+
+#[test]
+fn a_link_to_a_file_that_git_does_not_track_is_not_installed() {
+    let (machine, _) = Machine::with_repository();
+    machine.sandbox.write("elsewhere/repo/.gitignore", ".env\n");
+    machine.sandbox.write("elsewhere/repo/LICENSE", "free");
+    machine.sandbox.write("elsewhere/repo/shared/guide.md", "guide");
+    machine.commit("shared files");
+    machine.sandbox.write("elsewhere/repo/.env", "TOKEN=secret");
+    machine.sandbox.write("elsewhere/repo/draft.md", "secret");
+    let link = |target: &str, name: &str| {
+        let link = machine.sandbox.path(&format!("elsewhere/repo/skills/pdf/{name}"));
+        std::os::unix::fs::symlink(target, &link).expect("a link");
+        link
+    };
+    let install = ["install", "../elsewhere/repo/skills/pdf", "--yes"];
+    for target in ["../../.env", "../../draft.md"] {
+        let link = link(target, "notes.md");
+        let words = ["`notes.md`", "git does not track", "git add"];
+        fails(&machine, &install, 1, &words);
+        fails(&machine, &["install", "../elsewhere/repo", "-s", "pdf", "-y"], 1, &words);
+        fs::remove_file(link).expect("a link");
+    }
+    link("../../LICENSE", "LICENSE.txt");
+    link("../../shared", "shared");
+    machine.sandbox.write("elsewhere/repo/shared/.env", "TOKEN=secret");
+    fails(&machine, &install, 1, &["`shared/.env`", "git does not track"]);
+    fs::remove_file(machine.sandbox.path("elsewhere/repo/shared/.env")).expect("a file");
+    machine.well(&install);
+    assert_eq!(machine.read("project/.claude/skills/pdf/LICENSE.txt"), "free");
+    assert_eq!(machine.read("project/.claude/skills/pdf/shared/guide.md"), "guide");
+}
+
+#[test]
+fn a_skill_file_that_is_a_link_out_of_its_repository_is_not_read() {
+    let (machine, _) = Machine::with_repository();
+    let text = "---\nname: secret\ndescription: Private notes.\n---\nx\n";
+    machine.sandbox.write("elsewhere/secret.md", text);
+    machine.sandbox.write("elsewhere/repo/.env", text);
+    for (name, target) in [("a", "../../../secret.md"), ("b", "../../.env")] {
+        let folder = machine.sandbox.path(&format!("elsewhere/repo/skills/{name}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        std::os::unix::fs::symlink(target, folder.join("SKILL.md")).expect("a link");
+    }
+    let listed = machine.well(&["install", "../elsewhere/repo", "--list"]);
+    assert!(listed.stdout.contains("pdf"), "{listed}");
+    assert!(!listed.stdout.contains("Private notes"), "{listed}");
+}

@@ -141,3 +141,60 @@ fn a_bare_repository_is_installed_at_a_reference() {
     let nothing = machine.run(&["install", "../elsewhere/none.git@v1", "--all", "-y"]);
     assert!(nothing.code == 2, "{nothing}");
 }
+
+#[test]
+fn install_shows_that_a_tag_moved() {
+    let (machine, url) = Machine::with_repository();
+    let first = machine.git(&["rev-parse", "HEAD"]);
+    machine.git(&["tag", "v1"]);
+    let source = format!("{url}@v1");
+    let install = ["install", &source, "--skill", "pdf", "--yes"];
+    let new = machine.well(&install);
+    assert!(!new.stderr.contains("moved"), "{new}");
+    machine.skill("elsewhere/repo/skills/pdf", "1.0.1", "Something else.");
+    let second = machine.commit("moved");
+    machine.git(&["tag", "-f", "v1"]);
+    let moved = machine.well(&install);
+    let line = format!("tag v1 moved from {} to {}", &first[..7], &second[..7]);
+    assert!(moved.stderr.contains(&line), "{line}: {moved}");
+    let again = machine.well(&install);
+    assert!(!again.stderr.contains("moved"), "{again}");
+}
+
+#[test]
+fn update_all_skips_a_skill_whose_source_is_gone() {
+    let (machine, url) = Machine::with_repository();
+    machine.well(&["install", &url, "--skill", "pdf", "--yes"]);
+    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
+    machine.skill("elsewhere/notes", "1.0.0", "Write it.");
+    machine.well(&["install", "../elsewhere/mail", "--yes"]);
+    machine.well(&["install", "../elsewhere/notes", "--yes"]);
+    fs::remove_dir_all(machine.sandbox.path("elsewhere/mail")).expect("it was there");
+    machine.skill("elsewhere/notes", "1.1.0", "Write it well.");
+    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
+    machine.commit("second");
+    let updated = machine.run(&["update", "--all", "--yes"]);
+    assert_eq!(updated.code, 1, "{updated}");
+    assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(updated.stdout.contains("`notes` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(updated.stderr.contains("skipped mail: "), "{updated}");
+    assert!(updated.stdout.ends_with("updated 2, skipped 1\n"), "{updated}");
+    assert!(machine.read(PDF).contains("four"));
+    assert!(machine.has("project/.claude/skills/mail/SKILL.md"), "it stays installed");
+    let again = machine.run(&["update", "--all", "--json"]);
+    assert_eq!(again.code, 1, "{again}");
+    assert_eq!(again.json()["skipped"][0]["name"], "mail", "{again}");
+    let named = machine.run(&["update", "mail"]);
+    assert!(named.code != 0 && named.stderr.contains("error: "), "{named}");
+}
+
+#[test]
+fn update_fails_if_no_source_can_be_read() {
+    let machine = Machine::with_pdf();
+    machine.well(&["update"]);
+    fs::remove_dir_all(machine.sandbox.path("elsewhere/pdf")).expect("it was there");
+    for args in [&["update"][..], &["update", "--json"], &["update", "--all"]] {
+        let failed = machine.run(args);
+        assert_eq!(failed.code, 1, "{args:?}: {failed}");
+    }
+}

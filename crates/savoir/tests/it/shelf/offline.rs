@@ -1,5 +1,7 @@
 //! Without a network, and with an empty cache.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use super::{Machine, PDF};
 
 #[test]
@@ -13,7 +15,11 @@ fn the_cache_is_emptied_and_installed_skills_stay() {
     assert!(looked.stdout.contains("1 repository"), "{looked}");
     let counted = machine.well(&["cache", "clean", "--dry-run", "--json"]).json();
     assert_eq!((&counted["repositories"], &counted["in_use"]), (&1.into(), &0.into()));
+    machine.sandbox.write("home/.cache/savoir/tries/skill-left/SKILL.md", "left by a killed run");
+    let left = machine.sandbox.path("home/.cache/savoir/tries/skill-left");
+    fs::set_permissions(left, fs::Permissions::from_mode(0o555)).expect("a folder");
     let freed = machine.well(&["cache", "clean"]);
+    assert!(!machine.has("home/.cache/savoir/tries/skill-left"), "{freed}");
     assert!(freed.stdout.starts_with("Freed "), "{freed}");
     let counted = machine.well(&["cache", "clean", "--json"]).json();
     assert_eq!((&counted["repositories"], &counted["bytes"]), (&0.into(), &0.into()));
