@@ -57,6 +57,8 @@ pub struct FileEvents {
     pub executed: BTreeSet<PathBuf>,
     /// Exist outside, and were not to be had.
     pub denied: BTreeSet<PathBuf>,
+    /// Those of the denied that were to be written.
+    pub denied_writes: BTreeSet<PathBuf>,
     /// Events beyond the limit.
     pub more: u64,
 }

@@ -127,11 +127,13 @@ impl<'a> Builder<'a> {
             return Err(missing(&interpreter));
         }
         self.add_interpreter(&interpreter, depth, missing)?;
-        if interpreter.file_name().is_some_and(|name| name == "env")
+        // A program of the skill may be called `env`, too.
+        if is_of_the_system(&interpreter)
+            && interpreter.file_name().is_some_and(|name| name == "env")
             && let Some(name) = shebang.env_name()
         {
             let named = Path::new(&name);
-            interpreter = if named.is_absolute() {
+            interpreter = if is_of_the_system(named) {
                 named.to_path_buf()
             } else {
                 self.find(&name).ok_or_else(|| missing(named))?
@@ -283,4 +285,9 @@ fn is_module(name: &[u8]) -> bool {
 /// What a file says about itself, if it is code for this machine.
 pub(super) fn image(way: &Way) -> Option<Arc<Image>> {
     memory::image(&way.real, way.file()?, || Image::open(&way.real)).ok()
+}
+
+/// Whether a path is that of a program in a folder of the system.
+fn is_of_the_system(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| TRUSTED_PATH.iter().any(|known| folder == Path::new(known)))
 }

@@ -51,9 +51,16 @@ impl Shebang {
             let letters = flags.iter().position(|byte| !b"iv0".contains(byte))?;
             flags[letters..].strip_prefix(b"S")?
         };
-        rest.split(u8::is_ascii_whitespace)
-            .find(|word| !word.is_empty() && !word.starts_with(b"-") && !word.contains(&b'='))
-            .map(|word| OsStr::from_bytes(word).to_os_string())
+        let mut words = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            match word {
+                // These are followed by a value, which is not a program.
+                b"-u" | b"--unset" | b"-C" | b"--chdir" => drop(words.next()),
+                _ if word.starts_with(b"-") || word.contains(&b'=') => {}
+                _ => return Some(OsStr::from_bytes(word).to_os_string()),
+            }
+        }
+        None
     }
 }
 
@@ -99,6 +106,7 @@ mod tests {
         assert_eq!(env("node"), Some("node".into()));
         assert_eq!(env("-S node --flag"), Some("node".into()));
         assert_eq!(env("-iS A=1 python3 -u"), Some("python3".into()));
+        assert_eq!(env("-S -u /home/me/secret -C /x bash"), Some("bash".into()));
         assert_eq!(env("-Sbash"), Some("bash".into()));
         assert_eq!(env("--split-string=perl -w"), Some("perl".into()));
         assert_eq!(env("-u NAME"), None);

@@ -234,10 +234,13 @@ mod tests {
     fn a_placeholder_that_a_killed_run_left_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".claude");
-        std::mem::forget(
-            Placeholders::hold([path.as_path()].into_iter(), std::iter::empty()).unwrap(),
-        );
+        let hold = || Placeholders::hold([path.as_path()].into_iter(), std::iter::empty()).unwrap();
+        let mut killed = hold();
+        killed.held.clear();
+        drop(killed);
         assert!(is_placeholder(&path));
+        drop(hold());
+        assert!(!path.exists());
     }
 
     #[test]

@@ -176,10 +176,14 @@ impl Layout {
             return;
         }
         for (path, item) in userland::items() {
+            // A grant counts more.
+            if self.items.contains_key(&path) {
+                continue;
+            }
             if item == Item::Bind(Mode::Code) {
                 self.userland.push(path.clone());
             }
-            self.items.entry(path).or_insert(item);
+            self.items.insert(path, item);
         }
     }
 

@@ -16,8 +16,12 @@ const ROOTS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"
 /// Stores of systems that keep programs elsewhere; links in other folders lead there.
 const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/run/current-system"];
 
-/// What is left out of `/usr` and `/usr/local`: settings, data of services and sources of projects.
-const LEFT_OUT: [&str; 9] = ["etc", "home", "local", "obj", "ports", "src", "tmp", "var", "www"];
+/// Folders of `/usr` and `/usr/local` that hold programs. Others may hold projects, or settings and data
+/// of services.
+const FOLDERS: [&str; 14] = [
+    "bin", "cuda", "games", "go", "include", "lib", "lib32", "lib64", "libexec", "libx32", "man",
+    "sbin", "share", "texlive",
+];
 
 /// Settings that programs of the system need and that hold no secret.
 const SETTINGS: [&str; 30] = [
@@ -60,29 +64,43 @@ pub(super) fn items() -> Vec<(PathBuf, Item)> {
         items.extend(item(Path::new(folder), Mode::Code));
     }
     for folder in ["/usr", "/usr/local"] {
-        items.extend(children(Path::new(folder)).filter_map(|path| item(&path, Mode::Code)));
+        let paths = FOLDERS.map(|name| Path::new(folder).join(name));
+        items.extend(paths.iter().filter_map(|path| item(path, Mode::Code)));
     }
     items.extend(SETTINGS.iter().filter_map(|path| item(Path::new(path), Mode::Data)));
     items
 }
 
-/// The folders and links in a folder that are shown.
-fn children(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let shown = entries.filter(|entry| {
-        let name = entry.file_name();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
-        is_folder && !LEFT_OUT.iter().any(|left_out| *left_out == name)
-    });
-    shown.map(|entry| entry.path())
-}
-
 /// How a path is shown. A link is shown as it is: what it leads to must be shown itself.
+/// Where a folder on the way is a link, nothing can be mounted.
 fn item(path: &Path, mode: Mode) -> Option<(PathBuf, Item)> {
+    let parent = path.parent()?;
+    if parent.canonicalize().ok()? != parent {
+        return None;
+    }
     let item = if path.symlink_metadata().ok()?.is_symlink() {
         Item::Link(fs::read_link(path).ok()?)
     } else {
         Item::Bind(mode)
     };
     Some((path.to_owned(), item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_shown_and_data_is_not() {
+        let items = items();
+        let shows = |path: &str| items.iter().any(|(shown, _)| Path::new(path).starts_with(shown));
+        assert!(shows("/usr/bin/env") && shows("/bin/sh"));
+        for path in ["/usr/src/app/.env", "/usr/local/etc/secret", "/usr/local/pgsql/data", "/usr"]
+        {
+            assert!(!shows(path), "{path}");
+        }
+        for path in ["/etc/shadow", "/etc/passwd", "/etc/hostname", "/var/lib", "/opt/x", "/root"] {
+            assert!(!shows(path), "{path}");
+        }
+    }
 }

@@ -184,6 +184,13 @@ fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBu
 }
 
 fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
+    note_one(events, sight, path.clone(), usage);
+    if usage == Use::Write && events.denied.contains(&path) {
+        events.denied_writes.insert(path);
+    }
+}
+
+fn note_one(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     let below = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     // Whoever makes a file is refused if only its folder exists.

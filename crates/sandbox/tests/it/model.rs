@@ -201,10 +201,8 @@ fn compare(
         Some(Access::Private) if is_folder => (on_the_way, None),
         Some(Access::Private) => (Some(false), None),
         Some(Access::Hidden) if granted_itself => (Some(true), Some(false)),
-        Some(Access::Hidden) if is_folder => (on_the_way, Some(false)),
-        Some(Access::Hidden) => (Some(false), Some(false)),
-        None if is_folder => (on_the_way, Some(false)),
-        None => (Some(false), Some(false)),
+        Some(Access::Hidden) | None if is_folder => (on_the_way, Some(false)),
+        Some(Access::Hidden) | None => (Some(false), Some(false)),
     };
     let told = format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
     prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", told);

@@ -37,8 +37,10 @@ pub(super) fn add(
     if let Some(modules) = builder.folder(&library.join("lib-dynload"), &library) {
         builder.add_modules(space, &modules.real, Reach::Flat)?;
     }
-    // Debian's leads to a file in `/etc`.
-    builder.add_data(&library.join("sitecustomize.py"), "/etc".as_ref())?;
+    // Debian's leads to a file in `/etc`. Nobody else's may: it could be any file there.
+    if library.starts_with("/usr/lib") {
+        builder.add_data(&library.join("sitecustomize.py"), "/etc".as_ref())?;
+    }
     // Threads that are cancelled ask for it.
     builder.add_library(space, "libgcc_s.so.1")?;
 
