@@ -151,6 +151,7 @@ impl Asked<'_> {
 
 /// The skills of an archive, or the one that a Markdown file is.
 pub(super) fn file(path: &Path) -> Result<Vec<Offer>, SourceError> {
+    refuse_link_out(path)?;
     let found = artifact::list(read(path)?, &name_of(path))?;
     let offer = |(inside, summary): (String, Summary)| Offer {
         name: summary.name,
@@ -173,6 +174,7 @@ pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
         }
         return Ok(Tree::read_within(&folder, &Boundary::around(&named))?);
     }
+    refuse_link_out(path)?;
     artifact::tree(read(path)?, &name_of(path), inside)
 }
 
@@ -188,6 +190,19 @@ fn name_of(path: &Path) -> String {
     match folder {
         Some(folder) if is_skill_file(&name) => folder,
         _ => stem(&name).to_owned(),
+    }
+}
+
+/// A SKILL.md belongs to its folder: a link would bring in a file from elsewhere.
+fn refuse_link_out(path: &Path) -> Result<(), SourceError> {
+    if !is_skill_file(&file_name(path)) || !path.is_symlink() {
+        return Ok(());
+    }
+    let real = path.canonicalize().map_err(SourceError::io(path))?;
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match folder {
+        Some(folder) if real.starts_with(&folder) => Ok(()),
+        _ => Err(TreeError::Link(path.display().to_string()).into()),
     }
 }
 

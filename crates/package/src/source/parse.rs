@@ -107,9 +107,10 @@ fn local(path: &Path) -> Result<Source, SourceError> {
     }
     if path.exists() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A SKILL.md stands for its folder, whose other files the skill may need.
         return Ok(match path.parent() {
-            Some(folder) if is_skill_file(&name) => Source::Folder(folder.to_owned()),
+            Some(folder) if is_skill_file(&name) && is_for(folder, path) => {
+                Source::Folder(folder.to_owned())
+            }
             _ => Source::File(path.to_owned()),
         });
     }
@@ -132,6 +133,15 @@ fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
         let url = GitUrl::parse(url.as_str());
         Some(url.and_then(|url| source(url, reference.map(str::to_owned), inside, text)))
     })
+}
+
+/// Whether a folder is there for the SKILL.md in it, whose other files the skill may need: it has
+/// the skill's name, or its tools. The folder of a download has neither.
+fn is_for(folder: &Path, skill: &Path) -> bool {
+    let bytes = std::fs::read(skill).unwrap_or_default();
+    let Ok(source) = savoir_skill::Source::from_bytes(bytes) else { return false };
+    let name = savoir_skill::read(source, None).skill.name;
+    folder.file_name().is_some_and(|folder| *folder == *name) || folder.join("tools.py").is_file()
 }
 
 /// Whether a folder is a repository without a work tree: there are only objects to read.

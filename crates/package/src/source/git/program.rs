@@ -183,14 +183,25 @@ impl Call<'_> {
 }
 
 /// The files that git tracks in a work tree, with their whole paths.
+///
+/// The folder may come from anybody, and the settings of a repository can name programs. So git reads
+/// the index alone, beside an empty repository of ours.
 pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBuf>> {
+    let empty = tempfile::tempdir()?;
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir(empty.path().join(folder))?;
+    }
+    std::fs::write(empty.path().join("HEAD"), "ref: refs/heads/main\n")?;
     let mut command = std::process::Command::new("git");
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_steering(name)) {
         command.env_remove(&name);
     }
-    // A folder that only looks like a repository must not lead git to one above it.
-    let above = root.parent().unwrap_or(root);
-    command.env("GIT_CEILING_DIRECTORIES", above).env("GIT_OPTIONAL_LOCKS", "0");
+    command
+        .env("GIT_DIR", empty.path())
+        .env("GIT_WORK_TREE", root)
+        .env("GIT_INDEX_FILE", git_folder(root)?.join("index"))
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0");
     for setting in SETTINGS {
         command.args(["-c", setting]);
     }
@@ -201,6 +212,18 @@ pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBu
     }
     let paths = answer.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| root.join(OsStr::from_bytes(path))).collect())
+}
+
+/// The folder of a repository. In another work tree of it, `.git` is a file that names the folder.
+fn git_folder(root: &Path) -> io::Result<PathBuf> {
+    let git = root.join(".git");
+    if git.is_dir() {
+        return Ok(git);
+    }
+    let text = std::fs::read_to_string(&git)?;
+    let named = text.strip_prefix("gitdir:").map(str::trim);
+    let named = named.ok_or_else(|| io::Error::other("`.git` does not name a folder"))?;
+    Ok(root.join(named))
 }
 
 fn is_steering(name: &OsStr) -> bool {
@@ -282,6 +305,24 @@ pub(super) fn size(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_a_repository_are_not_read_to_list_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let git = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            let done = command.args(arguments).current_dir(&root).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        git(&["init", "-q"]);
+        fs::write(root.join("a.txt"), "a").unwrap();
+        fs::write(root.join("b.txt"), "b").unwrap();
+        git(&["add", "a.txt"]);
+        // Git would refuse to go on if it read this, and run what it names if it were valid.
+        fs::write(root.join(".git/config"), "[core\n").unwrap();
+        assert_eq!(tracked_files(&root).unwrap(), HashSet::from([root.join("a.txt")]));
+    }
 
     #[test]
     fn the_environment_does_not_steer_git() {

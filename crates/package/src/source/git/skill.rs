@@ -235,7 +235,7 @@ impl<'a> Listing<'a> {
         let digests = plans.iter().flat_map(|(_, files)| digests_of(files));
         let blobs = Blobs::read(self.repository, &objects::distinct(digests), bytes).await?;
         for (at, files) in plans {
-            trees[*at] = Some(build(files, &blobs, &self.repository.url));
+            trees[*at] = Some(build(files, &blobs, self.repository.url));
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl<'a> Listing<'a> {
         let mut total = 0;
         for (_, entry) in files {
             let Some(size) = sizes.get(entry.digest) else {
-                return Err(missing(&self.repository.url, entry.path));
+                return Err(missing(self.repository.url, entry.path));
             };
             total += size;
             if *size > MAX_FILE_BYTES {
