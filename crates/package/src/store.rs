@@ -97,7 +97,9 @@ impl Store {
         match decode(&bytes) {
             Ok(tree) if tree.integrity() == integrity => Ok(Some(tree)),
             _ => {
-                tracing::warn!("{} is damaged and is left out", place.display());
+                tracing::warn!("{} is damaged and is removed", place.display());
+                // What is left is fetched again, also by those who only ask whether it is there.
+                let _ = fs::remove_file(&place);
                 Ok(None)
             }
         }

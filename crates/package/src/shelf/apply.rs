@@ -79,6 +79,7 @@ impl Shelf {
         }
         let (mut steps, mut changes) = (Vec::new(), Vec::new());
         for folder in &record.folders {
+            self.check_still_inside(&folder.path)?;
             let (was, put) = (Seen::at(&folder.path)?, record.content(&folder.was)?);
             if was == put {
                 continue;
@@ -90,7 +91,10 @@ impl Shelf {
                 let (path, why) = (folder.path.clone(), why.to_owned());
                 return Err(ShelfError::Unkeepable { path, why });
             }
-            changes.push(Change::Restored(folder.path.clone()));
+            changes.push(match put {
+                Seen::Absent => Change::Undone(folder.path.clone()),
+                _ => Change::Restored(folder.path.clone()),
+            });
             if matches!(put, Seen::Absent) && has_precious(&folder.path) {
                 changes.push(Change::Left(folder.path.clone()));
             }

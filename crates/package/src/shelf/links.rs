@@ -72,6 +72,11 @@ impl Shelf {
         Ok(split(targets))
     }
 
+    /// Refuses a folder of a record if a link leads out of the project since it was written.
+    pub(super) fn check_still_inside(&self, folder: &Path) -> Result<(), ShelfError> {
+        self.inside(folder.parent().unwrap_or(folder)).map(drop)
+    }
+
     /// Where a path of this shelf really is, which must be in the project if it is that of one.
     pub(super) fn inside(&self, path: &Path) -> Result<PathBuf, ShelfError> {
         let found = real(path);

@@ -128,6 +128,10 @@ pub enum Change {
     },
     /// A folder goes back to what it was.
     Restored(PathBuf),
+    /// A folder that the change had made is removed.
+    Undone(PathBuf),
+    /// A folder that the lock names and that is missing is written.
+    Filled(PathBuf),
     /// A folder stays as it is: the skill comes from there.
     Own(PathBuf),
     /// A folder was edited and stays as it is.
@@ -212,6 +216,8 @@ impl fmt::Display for Change {
                 write!(f, "{} is not adopted: {why}", folder.display())
             }
             Self::Restored(folder) => write!(f, "{} is restored", folder.display()),
+            Self::Undone(folder) => write!(f, "{} is removed", folder.display()),
+            Self::Filled(folder) => write!(f, "{} is installed", folder.display()),
             Self::Own(folder) => {
                 write!(f, "{} is left unchanged: it is the source of the skill", folder.display())
             }

@@ -453,7 +453,7 @@ impl<'a> Planner<'a> {
         match (&seen, &spot.base) {
             (_, base) if seen.is_nothing() => {
                 if base.is_some() && spot.is_unchanged() {
-                    self.changes.push(Change::Mended(folder.to_owned()));
+                    self.changes.push(Change::Filled(folder.to_owned()));
                 }
             }
             (Seen::Tree(there), base) if same(there, &put.tree) => {

@@ -129,6 +129,8 @@ fn change(change: &Change) -> Value {
         Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
         Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
         Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),
+        Change::Filled(folder) => json!({ "change": "installed", "folder": folder }),
+        Change::Undone(folder) => json!({ "change": "removed", "folder": folder }),
         Change::Own(folder) => json!({ "change": "own", "folder": folder }),
         Change::Left(folder) => json!({ "change": "left", "folder": folder }),
         Change::Merged { folder, file } => {

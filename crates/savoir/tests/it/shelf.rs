@@ -256,7 +256,7 @@ fn the_disk_becomes_what_the_lock_says() {
     let differs = machine.run(&["sync", "--check"]);
     assert_eq!((differs.code, machine.has(PDF)), (1, false), "{differs}");
     let mended = machine.well(&["sync", "--frozen"]);
-    assert_eq!(mended.stdout, ".claude/skills/pdf is repaired\n");
+    assert_eq!(mended.stdout, ".claude/skills/pdf is installed\n");
     assert!(machine.has(PDF));
     // Edits stay, and are told.
     machine.sandbox.write(PDF, GOOD);

@@ -129,7 +129,7 @@ fn what_is_missing_is_put_there_again() {
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code", "codex"]);
     fs::remove_dir_all(bench.path(".claude")).unwrap();
     let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Mended(_)]));
+    assert!(matches!(plan.changes(), [Change::Filled(_)]));
     bench.apply(&plan);
     assert_eq!(bench.problems(), [""; 0]);
 }
