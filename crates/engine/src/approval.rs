@@ -119,6 +119,21 @@ impl Widening {
         sorted
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let join = |one: &[String], other: &[String]| [one, other].concat();
+        Self {
+            read: join(&self.read, &other.read),
+            write: join(&self.write, &other.write),
+            hosts: join(&self.hosts, &other.hosts),
+            private_hosts: join(&self.private_hosts, &other.private_hosts),
+            programs: join(&self.programs, &other.programs),
+            env: join(&self.env, &other.env),
+        }
+        .sorted()
+    }
+
     /// The lists with what each of them is about.
     pub(crate) fn lists(&self) -> [(Added, &[String]); 6] {
         [

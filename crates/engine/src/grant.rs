@@ -67,6 +67,8 @@ pub struct Grants<'a> {
     pub tier: Tier,
     /// Programs by path.
     pub programs: &'a [PathBuf],
+    /// Whether its dialect lets it start the programs of the system.
+    pub runs_programs: bool,
     /// Names of variables that the skill requires.
     pub variables: &'a [String],
     /// Variables that the run sets itself.
@@ -141,7 +143,7 @@ impl Grants<'_> {
         let mut policy = Policy {
             paths: self.base_paths(),
             programs: self.programs.to_vec(),
-            userland: programs::userland(self.permissions),
+            userland: programs::userland(self.permissions, self.runs_programs),
             directory: self.directory.to_owned(),
             limits,
             watch,
@@ -194,7 +196,12 @@ fn uncover(paths: &mut Vec<PathGrant>) {
     let is_shown = |grant: &&PathGrant| matches!(grant.access, Access::Read | Access::Write);
     let shown: Vec<PathBuf> =
         paths.iter().filter(is_shown).map(|grant| grant.path.clone()).collect();
-    paths.retain(|grant| grant.access != Access::Private || !shown.contains(&grant.path));
+    paths.retain(|grant| {
+        // In a folder of the host there is no place for one that does not exist.
+        let has_place = || !shown.iter().any(|shown| grant.path.starts_with(shown));
+        grant.access != Access::Private
+            || !shown.contains(&grant.path) && (grant.path.is_dir() || has_place())
+    });
 }
 
 /// Domains that a sandbox cannot hold.

@@ -13,6 +13,7 @@ use crate::{
     ground::Ground,
     limits,
     python::host::is_python_handler,
+    run::script,
     structured::fences,
     subject::Subject,
 };
@@ -118,9 +119,8 @@ fn programs(subject: &Subject, extra: &Widening) -> Vec<Program> {
     }
     names.sort();
     names.dedup();
-    let folder = subject.folder.as_deref();
-    let found = names.iter().filter_map(|name| grant::resolve(name, folder).ok());
-    with_interpreters(found.collect())
+    let found = names.iter().filter_map(|name| script::start(subject, name).ok());
+    with_interpreters(found.map(|start| start.program).collect())
 }
 
 /// A script brings the program that its first line names: that one is shown and held, too.

@@ -6,7 +6,7 @@
 mod action;
 mod denied;
 mod python;
-mod script;
+pub(crate) mod script;
 
 use std::{
     path::{Path, PathBuf},
@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use self::action::Input;
 pub use self::{
     action::{Action, Functions, PythonCall},
+    denied::Denial,
     python::{Answer, PythonTools},
 };
 use crate::{
@@ -207,13 +208,15 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
         support: &[],
         tier: subject.tier,
         programs: &programs,
+        runs_programs: skill.dialect.running().runs_programs,
         variables: &skill.requirements.env_vars,
         own_variables: &own_variables,
         directory: &directory,
     };
     let seconds = seconds(subject);
     let (mut policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
-    if !shows(&policy, &directory) {
+    // The root of the sandbox can never be written.
+    if directory.parent().is_some() && !shows(&policy, &directory) {
         // Without this, a program could write into a folder in memory and report success.
         policy.paths.push(PathGrant::hidden(&directory));
     }

@@ -183,7 +183,7 @@ fn vouching(
     let version = skill.version.as_deref().unwrap_or_default();
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = if skill.name.is_empty() { &folder_name } else { skill.name.as_str() };
-    let attestation = trust::verify(tree, name, version, store).map_err(|error| {
+    let attestation = trust::attest(tree, name, version, store).map_err(|error| {
         let (name, path) = (skill.name.clone(), folder.to_owned());
         SubjectError::Signature { name, path, error: Box::new(error) }
     })?;

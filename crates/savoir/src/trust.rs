@@ -124,7 +124,9 @@ fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError
     let Some(locked) = installed.locked_in(&folder) else { return Ok(None) };
     // A lock that came with a clone is anybody's word: only what this machine installed counts.
     let store = Home::from_environment()?.data().join(shelf::FOLDER).join("store");
-    let is_known = Store::new(store).has(&locked.skill.integrity);
+    let integrity = &locked.skill.integrity;
+    let is_known = Store::new(store).has(integrity)
+        && Tree::read(&folder).is_ok_and(|tree| tree.integrity() == *integrity);
     Ok(is_known.then(|| locked.skill.source.clone()))
 }
 

@@ -173,16 +173,21 @@ pub fn granted_names(permissions: &[Permission]) -> Vec<String> {
 
 /// What follows `shell:execute:` in each permission that lists programs.
 fn lists(permissions: &[Permission]) -> impl Iterator<Item = &str> {
-    let shell = permissions.iter().filter(|permission| {
+    shell(permissions).filter_map(|permission| permission.scope.as_deref())
+}
+
+fn shell(permissions: &[Permission]) -> impl Iterator<Item = &Permission> {
+    permissions.iter().filter(|permission| {
         permission.domain == Domain::Shell && permission.level == Level::Execute
-    });
-    shell.filter_map(|permission| permission.scope.as_deref())
+    })
 }
 
 /// Programs grant nothing by themselves, so those of the system are there. A skill that lists
 /// programs is limited to its list.
-pub(super) fn userland(permissions: &[Permission]) -> Userland {
-    if lists(permissions).next().is_some() { Userland::Listed } else { Userland::System }
+pub(super) fn userland(permissions: &[Permission], runs_programs: bool) -> Userland {
+    let is_any = || shell(permissions).next().is_some();
+    let is_listed = lists(permissions).next().is_some();
+    if !is_listed && (runs_programs || is_any()) { Userland::System } else { Userland::Listed }
 }
 
 /// Files of the programs that are granted beside the tool's own. One that is not installed is

@@ -1,56 +1,105 @@
-//! What a run was kept from, for a person who wonders why it failed.
+//! What a run was denied, with the options that allow it.
 
-use std::path::Path;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use savoir_sandbox::{Refusal, Verdict};
 
 use super::Finished;
 use crate::contract::is_of_the_system;
 
-/// Hosts and paths that are named; the record has them all.
-const NAMED: usize = 3;
+/// Things of a kind that are named; the record has them all.
+const NAMED: usize = 5;
 
 /// What shells end with when a program is not there.
 const NOT_FOUND: i32 = 127;
 
+/// Where people keep what nobody else should read, in their home.
+const SECRETS: [&str; 14] = [
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".ssh",
+];
+
+/// Something that a run was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// What was denied, in words.
+    pub what: String,
+    /// The option that allows it, with its value; nothing if no option does.
+    pub option: Option<(&'static str, String)>,
+    /// Whether a user should think twice before allowing it.
+    pub is_secret: bool,
+}
+
 impl Finished {
-    /// What a failed run was kept from, and how it can be granted, in sentences. Whether that is
-    /// why it failed, and whether it should be granted, a person has to judge.
-    pub fn denials(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
+    /// What a failed run was denied. Whether that is why it failed, a person has to judge.
+    pub fn denials(&self, directory: &Path, home: &Path) -> Vec<Denial> {
         if self.envelope.success {
-            return sentences;
+            return Vec::new();
         }
-        if self.envelope.exit_code == Some(NOT_FOUND) {
-            sentences.push(
-                "it may have missed a program: --allow-program NAME grants one that is installed"
-                    .to_owned(),
-            );
+        let mut denials = Vec::new();
+        let mut writes = BTreeSet::new();
+        let files = &self.outcome.files;
+        for path in files.denied_writes.iter().filter(|path| is_of_interest(path)) {
+            let folder = writable_for(path);
+            // One folder is granted once, whatever was to be written there.
+            if writes.insert(folder.clone()) {
+                let option = ("--allow-write", short(&folder, directory));
+                denials.push(denial(format!("writing {}", short(path, directory)), option, false));
+            }
+        }
+        let reads = files.denied.difference(&files.denied_writes);
+        for path in reads.filter(|path| is_of_interest(path)) {
+            let is_secret = is_secret(path, home);
+            let name = short(path, directory);
+            denials.push(denial(format!("reading {name}"), ("--allow-read", name), is_secret));
         }
         for (option, hosts) in [
             ("--allow-host", self.refused_hosts(is_not_granted)),
             ("--allow-private-host", self.refused_hosts(|why| why == Refusal::PrivateAddress)),
         ] {
-            sentences.extend(sentence("talking to", hosts, option));
+            let denied = hosts
+                .into_iter()
+                .map(|host| denial(format!("connecting to {host}"), (option, host), false));
+            denials.extend(denied.take(NAMED));
         }
-        let denied = self.outcome.files.denied.iter();
-        let paths = denied.filter(|path| is_of_interest(path)).map(|path| shown(path));
-        sentences.extend(sentence("opening", paths.collect(), "--allow-read or --allow-write"));
-        if !sentences.is_empty() {
-            sentences.push("the same call with --record finds out what it needs".to_owned());
+        denials.truncate(2 * NAMED);
+        if self.envelope.exit_code == Some(NOT_FOUND) && denials.is_empty() {
+            let what = "starting a program that is not installed, or that the skill does not list";
+            denials.push(Denial { what: what.to_owned(), option: None, is_secret: false });
         }
-        sentences
+        denials
     }
 
-    fn refused_hosts(&self, matches: impl Fn(Refusal) -> bool) -> Vec<String> {
+    fn refused_hosts(&self, matches: impl Fn(Refusal) -> bool) -> BTreeSet<String> {
         let refused = self.outcome.hosts.iter().filter(
             |event| matches!(event.verdict, Verdict::Refused { reason } if matches(reason)),
         );
-        let mut hosts: Vec<String> = refused.map(|event| event.host.clone()).collect();
-        hosts.sort();
-        hosts.dedup();
-        hosts
+        refused
+            .map(|event| match event.port {
+                0 | 80 | 443 => event.host.clone(),
+                port => format!("{}:{port}", event.host),
+            })
+            .collect()
     }
+}
+
+fn denial(what: String, option: (&'static str, String), is_secret: bool) -> Denial {
+    Denial { what, option: Some(option), is_secret }
 }
 
 fn is_not_granted(why: Refusal) -> bool {
@@ -69,17 +118,28 @@ fn is_of_interest(path: &Path) -> bool {
     path.starts_with("/tmp") || !is_of_the_system(path)
 }
 
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+/// The folder that must be writable so that something in it can be written. Programs write a new file
+/// and rename it, so the file alone does not do.
+fn writable_for(path: &Path) -> PathBuf {
+    // In a repository, git writes all over its own folder.
+    if let Some(git) = path.ancestors().find(|above| above.ends_with(".git")) {
+        return git.to_owned();
+    }
+    let there = path.ancestors().skip(1).find(|above| above.is_dir());
+    there.unwrap_or(path).to_owned()
 }
 
-fn sentence(doing: &str, mut things: Vec<String>, option: &str) -> Option<String> {
-    let more = things.len().saturating_sub(NAMED);
-    things.truncate(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!things.is_empty()).then(|| {
-        format!("it was kept from {doing} {}{more}: {option} grants it", things.join(", "))
-    })
+fn is_secret(path: &Path, home: &Path) -> bool {
+    SECRETS.iter().any(|name| path.starts_with(home.join(name))) || path.ends_with(".env")
+}
+
+/// A path as short as it can be typed in the folder where the tool started.
+fn short(path: &Path, directory: &Path) -> String {
+    match path.strip_prefix(directory) {
+        Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+        Ok(rest) => rest.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -87,15 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_names_a_few() {
-        let things = |count: usize| (0..count).map(|n| format!("h{n}")).collect::<Vec<_>>();
-        let said = |count| sentence("talking to", things(count), "--allow-host");
-        assert_eq!(said(0), None);
-        assert_eq!(said(1).unwrap(), "it was kept from talking to h0: --allow-host grants it");
-        let many = said(5).unwrap();
-        assert_eq!(
-            many,
-            "it was kept from talking to h0, h1, h2 and 2 more: --allow-host grants it"
-        );
+    fn paths_are_short_and_folders_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        assert_eq!(writable_for(&root.join("out/deep/a.txt")), root);
+        assert_eq!(short(&root.join("a/b"), root), "a/b");
+        assert_eq!(short(root, root), ".");
+        assert_eq!(writable_for(&root.join(".git/refs/heads/x")), root.join(".git"));
+        assert!(is_secret(&root.join(".ssh/id"), root) && !is_secret(&root.join("ssh"), root));
     }
 }

@@ -32,26 +32,40 @@ const BY_END: [(&str, &[&str]); 14] = [
     ("lua", &["lua"]),
 ];
 
-/// Programs whose first argument that is no option is a script.
-const TAKE_SCRIPTS: [&str; 16] = [
-    "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "node", "perl", "php", "python",
-    "python3", "ruby", "sh", "tsx", "zsh",
+/// Programs whose first argument that is not an option is a script, each with the options that are
+/// followed by code or a module instead.
+const TAKE_SCRIPTS: [(&str, &[&str]); 15] = [
+    ("bash", &["-c"]),
+    ("bun", &["-e", "--eval", "-p", "--print"]),
+    ("dash", &["-c"]),
+    ("deno", &["eval"]),
+    ("fish", &["-c"]),
+    ("ksh", &["-c"]),
+    ("lua", &["-e"]),
+    ("node", &["-e", "--eval", "-p", "--print"]),
+    ("perl", &["-e", "-E"]),
+    ("php", &["-r"]),
+    ("python", &["-c", "-m"]),
+    ("ruby", &["-e"]),
+    ("sh", &["-c"]),
+    ("tsx", &["-e", "--eval"]),
+    ("zsh", &["-c"]),
 ];
 
 /// Bytes of a script that are read to find its first line.
 const HEAD: u64 = 512;
 
 /// A program with the arguments that come first.
-pub(super) struct Start {
-    pub(super) program: Program,
-    pub(super) arguments: Vec<String>,
+pub(crate) struct Start {
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<String>,
 }
 
 /// How a word of a skill is started: a program of the system, or a file of the skill.
-pub(super) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
+pub(crate) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
     let folder = subject.folder.as_deref();
     match grant::resolve(word, folder) {
-        Err(ProgramError::NotExecutable(path)) => interpreted(&path),
+        Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
         // The system cannot start it without a line that names its interpreter.
         Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
         program => Ok(Start { program: program?, arguments: Vec::new() }),
@@ -69,10 +83,11 @@ pub(super) fn locate_script(
 ) {
     let name = program.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if !TAKE_SCRIPTS.iter().any(|known| known.trim_end_matches('3') == name) {
+    let Some((_, no_script)) = TAKE_SCRIPTS.iter().find(|(known, _)| *known == name) else {
         return;
-    }
+    };
     let written = arguments.iter_mut().take(written);
+    let written = written.take_while(|word| !no_script.contains(&word.as_str()));
     for word in written.filter(|word| !word.starts_with('-')) {
         if let Some(path) = subject.folder.as_deref().and_then(|folder| file_in(folder, word)) {
             *word = path.to_string_lossy().into_owned();
@@ -97,7 +112,8 @@ fn interpreted(script: &Path) -> Result<Start, RunError> {
     Ok(Start { program, arguments })
 }
 
-/// The interpreter that the first line names, as the system reads it.
+/// The interpreter that the first line names, with its arguments. One that is elsewhere on this machine
+/// is looked for by its name.
 fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), RunError> {
     let mut words = line.split_whitespace().peekable();
     let mut name = words.next().unwrap_or_default();
@@ -105,14 +121,16 @@ fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), Ru
         words.next_if(|word| matches!(*word, "-S" | "--split-string"));
         name = words.next().unwrap_or_default();
     }
-    let arguments = words.map(str::to_owned).collect();
-    match grant::resolve(name, None) {
-        Ok(program) => Ok((program, arguments)),
-        Err(error) => {
-            let message = format!("{} needs `{name}`: {error}", script.display());
-            Err(RunError::failed(error.code(), message).way_out(format!("install `{name}`")))
-        }
+    if name.is_empty() {
+        return Ok((by_end(script)?, Vec::new()));
     }
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let program = grant::resolve(name, None).or_else(|_| grant::resolve(base, None));
+    let program = program.map_err(|error| {
+        let message = format!("{} needs `{base}`: {error}", script.display());
+        RunError::failed(error.code(), message).way_out(format!("install `{base}`"))
+    })?;
+    Ok((program, words.map(str::to_owned).collect()))
 }
 
 fn by_end(script: &Path) -> Result<Program, RunError> {

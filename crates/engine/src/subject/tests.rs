@@ -150,12 +150,12 @@ fn what_is_not_what_was_signed_does_not_run() {
     place.fails("file_additional", Fault::Refused);
     fs::remove_file(place.folder().join("lib/more.py")).unwrap();
     assert_eq!(place.tier(), Verified);
-    // Nor does it help that nobody trusts the key.
+    // Of a key that nobody trusts, a wrong signature is as good as none: anyone could remove it.
     TrustStore::distrust(&place.list(), &place.key.key_id()).unwrap();
     place.write("tools.py", "");
-    place.fails("file_changed", Fault::Refused);
+    assert_eq!(place.tier(), Experimental);
     place.write("signature.json", "{");
-    place.fails("signature_json", Fault::Refused);
+    assert_eq!(place.tier(), Experimental);
     fs::remove_file(place.folder().join("signature.json")).unwrap();
     assert_eq!(place.tier(), Experimental, "without a signature it is anybody's");
 }

@@ -105,6 +105,7 @@ fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
         support: &[],
         tier: Tier::Experimental,
         programs: &[],
+        runs_programs: stage.skill.dialect.running().runs_programs,
         variables: &[],
         own_variables: &[],
         directory: stage.work(),

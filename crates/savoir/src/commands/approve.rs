@@ -57,7 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
     trust::refuse_forbidden(&subject, None)?;
     let ground = trust::ground(&home)?;
-    let request = inspect(&subject, &ground, &args.widening.widening()?);
+    // What was added before stays until the approval is revoked.
+    let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
+    let request = inspect(&subject, &ground, &extra);
     let fingerprint = Fingerprint::of(&request);
     let kept = approvals.get(&request.path)?;
     let (reasons, warnings) = match decide(&request, kept.as_ref()) {

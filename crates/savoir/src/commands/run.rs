@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _},
+    path::Path,
     process::ExitCode,
     time::Duration,
 };
@@ -16,7 +17,9 @@ use savoir_engine::{
     envelope::{Envelope, Stream},
     ground::Ground,
     record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record},
+    run::{
+        Call, Denial, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record,
+    },
     subject::Subject,
 };
 use savoir_skill::Reading;
@@ -164,10 +167,16 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     trust::refuse_forbidden(&subject, fetched.map(|fetched| fetched.origin.as_str()))?;
     let ground = trust::ground(&home)?;
     let approvals = Approvals::new(&home);
-    let given = args.widening.widening()?;
-    let extra = if given.is_empty() { approvals.extra_for(subject.path())? } else { given };
-    let door = Door { args, home: &home, approvals: &approvals, subject: &subject, fetched };
-    let tool = tool.or_else(|| only_tool(&subject));
+    let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
+    let door = Door {
+        args,
+        home: &home,
+        approvals: &approvals,
+        subject: &subject,
+        fetched,
+        user_home: &ground.home,
+    };
+    let tool = tool.map(|tool| script_of(&subject, tool)).or_else(|| only_tool(&subject));
     let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
     if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
 }
@@ -212,6 +221,19 @@ fn not_agreed(fetched: &Fetched) -> CommandError {
     .hint("when you have read the above, try it once with: -y")
 }
 
+/// The path of a script that was named without its folder, if there is only one of that name.
+fn script_of(subject: &Subject, name: String) -> String {
+    let Subject { skill, .. } = subject;
+    if name.contains('/') || call::tool(skill, &name).is_ok() {
+        return name;
+    }
+    let is_meant = |path: &&String| Path::new(path.as_str()).file_name() == Some(name.as_ref());
+    match skill.resources.iter().filter(is_meant).collect::<Vec<_>>().as_slice() {
+        [only] => (*only).clone(),
+        _ => name,
+    }
+}
+
 fn only_tool(subject: &Subject) -> Option<String> {
     match subject.skill.tools.as_slice() {
         [only] => Some(only.name.clone()),
@@ -234,6 +256,8 @@ pub(super) struct Door<'a> {
     pub(super) subject: &'a Subject,
     /// The skill, if it was fetched to be tried once.
     fetched: Option<&'a Fetched>,
+    /// The user's home.
+    user_home: &'a Path,
 }
 
 /// Whether a plan may run.
@@ -392,6 +416,7 @@ impl Door<'_> {
         let empty = plan.starts_empty().then_some(
             "it sees none of the files in the folder that you are in: --allow-read . grants them",
         );
+        let directory = plan.directory.clone();
         let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
         let Envelope { success, output, .. } = &finished.envelope;
         if let (Some(empty), true, true, false) =
@@ -400,11 +425,40 @@ impl Door<'_> {
             output::note(&format!("nothing was printed; {empty}"));
         }
         self.print(&finished).map_err(|error| {
-            let denials = finished.denials();
+            let denials = finished.denials(&directory, self.user_home);
             // Only a guess, so it has to stand back where something is known.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
-            denials.into_iter().chain(empty).fold(error, CommandError::hint)
+            let hints = self.hints(&denials);
+            hints.into_iter().chain(empty).fold(error, CommandError::hint)
         })
+    }
+
+    /// What was denied, and the command that allows all of it but secrets.
+    fn hints(&self, denials: &[Denial]) -> Vec<String> {
+        let mut options = String::new();
+        let mut hints = Vec::new();
+        for denial in denials {
+            match &denial.option {
+                Some((option, value)) if denial.is_secret => hints.push(format!(
+                    "the sandbox denied {}, which is a secret; only if you trust the skill: {option} {}",
+                    denial.what,
+                    shell_word(value)
+                )),
+                Some((option, value)) => {
+                    hints.push(format!("the sandbox denied {}", denial.what));
+                    options.extend([" ", option, " ", &shell_word(value)]);
+                }
+                None => hints.push(format!("it failed at {}", denial.what)),
+            }
+        }
+        if !options.is_empty() {
+            let path = shell_word(&self.subject.path().display().to_string());
+            hints.push(match self.fetched {
+                Some(_) => format!("to allow it, add:{options}"),
+                None => format!("to allow it: savoir approve {path}{options}"),
+            });
+        }
+        hints
     }
 
     /// Asks if it must, and runs.

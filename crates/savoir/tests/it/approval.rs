@@ -100,10 +100,12 @@ fn yes_keeps_the_answer() {
         .expect("savoir runs");
     assert!(named.status.success(), "{}", String::from_utf8_lossy(&named.stderr));
 
-    // Without the option, the addition is taken back, which is a change.
-    let narrow = sandbox.run(&["approve", "demo"]);
-    assert_eq!(narrow.code, 3, "{narrow}");
-    assert!(narrow.stdout.contains("asks because you take back: --allow-write /"), "{narrow}");
+    // An addition stays until the approval is revoked.
+    let again = sandbox.run(&["approve", "demo"]);
+    assert!(again.code == 0 && again.stdout.contains("is approved already"), "{again}");
+    assert_eq!(sandbox.run(&["revoke", "demo"]).code, 0);
+    assert_eq!(sandbox.run(&["approve", "demo", "--yes"]).code, 0);
+    assert!(approvals(&sandbox)[0]["extra"]["write"].is_null());
 }
 
 #[test]

@@ -278,7 +278,8 @@ impl Language for Gaia {
     }
 
     fn running(&self) -> Running {
-        Running::DECLARED
+        // Programs need `shell:execute`.
+        Running { runs_programs: false, ..Running::DECLARED }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

@@ -8,6 +8,8 @@ pub struct Running {
     pub place: Place,
     /// Files that it gets unasked.
     pub files: Unasked,
+    /// Whether tools may start the programs of the system without a permission.
+    pub runs_programs: bool,
     /// Whether programs that the skill requires may be run by it.
     pub requirements_grant: bool,
     /// Seconds that a tool may take if the skill does not say.
@@ -23,7 +25,7 @@ pub struct Running {
 pub enum Place {
     /// In the folder that the user is in.
     Directory,
-    /// In the root of the repository around it, else in the user's home.
+    /// In the root of the repository around it, else in the folder that the user is in.
     Repository,
 }
 
@@ -54,6 +56,7 @@ impl Running {
     pub const COMMON: Self = Self {
         place: Place::Directory,
         files: Unasked::Directory,
+        runs_programs: true,
         requirements_grant: false,
         seconds: 60,
         attestable: true,

@@ -136,6 +136,6 @@ fn what_is_printed_is_wrapped_up() {
     let real = |path: &str| stage.path(path).canonicalize().expect("a path").display().to_string();
     assert_eq!(
         place,
-        format!("demo|Dev|{}|{}|{}", real("skills/demo"), real("home"), real("home"))
+        format!("demo|Dev|{}|{}|{}", real("skills/demo"), real("work"), real("home"))
     );
 }

@@ -1,6 +1,6 @@
 //! Scripts as people write them run at the first try, as they do without a sandbox.
 
-use std::{io::Write as _, process::Stdio};
+use std::{fs, io::Write as _, process::Stdio};
 
 use super::Stage;
 
@@ -104,9 +104,41 @@ fn a_file_that_may_not_be_written_is_an_error_and_not_lost() {
     let run = stage.savoir(&["run", &target]);
     assert_eq!((run.code, run.stdout.as_str()), (1, "given\n"), "{run}");
     assert!(run.stderr.contains("Read-only file system"), "{run}");
-    let more = ["approve", &stage.skill("tools"), "--yes", "--allow-write", "."];
-    assert_eq!(stage.savoir(&more).code, 0);
+    assert!(run.stderr.contains("the sandbox denied writing made.txt\n"), "{run}");
+    follow_hint(&stage, &run.stderr);
     let run = stage.savoir(&["run", &target]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(stage.path("work/made.txt").is_file());
+    let made = fs::read_to_string(stage.path("work/made.txt")).expect("a file");
+    assert_eq!(made, "made\n");
+}
+
+/// Runs the command that a hint gives, and agrees.
+fn follow_hint(stage: &Stage, printed: &str) {
+    let hint = printed.split("to allow it: savoir ").nth(1).and_then(|rest| rest.lines().next());
+    let hint = hint.unwrap_or_else(|| panic!("no hint: {printed}"));
+    let words: Vec<&str> = hint.split(' ').chain(["--yes"]).collect();
+    let run = stage.savoir(&words);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
+fn additions_stay_when_a_skill_is_approved_again() {
+    let stage = scripts(&[("a.sh", "echo x > a.txt && cat ../outside/file.txt\n")]);
+    stage.write("outside/file.txt", "outside\n");
+    let target = stage.skill("tools/scripts/a.sh");
+    // Two denials, one after the other; each hint adds to what was allowed before.
+    for _ in 0..2 {
+        let run = stage.savoir(&["run", &target]);
+        assert_ne!(run.code, 0, "{run}");
+        follow_hint(&stage, &run.stderr);
+    }
+    let run = stage.savoir(&["run", &target]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "outside\n"), "{run}");
+}
+
+#[test]
+fn a_script_is_found_without_its_folder() {
+    let stage = scripts(&[("hello.sh", "echo hello $1\n")]);
+    let run = stage.savoir(&["run", &stage.skill("tools/hello.sh"), "--", "Ada"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "hello Ada\n"), "{run}");
 }

@@ -117,16 +117,16 @@ fn a_page_inside_the_own_network_needs_a_word() {
     // The grant is for one port.
     let elsewhere = format!("url={}", other.url("/"));
     let granted = ["--param", &elsewhere, "--allow-private-host", &authority];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
     // A URL holds for what is below its path.
     let url = server.url("/other");
     let granted = ["--param", &page, "--allow-private-host", &url];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
     // A redirect leads nowhere that is not granted.
     let gate = Server::redirecting(&other.url("/inside"));
     let (url, authority) = (format!("url={}", gate.url("/")), gate.authority());
     let granted = ["--param", &url, "--allow-private-host", &authority];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(1, "command-failed");
+    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
     assert_eq!((gate.seen().len(), other.seen().len(), server.seen().len()), (1, 0, 1));
 }
 

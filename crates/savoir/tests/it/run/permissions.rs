@@ -334,7 +334,7 @@ fn hosts_and_methods() {
 
 #[test]
 fn a_person_adds_what_is_missing() {
-    let mut stage = Stage::with_probe(&["shell:execute:true"]);
+    let mut stage = Stage::with_probe(&[]);
     stage.set("EXTRA", "given");
     stage.write("outside/file.txt", "outside");
     let outside = stage.path("outside").canonicalize().expect("a folder").display().to_string();

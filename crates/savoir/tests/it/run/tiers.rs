@@ -242,12 +242,12 @@ fn a_skill_that_is_not_what_was_signed_is_refused() {
     assert_eq!(approved.code, 3, "{approved}");
     assert!(approved.stderr.contains("is not what was signed"), "{approved}");
     stage.run("probe", &["--untrusted", "--param", "code=1"]).fails(3, "file_changed");
-    stage.done(&["keys", "distrust", &stage.key_id()]);
-    stage.try_it().fails(3, "file_changed");
-
     stage.write("skills/probe/tools.py", &signed);
     stage.write("skills/probe/more.py", "");
     stage.try_it().fails(3, "file_additional");
+    // Without trust in its key, a signature that does not match says nothing: the skill is unsigned.
+    stage.done(&["keys", "distrust", &stage.key_id()]);
+    stage.try_it().fails(3, "not-approved");
     fs::remove_file(stage.path("skills/probe/more.py")).expect("a file");
     // An answer that was kept does not outlive the signature's end.
     stage.approve("probe");
