@@ -36,7 +36,7 @@ pub(crate) use self::progress::Progress;
 pub(crate) use self::{
     arrive::Arrived,
     choose::{Choice, Chosen, Stall, list},
-    consent::{Consent, Proposal, described, json as arrived},
+    consent::{Consent, Proposal, described, json as arrived, take_replacing},
     diff::{diff, summary},
     newest::{Failed, lacks_needs},
     registry::{Ask, withdrawn},

@@ -19,8 +19,8 @@ use crate::{
     output,
     shelf::{
         Arrived, Ask, Choice, Chosen, Consent, Door, ForAgents, Manner, Proposal, Report, Skipped,
-        Stall, Whose, agent, arrived, lacks_needs, list, one_per_name, told, without_culprits,
-        without_unmet_needs,
+        Stall, Whose, agent, arrived, lacks_needs, list, one_per_name, take_replacing, told,
+        without_culprits, without_unmet_needs,
     },
 };
 
@@ -101,10 +101,9 @@ impl Args {
 
     /// Without a source there is nothing to choose from or to list.
     fn check_nothing_chosen(&self) -> Result<(), CommandError> {
-        let mut options = self.choice.options();
-        if self.list {
-            options = format!("{options} --list").trim_start().to_owned();
-        }
+        let chosen = self.choice.options();
+        let list = if self.list { "--list" } else { "" };
+        let options = [chosen.as_str(), list].join(" ").trim().to_owned();
         if options.is_empty() {
             return Ok(());
         }
@@ -210,6 +209,9 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     }
     skipped.extend(door.take_blocked(&args.consent, &mut ready)?);
     skipped.extend(door.take_forbidden(&mut ready));
+    if args.choice.all {
+        skipped.extend(take_replacing(&mut ready, &state.lock));
+    }
     skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
     let extras = stalls.into_iter().flat_map(|stall| stall.not_installed).collect();

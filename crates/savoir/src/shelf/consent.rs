@@ -177,10 +177,28 @@ impl Consent {
     }
 }
 
+/// Takes out skills of other sources than the installed ones of the same names. Somebody who installs
+/// everything of a repository does not mean to lose skills of another one.
+pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped> {
+    let mut taken = Vec::new();
+    ready.retain(|one| {
+        let name = &one.card.name;
+        let old = lock.skills.get(name).filter(|old| vendor(&old.source) != vendor(&one.source));
+        let Some(old) = old else { return true };
+        let message = format!("another `{name}` is installed, from {}", old.source);
+        let error = CommandError::input(message)
+            .named("other-source")
+            .hint(format!("to replace it, name it: --skill {name}"));
+        taken.push(Skipped::new(name, &one.source.to_string(), error));
+        false
+    });
+    taken
+}
+
 /// Everything about one skill.
 pub(crate) fn described(ready: &Ready) -> String {
     let mut page = String::new();
-    let open = Open { ready, questions: Vec::new(), before: None, trusted: None };
+    let open = Open { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
     screen::describe(&mut page, &open);
     page
 }
@@ -224,6 +242,14 @@ fn changed(change: &Change) -> Option<&str> {
     match change {
         Change::New { name, .. } | Change::Updated { name, .. } => Some(name),
         _ => None,
+    }
+}
+
+/// Whose skill it is: a repository may move its skills to other folders.
+fn vendor(source: &LockedSource) -> String {
+    match source {
+        LockedSource::Git { url, .. } => url.clone(),
+        other => origin(other),
     }
 }
 

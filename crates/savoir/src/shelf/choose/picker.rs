@@ -18,6 +18,18 @@ struct Line<'a> {
     width: usize,
 }
 
+impl Line<'_> {
+    /// How well a line fits what was typed: names come first. Nothing hides it.
+    fn score(&self, typed: &str) -> Option<i64> {
+        let has = |text: &str| text.to_lowercase().contains(&typed.to_lowercase());
+        if has(&self.offer.name) {
+            Some(1)
+        } else {
+            self.offer.description.as_deref().is_some_and(has).then_some(0)
+        }
+    }
+}
+
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = output::cell(&self.offer.name);
@@ -34,6 +46,7 @@ pub(super) fn pick(typed: &str, offers: &[Offer]) -> Result<Vec<Offer>, CommandE
     let picked = MultiSelect::new(&title, lines)
         .with_page_size(PAGE)
         .with_help_message("space selects, enter confirms, type to filter, right arrow selects all")
+        .with_scorer(&|typed, line, _, _| line.score(typed))
         .with_formatter(&|picked| output::plural(picked.len(), "skill"))
         .prompt();
     match picked {

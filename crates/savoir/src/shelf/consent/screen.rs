@@ -71,7 +71,12 @@ impl Screen<'_> {
     fn totals(&self, page: &mut String) {
         let all = self.open.len();
         let unsigned = self.open.iter().filter(|open| is_unsigned(open.ready)).count();
-        let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned");
+        let unknown = self.open.iter().filter(|open| is_by_unknown_key(open.ready)).count();
+        let by_whom = match unknown {
+            0 => String::new(),
+            unknown => format!(", {unknown} signed with keys that you do not trust"),
+        };
+        let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{by_whom}");
         let (mut notable, plain): (Vec<&Open<'_>>, Vec<&Open<'_>>) =
             self.open.iter().partition(|open| {
                 open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
@@ -279,6 +284,10 @@ fn is_unsigned(ready: &Ready) -> bool {
     ready.attestation.signed.is_none()
 }
 
+fn is_by_unknown_key(ready: &Ready) -> bool {
+    ready.attestation.signed.as_ref().is_some_and(|signer| signer.role.is_none())
+}
+
 fn signed(ready: &Ready) -> String {
     match &ready.attestation.signed {
         Some(signer) if signer.role.is_some() => {
@@ -288,6 +297,9 @@ fn signed(ready: &Ready) -> String {
                 Tier::Verified => ", verified",
             };
             format!("by {}{tier}", signer.publisher)
+        }
+        Some(signer) if signer.publisher.is_empty() => {
+            format!("with the key {}, which you do not trust", signer.key_id)
         }
         Some(signer) => format!("by {}, whose key you do not trust", signer.publisher),
         None if !ready.attestation.unchecked.is_empty() => {

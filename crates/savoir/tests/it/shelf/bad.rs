@@ -276,3 +276,26 @@ fn a_skill_file_that_is_a_link_out_of_its_repository_is_not_read() {
     assert!(listed.stdout.contains("pdf"), "{listed}");
     assert!(!listed.stdout.contains("Private notes"), "{listed}");
 }
+
+#[test]
+fn undo_does_not_follow_a_link_out_of_the_project() {
+    let machine = Machine::with_pdf();
+    machine.well(&["remove", "pdf"]);
+    let folder = machine.sandbox.path("project/.claude");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(machine.sandbox.path("outside")).expect("a folder");
+    std::os::unix::fs::symlink("../outside", &folder).expect("a link");
+    fails(&machine, &["undo"], 1, &["is a link", "--follow-links"]);
+    assert!(!machine.sandbox.path("outside/skills").exists());
+}
+
+#[test]
+fn a_skill_md_that_is_a_link_out_of_its_folder_is_not_installed() {
+    let machine = Machine::new();
+    machine.skill("private", "1.0.0", "Mine.");
+    fs::create_dir_all(machine.sandbox.path("elsewhere/link")).expect("a folder");
+    let link = machine.sandbox.path("elsewhere/link/SKILL.md");
+    std::os::unix::fs::symlink("../../private/SKILL.md", link).expect("a link");
+    let run = machine.run(&["install", "../elsewhere/link/SKILL.md", "-y"]);
+    assert!(run.code != 0 && !machine.has("project/.claude/skills"), "{run}");
+}

@@ -249,6 +249,14 @@ fn the_path_of_a_skill_md_installs_its_folder() {
     assert_eq!(machine.read(&format!("{CLAUDE}/sums/tools.py")), tools);
     let manifest = machine.read("project/savoir.toml");
     assert!(manifest.contains("path = \"../elsewhere/sums\""), "{manifest}");
+    // The folder of a download has other files, which are not the skill's.
+    machine.skill("elsewhere/downloads", "1.0.0", "Read it.");
+    let text = machine.read("elsewhere/downloads/SKILL.md").replace("name: downloads", "name: pdf");
+    machine.sandbox.write("elsewhere/downloads/SKILL.md", text);
+    machine.sandbox.write("elsewhere/downloads/taxes.txt", "mine");
+    machine.well(&["install", "../elsewhere/downloads/SKILL.md", "-y"]);
+    let installed = |file: &str| machine.has(&format!("{CLAUDE}/pdf/{file}"));
+    assert!(installed("SKILL.md") && !installed("taxes.txt"));
 }
 
 #[test]
@@ -325,4 +333,19 @@ fn is_converted(machine: &Machine, name: &str) -> bool {
 
 fn decoded(text: &str) -> String {
     text.split('#').next().unwrap_or_default().replace("%20", " ")
+}
+
+#[test]
+fn everything_of_a_repository_does_not_replace_skills_of_another() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/a/pdf", "1.0.0", "One.");
+    machine.skill("elsewhere/b/pdf", "1.0.0", "Two.");
+    machine.skill("elsewhere/b/notes", "1.0.0", "Write.");
+    machine.well(&["install", "../elsewhere/a", "--all", "-y"]);
+    let other = machine.run(&["install", "../elsewhere/b", "--all", "-y"]);
+    assert!(other.code == 1 && other.stdout.contains("installed 1, skipped 1"), "{other}");
+    assert!(other.stderr.contains("another `pdf` is installed"), "{other}");
+    assert!(machine.read(&format!("{CLAUDE}/pdf/SKILL.md")).contains("One."));
+    machine.well(&["install", "../elsewhere/b", "--skill", "pdf", "-y"]);
+    assert!(machine.read(&format!("{CLAUDE}/pdf/SKILL.md")).contains("Two."));
 }
