@@ -1,7 +1,8 @@
 //! Copies of skills that a `savoir.lock` put into the folders of agents.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -15,8 +16,8 @@ use savoir_package::{
 pub(crate) struct LockedCopies {
     /// The locks by the folder that they lie in.
     locks: HashMap<PathBuf, Option<Lock>>,
-    /// The skills that were seen, by the folder of the lock and their name.
-    seen: HashSet<(PathBuf, String)>,
+    /// The folders of skills that were seen, by the folder of the lock and their name.
+    seen: HashMap<(PathBuf, String), PathBuf>,
 }
 
 impl LockedCopies {
@@ -36,12 +37,20 @@ impl LockedCopies {
                 continue;
             }
             if let Some(source) = source_in(locked, project) {
-                return source != folder;
+                return source != folder && has_same_text(&source, &folder);
             }
-            return !self.seen.insert((project.to_owned(), name.to_owned()));
+            let key = (project.to_owned(), name.to_owned());
+            let first = self.seen.entry(key).or_insert_with(|| folder.clone());
+            return *first != folder && has_same_text(first, &folder);
         }
         false
     }
+}
+
+/// Whether the SKILL.md of two folders is the same: one of them may have been edited.
+fn has_same_text(one: &Path, other: &Path) -> bool {
+    let text = |folder: &Path| fs::read(folder.join("SKILL.md")).ok();
+    text(one) == text(other)
 }
 
 /// Whether a folder is where a locked skill was put for one of its agents.

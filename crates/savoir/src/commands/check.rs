@@ -197,8 +197,10 @@ fn in_parallel(
     let (to_work, jobs) = mpsc::channel::<Job>();
     let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<Outcome>>>(workers * 8);
     let jobs = Mutex::new(jobs);
+    // A fix must reach every copy.
+    let checks_copies = plan.fixes.is_some();
     thread::scope(|scope| {
-        scope.spawn(move || walk_in_batches(paths, &to_work, &to_print));
+        scope.spawn(move || walk_in_batches(paths, checks_copies, &to_work, &to_print));
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
@@ -221,6 +223,7 @@ fn in_parallel(
 
 fn walk_in_batches(
     paths: &[PathBuf],
+    checks_copies: bool,
     to_work: &mpsc::Sender<Job>,
     to_print: &mpsc::SyncSender<mpsc::Receiver<Vec<Outcome>>>,
 ) {
@@ -232,6 +235,7 @@ fn walk_in_batches(
     let mut copies = LockedCopies::default();
     discover::walk(paths, &mut |candidate| {
         if let Candidate::Skill { folder: Some(folder), named: false, .. } = &candidate
+            && !checks_copies
             && !paths.iter().any(|path| path == folder.root())
             && copies.is_another_copy(folder.root())
         {
