@@ -133,7 +133,16 @@ impl Installed {
         if let Some(user) = config::user_folder() {
             own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
         }
-        let in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
+        let mut in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
+        // An agent that skills were installed for counts, also before it was started for the first time.
+        let ids: BTreeSet<&String> =
+            locked.iter().flat_map(|locked| &locked.skill.agents).collect();
+        let more = ids.into_iter().filter_map(|id| Agent::by_id(id).ok());
+        for agent in more {
+            if !in_use.contains(&agent) {
+                in_use.push(agent);
+            }
+        }
         let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
         let inner = project.as_deref().map(inner_folders).unwrap_or_default();
         let places = Places { agents: agents.clone(), project: project.clone(), inner, own };
@@ -252,13 +261,11 @@ impl Installed {
 
     /// What copies of an installed skill have in common: their lock entry, else their files.
     pub(crate) fn identity(&self, entry: &Entry) -> Identity {
-        match self.locked_at(entry) {
-            Some(locked) => Identity { locked: Some(locked.key()), files: None },
-            None => {
-                let files = Tree::read(entry.path()).ok().map(|tree| tree.integrity());
-                Identity { files, locked: None }
-            }
+        if let Some(locked) = self.locked_at(entry) {
+            return Identity { locked: Some(locked.key()), files: None };
         }
+        let files = Tree::read(entry.path()).ok().map(|tree| tree.integrity());
+        Identity { files, locked: None }
     }
 
     /// Where something is, as short as a person knows it.
