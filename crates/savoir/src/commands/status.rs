@@ -31,7 +31,7 @@ const NAMED: usize = 5;
 Examples:
   savoir status
   savoir status pdf
-  savoir status --check                  for a script: exit code 1 if something is modified or missing
+  savoir status --check                  for a script: exit code 1 if something differs
   savoir status --json
 
 A skill is compared with the hash that was recorded when it was installed, by any tool. The exit

@@ -234,7 +234,7 @@ fn refuse_forbidden_kept(door: &Door, state: &State) -> Result<(), CommandError>
     }
     let store = door.shelf.store();
     for (name, locked) in &state.lock.skills {
-        if let Ok(Some(tree)) = store.get(&locked.integrity) {
+        if let Some(tree) = store.get(&locked.integrity).map_err(ShelfError::from)? {
             door.check_policy(&door.as_arrived(name, locked, tree)?)?;
         }
     }

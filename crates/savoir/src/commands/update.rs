@@ -38,7 +38,7 @@ Examples:
 A new version that wants a permission or a tool which the old one did not have is refused (exit code
 3) until each is accepted by its name. Files that you edited are merged; places where your edits and
 the new version meet are marked. `savoir undo` reverts it.
-With --all or several names, a skill whose source cannot be read is skipped and the others are updated.
+With --all or several names, a skill whose source cannot be read is skipped.
 Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused.")]
 pub(crate) struct Args {
     /// The names of the skills

@@ -185,8 +185,10 @@ async fn choose(
 ) -> Result<(Offer, Option<String>), CommandError> {
     let (offers, path) = match (fetcher.offers(source).await, source) {
         (Ok(offers), _) => (offers, None),
-        (Err(error), Source::Git(GitSource { path: Some(path), .. })) if is_absent(&error) => {
-            let whole = Source::Git(GitSource { path: None, ..git(source)? });
+        (Err(error), Source::Git(git @ GitSource { path: Some(path), .. }))
+            if is_absent(&error) =>
+        {
+            let whole = Source::Git(GitSource { path: None, ..git.clone() });
             (fetcher.offers(&whole).await?, Some(path))
         }
         (Err(error), _) => return Err(error.into()),
@@ -197,13 +199,6 @@ async fn choose(
         (Some(path), offers) => pick(offers, path),
     };
     found.ok_or_else(|| several(text, &offers))
-}
-
-fn git(source: &Source) -> Result<GitSource, CommandError> {
-    match source {
-        Source::Git(source) => Ok(source.clone()),
-        _ => Err(CommandError::input("this source is not a repository")),
-    }
 }
 
 /// Whether a source has no skill at the path that was named: then its name may have been meant.
@@ -244,23 +239,43 @@ fn several(text: &str, offers: &[Offer]) -> CommandError {
     let first = names.first().copied().unwrap_or_default();
     CommandError::input(format!("`{text}` is not one skill; there are {}", names.join(", ")))
         .named("several-skills")
-        .hint(format!("name one by its path or name, such as {}/{first}", repository(text)))
+        .hint(format!("name one by its path or name, such as {}", of_repository(text, first)))
 }
 
-/// The repository in a text such as `github:owner/repo/path`.
-fn repository(text: &str) -> String {
-    match text.split_once(':') {
-        Some((host, rest)) if !rest.starts_with("//") => {
+/// A skill of the repository that a text such as `github:owner/repo/path@tag` names.
+fn of_repository(text: &str, skill: &str) -> String {
+    let (place, reference) = match text.rsplit_once('@') {
+        Some((place, reference)) if !reference.contains(['/', ':']) => (place, Some(reference)),
+        _ => (text, None),
+    };
+    let repository = match (place.split_once(".git/"), place.split_once(':')) {
+        (Some((repository, _)), _) => format!("{repository}.git"),
+        (None, Some((host, rest))) if !rest.starts_with("//") => {
             let parts: Vec<&str> = rest.split('/').take(2).collect();
             format!("{host}:{}", parts.join("/"))
         }
-        _ => text.trim_end_matches('/').to_owned(),
-    }
+        _ => place.trim_end_matches('/').to_owned(),
+    };
+    let reference = reference.map(|reference| format!("@{reference}")).unwrap_or_default();
+    format!("{repository}/{skill}{reference}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_skill_is_named_in_its_repository() {
+        for (text, named) in [
+            ("github:o/r", "github:o/r/pdf"),
+            ("github:o/r/skills/x", "github:o/r/pdf"),
+            ("github:o/r@v1", "github:o/r/pdf@v1"),
+            ("https://host/o/r.git/typo", "https://host/o/r.git/pdf"),
+            ("git@host:o/r.git", "git@host:o/r.git/pdf"),
+        ] {
+            assert_eq!(of_repository(text, "pdf"), named);
+        }
+    }
 
     #[test]
     fn files_are_read_only_and_can_be_removed() {
