@@ -30,7 +30,8 @@ pub struct Pasted {
 ///
 /// let line = ["npx skills add acme/skills --skill pdf -a codex -y".to_owned()];
 /// let asked = pasted(&line)?.expect("it is a line of `npx skills`");
-/// assert_eq!((asked.sources, asked.skills), (vec!["acme/skills".into()], vec!["pdf".into()]));
+/// assert_eq!(asked.sources, ["github:acme/skills"]);
+/// assert_eq!(asked.skills, ["pdf"]);
 /// assert!(pasted(&["acme/skills".to_owned()])?.is_none());
 /// # Ok::<(), savoir_package::source::SourceError>(())
 /// ```

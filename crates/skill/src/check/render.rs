@@ -19,7 +19,8 @@
 //! let mut renderer = render::renderer(Format::Text, render::TextStyle::default());
 //! renderer.start(&mut out)?;
 //! renderer.file(&mut out, &report)?;
-//! renderer.finish(&mut out, &Summary { files: 1, errors: 1, warnings: 0 })?;
+//! let summary = Summary { files: 1, errors: 1, ..Summary::default() };
+//! renderer.finish(&mut out, &summary)?;
 //! assert!(String::from_utf8(out)?.ends_with("checked 1 skill: 1 error\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
