@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Card, Tree, gaia_lock,
     leftover::has_precious,
-    lock::{Growth, Lock, LockedSkill},
+    lock::{Growth, Lock, LockedSkill, LockedSource},
     manifest::{self, Manifest, Wanted},
     parallel,
     resolve::{Request, Resolution, resolve},
@@ -545,6 +545,12 @@ impl<'a> Planner<'a> {
             }
             return self.step(folder, seen, Seen::Tree(put.tree));
         }
+        // Edits of one skill are no edits of another that has the same name.
+        if let (Some(old), Some(new)) = (spot.concern.old, spot.concern.new)
+            && is_other_source(&old.source, &new.source)
+        {
+            return Err(ShelfError::Edited(vec![folder.to_owned()]));
+        }
         let base = spot.merge_base();
         let late = matches!(&spot.last, Some(Last { base: Base::Known(_), .. }));
         if spot.is_unchanged() && !late || base.is_some_and(|base| base.is(&put.tree)) {
@@ -606,4 +612,17 @@ fn hand_down(resolution: &Resolution, agents: &mut AgentsByName) {
             agents.entry(need.name.clone()).or_default().extend(own.clone());
         }
     }
+}
+
+/// Whether two skills come from different repositories, folders or registries. An adopted one comes
+/// from where its next version comes from.
+fn is_other_source(one: &LockedSource, other: &LockedSource) -> bool {
+    if matches!(one, LockedSource::Adopted { .. }) {
+        return false;
+    }
+    let place = |source: &LockedSource| match source {
+        LockedSource::Git { url, .. } => url.clone(),
+        other => other.to_string().split('#').next().unwrap_or_default().to_owned(),
+    };
+    place(one) != place(other)
 }

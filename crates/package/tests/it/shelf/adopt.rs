@@ -229,7 +229,9 @@ async fn edits_are_merged_since_the_original_is_known() {
     assert_eq!(bench.problems(), [".agents/skills/pdf/SKILL.md was changed"]);
 
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
-    let told = bench.apply(&bench.plan(&[bench.ready(new, Why::Newer)], &[]).unwrap());
+    let mut newer = bench.ready(new, Why::Newer);
+    newer.source = lock(&bench).skills["pdf"].source.clone();
+    let told = bench.apply(&bench.plan(&[newer], &[]).unwrap());
     assert!(told.iter().any(|change| matches!(change, Change::Merged { .. })), "{told:?}");
     assert!(bench.read(".agents/skills/pdf/SKILL.md").ends_with("Uno.\n\nTwo.\n\nDrei.\n"));
 }

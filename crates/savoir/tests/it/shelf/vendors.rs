@@ -346,6 +346,14 @@ fn everything_of_a_repository_does_not_replace_skills_of_another() {
     assert!(other.code == 1 && other.stdout.contains("installed 1, skipped 1"), "{other}");
     assert!(other.stderr.contains("another `pdf` is installed"), "{other}");
     assert!(machine.read(&format!("{CLAUDE}/pdf/SKILL.md")).contains("One."));
+    // Edits of the one are not merged into the other.
+    let file = format!("{CLAUDE}/pdf/SKILL.md");
+    let text = machine.read(&file);
+    machine.sandbox.write(&file, format!("{text}\nMine.\n"));
+    let edited = machine.run(&["install", "../elsewhere/b", "--skill", "pdf", "-y"]);
+    assert!(edited.code == 1 && edited.stderr.contains("--force"), "{edited}");
+    assert!(machine.read(&file).contains("Mine."));
+    machine.sandbox.write(&file, text);
     machine.well(&["install", "../elsewhere/b", "--skill", "pdf", "-y"]);
-    assert!(machine.read(&format!("{CLAUDE}/pdf/SKILL.md")).contains("Two."));
+    assert!(machine.read(&file).contains("Two."));
 }
