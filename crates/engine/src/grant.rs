@@ -197,7 +197,7 @@ fn uncover(paths: &mut Vec<PathGrant>) {
     let shown: Vec<PathBuf> =
         paths.iter().filter(is_shown).map(|grant| grant.path.clone()).collect();
     paths.retain(|grant| {
-        // In a folder of the host there is no place for one that does not exist.
+        // A folder that does not exist cannot be mounted below a folder of the host.
         let has_place = || !shown.iter().any(|shown| grant.path.starts_with(shown));
         grant.access != Access::Private
             || !shown.contains(&grant.path) && (grant.path.is_dir() || has_place())

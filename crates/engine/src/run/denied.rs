@@ -58,8 +58,11 @@ impl Finished {
             let folder = writable_for(path);
             // One folder is granted once, whatever was to be written there.
             if writes.insert(folder.clone()) {
-                let option = ("--allow-write", short(&folder, directory));
-                denials.push(denial(format!("writing {}", short(path, directory)), option, false));
+                let what = format!("writing {}", short(path, directory));
+                // A hint must not lead to a skill that may write the whole home.
+                let option = (!home.starts_with(&folder))
+                    .then(|| ("--allow-write", short(&folder, directory)));
+                denials.push(Denial { what, option, is_secret: false });
             }
         }
         let reads = files.denied.difference(&files.denied_writes);
@@ -79,7 +82,7 @@ impl Finished {
         }
         denials.truncate(2 * NAMED);
         if self.envelope.exit_code == Some(NOT_FOUND) && denials.is_empty() {
-            let what = "starting a program that is not installed, or that the skill does not list";
+            let what = "a program that is not installed, or that the skill does not list";
             denials.push(Denial { what: what.to_owned(), option: None, is_secret: false });
         }
         denials
@@ -130,7 +133,9 @@ fn writable_for(path: &Path) -> PathBuf {
 }
 
 fn is_secret(path: &Path, home: &Path) -> bool {
-    SECRETS.iter().any(|name| path.starts_with(home.join(name))) || path.ends_with(".env")
+    SECRETS.iter().any(|name| path.starts_with(home.join(name)))
+        || path.starts_with("/etc")
+        || path.ends_with(".env")
 }
 
 /// A path as short as it can be typed in the folder where the tool started.
@@ -155,5 +160,6 @@ mod tests {
         assert_eq!(short(root, root), ".");
         assert_eq!(writable_for(&root.join(".git/refs/heads/x")), root.join(".git"));
         assert!(is_secret(&root.join(".ssh/id"), root) && !is_secret(&root.join("ssh"), root));
+        assert!(is_secret(Path::new("/etc/shadow"), root));
     }
 }

@@ -448,7 +448,7 @@ impl Door<'_> {
                     hints.push(format!("the sandbox denied {}", denial.what));
                     options.extend([" ", option, " ", &shell_word(value)]);
                 }
-                None => hints.push(format!("it failed at {}", denial.what)),
+                None => hints.push(format!("the sandbox denied {}, and no option allows it", denial.what)),
             }
         }
         if !options.is_empty() {

@@ -80,7 +80,7 @@ impl Door {
         Ok(taken)
     }
 
-    /// Marks blocked skills in the store: that one was allowed here is no consent for another project
+    /// Marks blocked skills in the store: consent in this project does not count for another project
     /// or name.
     fn remember_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
         let store = self.shelf.store();

@@ -95,8 +95,8 @@ fn a_failed_run_says_what_it_was_kept_from() {
     approve(&sandbox, "keeper");
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh"]);
     assert_eq!(run.code, 127, "{run}");
-    assert!(run.stderr.contains("help: the sandbox denied reading /etc/shadow\n"), "{run}");
-    assert!(run.stderr.contains("--allow-read /etc/shadow\n"), "{run}");
+    let secret = "the sandbox denied reading /etc/shadow, which is a secret; only if you trust";
+    assert!(run.stderr.contains(secret) && !run.stderr.contains("to allow it:"), "{run}");
     // A run that works is left alone.
     let sandbox = script("#!/bin/sh\nread line < /etc/shadow || echo fine\n");
     approve(&sandbox, "keeper");
