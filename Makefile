@@ -45,6 +45,7 @@ bench:
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py
 	$(TARGET)/dist/bench-sandbox 200
+	$(TARGET)/dist/bench-environment 20
 	$(TARGET)/dist/bench-python-calls 2000
 	$(TARGET)/dist/bench-server 1000 1000
 	$(TARGET)/dist/bench-resolve 1000 50

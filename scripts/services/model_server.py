@@ -36,6 +36,8 @@ def parameters(weights: str) -> "xllamacpp.CommonParams":
     params.port = 0
     params.n_ctx = 8192
     params.n_parallel = 1
+    # Such a small model may never come to an end by itself.
+    params.n_predict = 400
     # More threads wait for each other on a busy machine.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1

@@ -19,3 +19,4 @@ pub mod skill_tools;
 pub mod toolset;
 pub mod turn;
 pub mod usage;
+pub mod workspaces;

@@ -5,7 +5,7 @@
 //! [`Fingerprint`]: when the skill, its rights, its programs or its place change, the question
 //! comes again and says what changed. A "no" is never kept.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use savoir_skill::permission::{Domain, Level, Permission, Tier};
 use serde::{Deserialize, Serialize};
@@ -30,9 +30,12 @@ pub use words::{Line, Role, plain, quoted, shell_word, shown, why, words};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// Downloaded, and nobody here has looked at it.
+    /// Downloaded, and nobody here has looked at it: asks before every run.
     #[default]
     Untrusted,
+    /// Installed from elsewhere, not signed by a trusted key and not from a trusted source. An answer
+    /// is kept, because the dialect does not ask for more.
+    Downloaded,
     /// Put there by the user.
     User,
     /// Came with the program.
@@ -44,8 +47,19 @@ impl Trust {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted",
+            Self::Downloaded => "downloaded",
             Self::User => "user",
             Self::Bundled => "bundled",
+        }
+    }
+
+    /// What is shown above everything else about a skill from elsewhere.
+    pub fn banner(self) -> Option<&'static str> {
+        match self {
+            Self::Untrusted | Self::Downloaded => Some(
+                "UNTRUSTED SKILL: it was downloaded, and neither its source nor a signature is trusted",
+            ),
+            Self::User | Self::Bundled => None,
         }
     }
 }
@@ -134,6 +148,14 @@ impl Widening {
         .sorted()
     }
 
+    /// The nearest permissions of a skill.
+    pub fn permissions(&self) -> Vec<Permission> {
+        let lists = self.lists().into_iter();
+        lists
+            .flat_map(|(added, list)| list.iter().map(move |entry| added.permission(entry)))
+            .collect()
+    }
+
     /// The lists with what each of them is about.
     pub(crate) fn lists(&self) -> [(Added, &[String]); 6] {
         [
@@ -217,7 +239,7 @@ pub struct Request {
     /// and in some dialects those that it requires. They are shown as [`programs`](Self::programs);
     /// the tier decides about them as about `shell:execute`.
     pub implied: Vec<Permission>,
-    /// Python packages that are installed for it, outside its folder.
+    /// Packages that are installed for it, outside its folder.
     pub packages: Vec<String>,
     /// What it asks of the machine and of the model that calls it, as written.
     pub needs: Vec<String>,
@@ -225,6 +247,11 @@ pub struct Request {
     pub extra: Widening,
     /// SHA-256 of the content of the skill's folder in hexadecimal digits.
     pub digest: String,
+    /// Its files with the first digits of their SHA-256, to say which of them changed.
+    #[serde(skip)]
+    pub files: BTreeMap<String, String>,
+    /// Names of stored secrets that it would get.
+    pub secrets: Vec<String>,
     /// How it came here.
     pub trust: Trust,
     /// How far it is trusted.

@@ -10,9 +10,13 @@ use std::{
 use savoir_sandbox::{
     Access, Closure, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Verdict,
 };
-use savoir_skill::permission::{Domain, Level, Permission, any_network};
+use savoir_skill::{
+    Skill,
+    permission::{Domain, Level, Permission, any_network},
+};
 
 use crate::{
+    approval::shell_word,
     grant::{self, Refusal},
     ground::Ground,
     home::Home,
@@ -58,12 +62,21 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
     let roots: Vec<PathBuf> = writable.iter().cloned().collect();
     let protected = grant::protect(ground, subject.folder.as_deref(), &roots, &[])?;
     let policy = &mut plan.policy;
-    policy.paths.retain(|grant| grant.path != ground.home || grant.access != Access::Private);
+    let is_left = |grant: &PathGrant| match grant.access {
+        Access::Hidden | Access::Protected | Access::Make => false,
+        Access::Private => grant.path != ground.home,
+        // What is missing can be made in the folder around it.
+        Access::Write => grant.path.exists(),
+        Access::Read | Access::Execute => true,
+    };
+    policy.paths.retain(is_left);
     policy
         .paths
         .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
     policy.paths.extend(writable.iter().map(PathGrant::write));
     policy.paths.extend(protected);
+    let obeyed = grant::protect_obeyed(ground, &roots, &[], &policy.paths);
+    policy.paths.extend(obeyed);
     if let Ok(host) = "*".parse::<HostPattern>() {
         let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
             host: host.clone(),
@@ -113,7 +126,7 @@ pub fn smallest(
     for folder in &written {
         permissions.push(file(Level::Write, &format!("{folder}/**")));
     }
-    let needed = needed_files(outcome, plan);
+    let needed = needed_files(outcome, plan, ground);
     for scope in grouped(&needed, ground) {
         let permission = file(Level::Read, &scope);
         if !permissions.iter().any(|known| known.covers(&permission)) {
@@ -122,7 +135,7 @@ pub fn smallest(
     }
     permissions.extend(hosts(outcome));
     let programs = programs(outcome, plan);
-    if !programs.is_empty() {
+    if !programs.is_empty() && needs_programs(&subject.skill) {
         let scope = Some(programs.into_iter().collect::<Vec<_>>().join(","));
         permissions.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
     }
@@ -132,6 +145,45 @@ pub fn smallest(
     permissions.sort();
     permissions.dedup();
     permissions
+}
+
+/// Whether a skill starts only the programs that it lists.
+fn needs_programs(skill: &Skill) -> bool {
+    let is_list = |one: &Permission| one.domain == Domain::Shell && one.scope.is_some();
+    !skill.dialect.running().runs_programs || skill.permissions.iter().any(is_list)
+}
+
+/// What of the permissions a skill does not have here.
+pub fn unsaid(skill: &Skill, permissions: &[Permission], ground: &Ground) -> Vec<Permission> {
+    let has = grant::effective(skill, ground);
+    let is_said = |one: &&Permission| has.iter().any(|other| other.covers(one));
+    permissions.iter().filter(|one| !is_said(one)).cloned().collect()
+}
+
+/// The options that grant permissions to a skill, each after a blank.
+pub fn options(permissions: &[Permission]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for Permission { domain, level, scope } in permissions {
+        let option = match (domain, level) {
+            (Domain::Filesystem | Domain::Database, Level::Read) => "--allow-read",
+            (Domain::Filesystem | Domain::Database, Level::Write) => "--allow-write",
+            (Domain::Network, Level::Read | Level::Write) => "--allow-host",
+            (Domain::Shell, Level::Execute) => "--allow-program",
+            (Domain::Env, Level::Read) => "--allow-env",
+            _ => continue,
+        };
+        let scope = scope.as_deref().unwrap_or_default();
+        let scope = scope.strip_suffix("/**").unwrap_or(scope);
+        let values = scope.split(',').filter(|_| option == "--allow-program");
+        let values = values.chain(Some(scope).filter(|_| option != "--allow-program"));
+        for value in values.filter(|value| !value.is_empty()) {
+            let word = format!(" {option} {}", shell_word(value));
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+    }
+    words.concat()
 }
 
 /// What of a plan is needed after it has run.
@@ -149,7 +201,9 @@ impl Noted {
         let cache = home.cache();
         let cache = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
         let own = subject.folder.iter().cloned().chain([cache]).collect();
-        Self { programs, unasked: plan.request.unasked.clone(), own }
+        // What a skill may write unasked it may lose by saying that it only reads.
+        let unasked = plan.request.unasked.iter().filter(|one| one.level != Level::Write);
+        Self { programs, unasked: unasked.cloned().collect(), own }
     }
 }
 
@@ -158,13 +212,14 @@ fn file(level: Level, scope: &str) -> Permission {
 }
 
 /// Files that were read, without those that every run has.
-fn needed_files(outcome: &Outcome, plan: &Noted) -> Vec<PathBuf> {
+fn needed_files(outcome: &Outcome, plan: &Noted, ground: &Ground) -> Vec<PathBuf> {
     let closure = Closure::of(&plan.programs).unwrap_or_default();
     let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
     let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
     let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
     let is_given = |path: &Path| {
-        is_of_the_system(path)
+        // Who works in a temporary folder means the files in it.
+        (is_of_the_system(path) && !path.starts_with(&ground.directory))
             || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
             || files.contains(path)
             || links.contains(path)

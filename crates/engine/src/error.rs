@@ -128,7 +128,10 @@ impl From<RequirementError> for RunError {
         match &error {
             RequirementError::MissingVariables(names) => {
                 let first = names.first().map_or("NAME", String::as_str);
-                failed.way_out(format!("set it before you run the tool: export {first}=…"))
+                failed.way_out(format!(
+                    "store it: savoir secret set {first}; a variable {first} of your environment \
+                     works, too"
+                ))
             }
             RequirementError::MissingPrograms(_) => failed.way_out("install them"),
             RequirementError::NoneOfPrograms(_) => failed.way_out("install one of them"),

@@ -13,7 +13,7 @@ mod variables;
 
 use std::path::{Path, PathBuf};
 
-use savoir_sandbox::{Access, Limits, PathGrant, Policy, Variable, Watch};
+use savoir_sandbox::{Access, Limits, PathGrant, Policy, Userland, Variable, Watch};
 use savoir_skill::{
     Skill,
     dialect::Unasked,
@@ -21,11 +21,12 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{is_protected, protect, remove_abandoned};
+pub(crate) use self::files::{is_protected, protect, protect_obeyed};
 pub(crate) use self::git::led_by_repository;
 pub(crate) use self::obeyed::{Care, Obeyed, SIGNS_OF_GIT, is_repository};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
-pub(crate) use self::variables::visible_secrets;
+pub use self::variables::is_variable_name;
+pub(crate) use self::variables::{Visible, is_never, is_secret, visible_secrets};
 use crate::{approval::Widening, ground::Ground, subject::HISTORY};
 
 /// A permission that is not granted, and why.
@@ -59,6 +60,8 @@ pub struct Grants<'a> {
     pub extra: &'a Widening,
     /// Where it happens.
     pub ground: &'a Ground,
+    /// The skill's folder or file, as approvals have it.
+    pub skill: &'a Path,
     /// The skill's folder, which can be read.
     pub folder: Option<&'a Path>,
     /// Folders and files that the run needs itself.
@@ -86,6 +89,9 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
     // Nobody gets a whole home or machine without a word, whatever is kept in a repository.
     let is_part = |path: &&PathBuf| **path != ground.home && path.parent().is_some();
     let mut permissions = Vec::new();
+    if wants_no_files(skill) {
+        return permissions;
+    }
     match skill.dialect.running().files {
         Unasked::Nothing => {}
         Unasked::Directory => {
@@ -107,9 +113,18 @@ pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
     permissions
 }
 
+/// Whether a skill says that it touches no files: `filesystem: false`, `filesystem:none`.
+fn wants_no_files(skill: &Skill) -> bool {
+    let mut files = skill.permissions.iter().filter(|entry| entry.domain == Domain::Filesystem);
+    files.any(|entry| entry.level == Level::None)
+}
+
 /// What the dialect of a skill grants without a word in other places than this one, where it grants
 /// nothing so: an answer holds in all of them.
 pub fn elsewhere(skill: &Skill, ground: &Ground) -> Option<&'static str> {
+    if wants_no_files(skill) {
+        return None;
+    }
     let files = skill.dialect.running().files;
     // Outside a repository, the folder can only be read.
     let is_all = ground.repository.is_some() || files != Unasked::Repository;
@@ -134,8 +149,8 @@ pub fn effective(skill: &Skill, ground: &Ground) -> Vec<Permission> {
 }
 
 impl Grants<'_> {
-    /// The policy that holds exactly this, and the folders that must be made before a run.
-    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<(Policy, Vec<PathBuf>), Refusal> {
+    /// The policy that holds exactly this.
+    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<Policy, Refusal> {
         for permission in self.permissions {
             check_domain(permission)?;
         }
@@ -150,12 +165,16 @@ impl Grants<'_> {
             ..Policy::default()
         };
         let base = policy.paths.len();
-        let missing = files::add(self, &mut policy.paths)?;
+        files::add(self, &mut policy.paths)?;
         let granted: Vec<PathBuf> =
             policy.paths[base..].iter().map(|grant| grant.path.clone()).collect();
         policy.paths.extend(self.history(&granted));
         uncover(&mut policy.paths);
+        drop_weaker(&mut policy.paths);
         policy.programs.extend(programs::granted(self.permissions, self.extra)?);
+        if policy.userland == Userland::System {
+            policy.programs.extend(programs::of_environments(&granted));
+        }
         let secrets = if network == savoir_sandbox::Network::None {
             variables::Secrets::Plain
         } else {
@@ -166,7 +185,12 @@ impl Grants<'_> {
         for (name, value) in self.own_variables {
             policy.environment.insert(name.clone(), Variable::Plain(value.clone()));
         }
-        Ok((policy, missing))
+        Ok(policy)
+    }
+
+    /// What other programs obey here, without what was granted by its name.
+    pub(crate) fn obeyed(&self) -> Obeyed {
+        Obeyed::of(self.ground).opening(files::named_for_writing(self))
     }
 
     /// The history of version control in the skill's folder does not count for an approval, so it
@@ -178,12 +202,22 @@ impl Grants<'_> {
         there.map(PathGrant::private).collect()
     }
 
+    /// The home of the run, where writing is allowed and nothing is kept. Whoever runs a tool in the home
+    /// would lose what it writes there, so it gets another one.
+    fn private_home(&self) -> &Path {
+        let Ground { directory, home, .. } = self.ground;
+        if directory == home { Path::new("/tmp/home") } else { home }
+    }
+
     /// What every run has: its own temporary folder and home, the skill, and what runs it.
     fn base_paths(&self) -> Vec<PathGrant> {
-        let mut paths = vec![PathGrant::private("/tmp")];
-        if self.ground.home.parent().is_some() {
-            paths.push(PathGrant::private(&self.ground.home));
+        // Processes that share memory need the second one.
+        let mut paths = vec![PathGrant::private("/tmp"), PathGrant::private("/dev/shm")];
+        let home = self.private_home();
+        if home.parent().is_some() {
+            paths.push(PathGrant::private(home));
         }
+        paths.extend(self.ground.is_own.then(|| PathGrant::write(&self.ground.directory)));
         paths.extend(self.folder.map(PathGrant::read));
         paths.extend(self.support.iter().map(PathGrant::read));
         paths
@@ -204,6 +238,19 @@ fn uncover(paths: &mut Vec<PathGrant>) {
     });
 }
 
+/// What can be read and lies in something that can be written can be written, too: the folder that the user is
+/// in may lie in a repository that was granted.
+fn drop_weaker(paths: &mut Vec<PathGrant>) {
+    let strong: Vec<PathGrant> =
+        paths.iter().filter(|grant| grant.access != Access::Read).cloned().collect();
+    paths.retain(|grant| {
+        let above = strong.iter().filter(|other| grant.path.starts_with(&other.path));
+        let nearest = above.max_by_key(|other| (other.path.components().count(), other.access));
+        grant.access != Access::Read
+            || nearest.is_none_or(|nearest| nearest.access != Access::Write)
+    });
+}
+
 /// Domains that a sandbox cannot hold.
 fn check_domain(permission: &Permission) -> Result<(), Refusal> {
     if permission.level == Level::None {
@@ -213,13 +260,9 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
         let way_out = "savoir check says how to write it";
         return Err(Refusal::new(permission, problem, way_out));
     }
-    match permission.domain {
-        Domain::Desktop | Domain::Mcp => Err(Refusal::new(
-            permission,
-            "no sandbox can hold it",
-            "remove it from the skill, or use the skill in a host that brings it",
-        )),
-        _ => Ok(()),
+    match permission.refusal() {
+        Some((reason, hint)) => Err(Refusal::new(permission, reason, hint)),
+        None => Ok(()),
     }
 }
 

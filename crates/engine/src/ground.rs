@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::home::Home;
+use crate::{
+    home::Home,
+    secrets::{self, StoredSecret},
+};
 
 /// Where a run happens. All paths are real: links are resolved once, here, where the user's own
 /// choice of folder is still trusted.
@@ -17,11 +20,15 @@ pub struct Ground {
     pub repository: Option<PathBuf>,
     /// The user's home.
     pub home: PathBuf,
+    /// Whether the folder belongs to the run alone, which may then do in it what it likes.
+    pub is_own: bool,
     /// The user's environment, of which a run gets a small part.
     pub variables: Vec<(String, String)>,
     /// Folders of Savoir itself: approvals, records, environments, trusted keys. No run may change
     /// them.
     pub kept: Vec<PathBuf>,
+    /// Values that the user stored for skills.
+    pub secrets: Vec<StoredSecret>,
 }
 
 impl Ground {
@@ -44,7 +51,15 @@ impl Ground {
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
         // Whoever keeps the whole home in a repository does not mean to show it to every skill.
         let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
-        Self { repository, home, directory, variables: Vec::new(), kept: Vec::new() }
+        Self {
+            repository,
+            home,
+            directory,
+            is_own: false,
+            variables: Vec::new(),
+            kept: Vec::new(),
+            secrets: Vec::new(),
+        }
     }
 
     /// With the folders of Savoir itself.
@@ -62,6 +77,22 @@ impl Ground {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         self.kept.push(folder.canonicalize().unwrap_or(folder));
         self
+    }
+
+    /// With the secrets that the user stored.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Vec<StoredSecret>) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Whether a variable has a value in the environment.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, value)| known == name && !value.is_empty())
+    }
+
+    /// The stored value of a variable for the skill in a folder. The environment counts first.
+    pub(crate) fn secret(&self, name: &str, skill: &Path) -> Option<&StoredSecret> {
+        secrets::value_for(&self.secrets, name, skill).filter(|_| !self.is_set(name))
     }
 
     /// Where a command tool starts: the root of the repository, else the folder that the user is in.

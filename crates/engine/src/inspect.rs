@@ -3,6 +3,7 @@
 use savoir_sandbox::{Closure, Kind};
 use savoir_skill::{
     Skill,
+    command::CommandTemplate,
     permission::{Domain, Level, Permission},
     skill::{Requirements, Runner, Tool},
 };
@@ -13,7 +14,7 @@ use crate::{
     ground::Ground,
     limits,
     python::host::is_python_handler,
-    run::script,
+    run::{packages, script},
     structured::fences,
     subject::Subject,
 };
@@ -36,10 +37,12 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
         unasked: unasked(subject, ground),
         elsewhere: grant::elsewhere(skill, ground),
         implied: implied(skill),
-        packages: skill.requirements.python_packages.clone(),
+        packages: packages::names(subject),
         needs: needs(&skill.requirements),
         extra: extra.clone(),
         digest: subject.digest.clone(),
+        files: subject.files.clone(),
+        secrets: secrets(subject, ground, extra),
         trust: subject.trust,
         tier: subject.tier,
         signed: subject.vouching.signed(),
@@ -61,6 +64,19 @@ fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
     let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
     let required = required.filter(|one| !declared(one));
     grant::unasked(skill, ground).into_iter().chain(required).collect()
+}
+
+/// Names of stored secrets that it would get.
+fn secrets(subject: &Subject, ground: &Ground, extra: &Widening) -> Vec<String> {
+    let Subject { skill, .. } = subject;
+    let of_env = skill.permissions.iter().filter(|entry| entry.domain == Domain::Env);
+    let declared = of_env.filter_map(|entry| entry.scope.as_ref());
+    let names = declared.chain(&skill.requirements.env_vars).chain(&extra.env);
+    let mut names: Vec<String> =
+        names.filter(|name| ground.secret(name, subject.path()).is_some()).cloned().collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Programs of the machine that it runs without declaring so. Its own files are no such programs:
@@ -96,9 +112,15 @@ fn needs(requirements: &Requirements) -> Vec<String> {
     needs
 }
 
+/// `NAME=value` before a program, as written.
+fn assignments(command: &CommandTemplate) -> impl Iterator<Item = String> {
+    command.environment.iter().map(|(name, value)| format!("{name}={}", value.text()))
+}
+
 fn preview(tool: &Tool) -> Preview {
     let command = match &tool.runner {
-        Runner::Command(command) => std::iter::once(command.program.clone())
+        Runner::Command(command) => assignments(command)
+            .chain(std::iter::once(command.program.clone()))
             .chain(command.args.iter().map(|argument| argument.text().to_owned()))
             .collect(),
         Runner::Python { .. } | Runner::Handler { .. } => Vec::new(),

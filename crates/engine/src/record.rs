@@ -105,6 +105,9 @@ pub struct Files {
     pub written: Vec<String>,
     /// Tried in vain.
     pub denied: Vec<String>,
+    /// Made where other programs obey it, and put aside since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub put_aside: Vec<String>,
     /// How many more there were than the lists hold.
     pub more: u64,
 }
@@ -121,8 +124,9 @@ impl Record {
         let each = |texts: Vec<String>| texts.into_iter().map(change).collect();
         self.error =
             self.error.map(|error| ErrorRecord { message: change(error.message), ..error });
-        let Files { read, written, denied, more } = self.files;
-        self.files = Files { read: each(read), written: each(written), denied: each(denied), more };
+        let Files { read, written, denied, put_aside, more } = self.files;
+        let (read, written, denied) = (each(read), each(written), each(denied));
+        self.files = Files { read, written, denied, put_aside: each(put_aside), more };
         self.programs = each(self.programs);
         for host in self.hosts.iter_mut().filter_map(Value::as_object_mut) {
             for value in host.values_mut() {
@@ -158,6 +162,6 @@ fn with_chance(moment: &str) -> String {
 }
 
 /// Whether it can be the name of a file and found again.
-fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     text.len() >= 16 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

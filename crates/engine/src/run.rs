@@ -5,24 +5,29 @@
 
 mod action;
 mod denied;
+pub(crate) mod packages;
 mod python;
 pub(crate) mod script;
+mod variables;
 
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use savoir_sandbox::{Access, Counted, Limits, Outcome, PathGrant, Policy, Watch};
+use savoir_sandbox::{
+    Access, Counted, Limits, Network, Outcome, PathGrant, Policy, Variable, Watch,
+};
 use savoir_skill::{
     Skill,
-    dialect::{About, Place},
-    permission::Tier,
-    skill::Tool,
+    command::ArgTemplate,
+    dialect::{About, NetworkDefault, Place},
+    permission::{Domain, Level, Tier},
+    skill::{Runner, Tool},
 };
 use serde_json::{Map, Value};
 
-use self::action::Input;
+use self::{action::Input, packages::Packages};
 pub use self::{
     action::{Action, Functions, PythonCall},
     denied::Denial,
@@ -34,13 +39,15 @@ use crate::{
     cancel::{Cancel, Guard},
     envelope::{Envelope, Stream},
     error::RunError,
-    grant::{self, Grants},
+    grant::{self, Grants, Obeyed, Visible},
     ground::Ground,
     home::Home,
     inspect::inspect,
     limits,
+    protection::Held,
     record::{DecisionRecord, ErrorRecord, Record},
     requirements,
+    secrets::{Masker, mask},
     structured::Fence,
     subject::Subject,
 };
@@ -98,11 +105,20 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// What a program reads that gets no input otherwise.
     pub stdin: Stdin,
+    /// What is installed for it first.
+    packages: Packages,
     seconds: u32,
-    /// Folders that may be written and do not exist yet.
-    missing: Vec<PathBuf>,
+    /// What other programs obey.
+    obeyed: Obeyed,
+    user_home: PathBuf,
+    /// Variables that its script names, and that it does not get.
+    unpassed: Vec<String>,
     /// Ends it when nobody waits for it any more.
     cancel: Cancel,
+    /// Values that are removed from what is left of it.
+    secrets: Visible,
+    /// Names of variables that have a value and that it does not see.
+    unseen: Vec<String>,
 }
 
 /// The standard input of a program.
@@ -135,6 +151,30 @@ pub struct Finished {
     pub outcome: Outcome,
     /// What a function gave back, whole.
     pub value: Option<Value>,
+    /// Variables of the user that its script names, and that it did not get.
+    pub unpassed: Vec<String>,
+    /// Folders in which it could write.
+    pub writable: Vec<PathBuf>,
+    /// Names of variables that have a value and that it did not see.
+    pub unseen: Vec<String>,
+}
+
+impl Finished {
+    /// Variables that a failed run names in its output, that have a value and that it did not see.
+    pub fn unseen_but_named(&self) -> Vec<&str> {
+        if self.envelope.success {
+            return Vec::new();
+        }
+        let said = [Some(&self.envelope.output), self.envelope.error.as_ref()];
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_said = |name: &str| {
+            let mut words = said.iter().flatten().flat_map(|text| text.split(|c| !is_part(c)));
+            words.any(|word| word == name)
+        };
+        // A name without an underscore is too often just a word.
+        let names = self.unseen.iter().map(String::as_str);
+        names.filter(|name| name.contains('_') && is_said(name)).collect()
+    }
 }
 
 /// Works out everything that a call will do. Nothing is started, written or installed.
@@ -145,19 +185,25 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
         Given::Words(_) | Given::Code { .. } => None,
         _ => Some(call::tool(skill, call.tool)?),
     };
-    let is_set = |name: &str| {
-        call.ground.variables.iter().any(|(known, value)| known == name && !value.is_empty())
-    };
-    requirements::check_variables(&skill.requirements, is_set)
+    let has =
+        |name: &str| call.ground.is_set(name) || call.ground.secret(name, subject.path()).is_some();
+    requirements::check_variables(&skill.requirements, has)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
         .map_err(RunError::from)?;
-    let action = match (tool, &call.given) {
+    let mut set = Vec::new();
+    let mut action = match (tool, &call.given) {
         (None, Given::Words(words)) => action::script(subject, call.tool, words)?,
         (None, Given::Code { fence, .. }) => action::code(fence)?,
-        (Some(tool), given) => action::of(subject, tool, arguments(tool, given)?)?,
+        (Some(tool), given) => {
+            let arguments = arguments(tool, given)?;
+            set = assigned(tool, &arguments)?;
+            action::of(subject, tool, arguments)?
+        }
         (None, _) => return Err(RunError::call("unknown-tool", "no tool was named")),
     };
-    let mut plan = assemble(call, tool, action)?;
+    let packages = packages::needs(subject, &mut action)?;
+    let mut plan = assemble(call, tool, action, set)?;
+    plan.packages = packages;
     plan.warnings = warnings(call);
     Ok(plan)
 }
@@ -191,7 +237,35 @@ pub(crate) fn start_directory(subject: &Subject, ground: &Ground) -> PathBuf {
     }
 }
 
-fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan, RunError> {
+/// The variables that a command sets for its program. A command whose program a caller could change
+/// is refused.
+fn assigned(
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+) -> Result<Vec<(String, String)>, RunError> {
+    let Runner::Command(template) = &tool.runner else { return Ok(Vec::new()) };
+    if let Some(text) = template.program_texts().first() {
+        return Err(RunError::refused("placeholder-in-program", text.problem())
+            .way_out(format!("edit the command of the skill: {}", text.rewrite)));
+    }
+    let open = |(name, value): &&(String, ArgTemplate)| {
+        value.has_variables() && !grant::is_variable_name(name)
+    };
+    if let Some((name, _)) = template.environment.iter().find(open) {
+        let message = format!("the command puts a parameter into {name}, which changes what runs");
+        return Err(RunError::refused("placeholder-in-program", message)
+            .way_out("set it to a fixed value in the command of the skill"));
+    }
+    let set = template.environment(&tool.name, &tool.parameters, arguments);
+    set.map_err(|error| RunError::call(error.code(), &error))
+}
+
+fn assemble(
+    call: &Call<'_>,
+    tool: Option<&Tool>,
+    action: Action,
+    set: Vec<(String, String)>,
+) -> Result<Plan, RunError> {
     let Call { subject, ground, extra, .. } = call;
     let skill = &subject.skill;
     let permissions = grant::effective(skill, ground);
@@ -199,11 +273,13 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
     let mut programs: Vec<PathBuf> =
         action.programs().iter().map(|program| program.path.clone()).collect();
     programs.extend(required_programs(subject));
-    let own_variables = own_variables(call);
+    let shown_set = set.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    let own_variables: Vec<_> = own_variables(call).into_iter().chain(set).collect();
     let grants = Grants {
         permissions: &permissions,
         extra,
         ground,
+        skill: subject.path(),
         folder: subject.folder.as_deref(),
         support: &[],
         tier: subject.tier,
@@ -214,20 +290,51 @@ fn assemble(call: &Call<'_>, tool: Option<&Tool>, action: Action) -> Result<Plan
         directory: &directory,
     };
     let seconds = seconds(subject);
-    let (mut policy, missing) = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let mut policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let asks_for_hosts = skill.dialect.running().network == NetworkDefault::Asks;
+    if policy.network == Network::None && asks_for_hosts && !forbids_network(skill) {
+        // It still reaches nobody, and the report can say whom it wanted to reach.
+        policy.network = Network::Hosts(Vec::new());
+    }
+    let secrets = grant::visible_secrets(&grants, &policy);
     // The root of the sandbox can never be written.
     if directory.parent().is_some() && !shows(&policy, &directory) {
         // Without this, a program could write into a folder in memory and report success.
         policy.paths.push(PathGrant::hidden(&directory));
     }
     policy.directory.clone_from(&directory);
+    variables::use_environment(extra, &mut policy);
+    let obeyed = grants.obeyed();
     let mut request = inspect(subject, ground, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
-    request.command = action.shown();
+    request.command = shown_set.into_iter().chain(action.shown()).collect();
     request.tools = Vec::new();
+    let unpassed = variables::unpassed(subject, &action, ground, &policy);
     let (warnings, cancel) = (Vec::new(), Cancel::default());
     let stdin = Stdin::default();
-    Ok(Plan { request, action, directory, policy, warnings, stdin, seconds, missing, cancel })
+    let unseen = unseen_variables(ground, &policy);
+    Ok(Plan {
+        request,
+        action,
+        directory,
+        policy,
+        warnings,
+        stdin,
+        packages: Packages::None,
+        seconds,
+        obeyed,
+        user_home: ground.home.clone(),
+        unpassed,
+        cancel,
+        secrets,
+        unseen,
+    })
+}
+
+/// Whether a skill says itself that it needs no network.
+fn forbids_network(skill: &Skill) -> bool {
+    let mut network = skill.permissions.iter().filter(|one| one.domain == Domain::Network);
+    network.any(|one| one.level == Level::None)
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
@@ -239,8 +346,10 @@ fn required_programs(subject: &Subject) -> impl Iterator<Item = PathBuf> {
 
 fn seconds(subject: &Subject) -> u32 {
     let Subject { skill, .. } = subject;
-    let seconds = skill.policy.timeout.unwrap_or(skill.dialect.running().seconds);
-    seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
+    let said = skill.policy.timeout;
+    said.map_or(skill.dialect.running().seconds, |seconds| {
+        seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
+    })
 }
 
 fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
@@ -253,6 +362,11 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
     let variables = subject.skill.dialect.running().variables;
     let mut variables: Vec<(String, String)> =
         variables.iter().map(|(name, about)| ((*name).to_owned(), value(*about))).collect();
+    // A dialect with names of its own has these alone.
+    if variables.is_empty() {
+        let folder = |name: &str| (name.to_owned(), value(About::Folder));
+        variables.extend(["SKILL_DIR", "CLAUDE_SKILL_DIR"].map(folder));
+    }
     if let Given::Code { inputs, .. } = &call.given {
         variables.extend(inputs.iter().map(|(name, value)| {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -273,10 +387,15 @@ fn shows(policy: &Policy, folder: &Path) -> bool {
     policy.paths.iter().any(|PathGrant { path, access }| match access {
         Access::Private | Access::Hidden => path == folder,
         Access::Protected => false,
-        // A writable folder that is missing is made before the start; anything else is left out.
-        _ if *access != Access::Write && !path.exists() => false,
+        _ if !path.exists() => false,
         _ => folder.starts_with(path),
     })
+}
+
+/// Folders in which a run may write.
+fn writable(policy: &Policy) -> Vec<PathBuf> {
+    let is_writable = |grant: &&PathGrant| grant.access == Access::Write;
+    policy.paths.iter().filter(is_writable).map(|grant| grant.path.clone()).collect()
 }
 
 fn run_limits(programs: &[Program], seconds: u32) -> Limits {
@@ -294,6 +413,19 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
 }
 
 impl Plan {
+    /// Lets Python print at once what it would keep until there is more.
+    pub fn print_at_once(&mut self) {
+        let value = Variable::Plain("1".to_owned());
+        self.policy.environment.insert("PYTHONUNBUFFERED".to_owned(), value);
+    }
+
+    /// Gives it another time than its skill or dialect does.
+    pub fn limit_time(&mut self, seconds: u32) {
+        self.seconds = seconds.clamp(limits::MIN_SECONDS, limits::MAX_GIVEN_SECONDS);
+        self.policy.limits.wall = Some(Duration::from_secs(self.seconds.into()));
+        self.policy.limits.cpu = Some(u64::from(self.seconds) * 4);
+    }
+
     /// Ends what it starts, with all children, as soon as this is dropped.
     pub(crate) fn guard(&self) -> Guard {
         self.cancel.guard()
@@ -301,7 +433,7 @@ impl Plan {
 
     /// Does it. `hear` hears what happens meanwhile.
     pub fn run(
-        self,
+        mut self,
         subject: &Subject,
         home: &Home,
         hear: &mut dyn FnMut(Heard<'_>),
@@ -314,24 +446,51 @@ impl Plan {
             )
             .way_out("savoir doctor tells what this machine can hold"));
         }
-        for folder in &self.missing {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                let message = format!("{} cannot be made: {error}", folder.display());
-                RunError::failed("folder-missing", message).way_out("make the folder first")
-            })?;
-        }
         let record = self.record(subject);
         // A tool may put a secret into an exception or a path: it must not be kept there.
-        let secrets = grant::visible_secrets(&self.policy);
-        match self.carry_out(subject, home, hear) {
-            Ok(mut done) => {
-                let error = done.envelope.error.take();
-                done.envelope.error = error.map(|text| without(&secrets, text));
-                let finished = action::complete(record, done);
-                let record = finished.record.map_texts(&|text| without(&secrets, text));
-                Ok(Finished { record, ..finished })
+        let Visible { in_output, in_records } = self.secrets.clone();
+        let unseen = self.unseen.clone();
+        let mut masker = Masker::new(&in_output);
+        let mut hear_masked = |heard: Heard<'_>| match heard {
+            Heard::Progress(line) => hear(Heard::Progress(line)),
+            Heard::Printed(stream, bytes) => {
+                hear(Heard::Printed(stream, &masker.push(stream, bytes)));
             }
-            Err(error) => Err(RunError { message: without(&secrets, error.message), ..error }),
+        };
+        let (obeyed, user_home) = (self.obeyed.clone(), self.user_home.clone());
+        let held = Held::new(&self.policy, &obeyed, &user_home);
+        let unpassed = std::mem::take(&mut self.unpassed);
+        let policy = std::mem::take(&mut self.policy);
+        let writable = writable(&policy);
+        let (done, mut put_aside) = held.around(policy, |policy, unheld| {
+            for why in unheld {
+                hear_masked(Heard::Progress(why));
+            }
+            Self { policy, ..self }.carry_out(subject, home, &mut hear_masked)
+        });
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let rest = masker.finish(stream);
+            if !rest.is_empty() {
+                hear(Heard::Printed(stream, &rest));
+            }
+        }
+        put_aside.extend(done.iter().flat_map(|done| done.outcome.put_aside.clone()));
+        for one in put_aside.iter().take(limits::MOST_TOLD) {
+            hear(Heard::Progress(&one.to_string()));
+        }
+        if let Some(more) = put_aside.len().checked_sub(limits::MOST_TOLD).filter(|more| *more > 0)
+        {
+            hear(Heard::Progress(&format!("{more} more are in the record: savoir runs")));
+        }
+        match done {
+            Ok(mut done) => {
+                done.outcome.put_aside = put_aside;
+                done.mask(&in_output, &in_records);
+                let finished = action::complete(record, done);
+                let record = finished.record.map_texts(&|text| mask(&in_records, text));
+                Ok(Finished { record, unpassed, writable, unseen, ..finished })
+            }
+            Err(error) => Err(RunError { message: mask(&in_records, error.message), ..error }),
         }
     }
 
@@ -344,8 +503,19 @@ impl Plan {
         still_wanted(&self.cancel)?;
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
-            Action::Command { program, arguments, input } => {
+            Action::Command { mut program, arguments, input } => {
+                let mut run = packages::Run {
+                    subject,
+                    home,
+                    cancel: &self.cancel,
+                    policy: &mut self.policy,
+                    program: &mut program,
+                };
+                let packages = std::mem::take(&mut self.packages);
+                packages.provide(&mut run, &mut |line| hear(Heard::Progress(line)))?;
+                // Packages may have taken minutes to install.
                 subject.refuse_changed()?;
+                still_wanted(&self.cancel)?;
                 let input = match self.stdin {
                     Stdin::Inherited if input.is_empty() => Input::Inherited,
                     _ => Input::Text(&input),
@@ -404,10 +574,12 @@ fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A text in which no secret stands; what is too short to be one stays.
-fn without(secrets: &[String], text: String) -> String {
-    let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
-    real.fold(text, |text, secret| text.replace(secret.as_str(), "[secret]"))
+/// Names of variables that have a value, in the environment or stored, and that a run does not see.
+fn unseen_variables(ground: &Ground, policy: &Policy) -> Vec<String> {
+    let set = ground.variables.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name);
+    let stored = ground.secrets.iter().map(|secret| &secret.name);
+    let unseen = set.chain(stored).filter(|name| !policy.environment.contains_key(*name));
+    unseen.filter(|name| !grant::is_never(name)).cloned().collect()
 }
 
 /// What a record says of every run of a skill.
@@ -424,6 +596,13 @@ fn begin(subject: &Subject) -> Record {
         permissions: skill.permissions.clone(),
         ..Record::begin()
     }
+}
+
+/// The record of a prompt that a model answers. Nothing is executed, so it has no rights.
+pub fn prompt_record(subject: &Subject) -> Record {
+    let reason = "a model reads its text, and nothing is executed".to_owned();
+    let decision = DecisionRecord { verdict: "run".to_owned(), reason, approved_by: None };
+    Record { decision, ..begin(subject) }
 }
 
 /// The record of a call for which the rules do not even allow a plan.

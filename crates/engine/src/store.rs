@@ -30,6 +30,12 @@ pub enum StoreError {
         /// The file or folder.
         path: PathBuf,
     },
+    /// Other users may read a file with secrets.
+    #[error("other users may read {}", path.display())]
+    Readable {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file could not be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
@@ -92,6 +98,7 @@ impl StoreError {
                     .to_owned()
             }
             Self::Exposed { path } => format!("close it with: chmod go-w {}", path.display()),
+            Self::Readable { path } => format!("close it with: chmod 600 {}", path.display()),
             Self::Corrupt { path, .. } => format!(
                 "mend it, or move it away to begin anew without what it holds: mv {0} {0}.damaged",
                 path.display()
@@ -125,6 +132,24 @@ pub(crate) fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a file with secrets that others may read.
+#[cfg(unix)]
+pub(crate) fn refuse_readable(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
+            Err(StoreError::Readable { path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Elsewhere the folders of a user are closed to others from the start.
+#[cfg(not(unix))]
+pub(crate) fn refuse_readable(_: &Path) -> Result<(), StoreError> {
+    Ok(())
 }
 
 /// Elsewhere the folders of a user are closed to others from the start.

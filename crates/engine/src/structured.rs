@@ -53,6 +53,8 @@ impl fmt::Debug for Host<'_> {
 pub struct Prepared {
     /// The body with its inputs put in.
     pub prompt: String,
+    /// The inputs, with their defaults.
+    pub inputs: Map<String, Value>,
     /// What the skill may do, in words.
     pub permissions: Vec<String>,
     /// What does not keep it from running, in sentences.
@@ -139,7 +141,8 @@ pub fn prepare(
     });
     let prompt = render::render(skill, inputs, directory)
         .map_err(|error| PrepareError::Inputs(vec![error]))?;
-    Ok(Prepared { prompt, permissions, warnings })
+    let inputs = render::values(skill, inputs);
+    Ok(Prepared { prompt, inputs, permissions, warnings })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod tests;
 mod vouching;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -45,6 +46,8 @@ pub struct Subject {
     pub folder: Option<PathBuf>,
     /// SHA-256 over every file of it.
     pub digest: String,
+    /// Its files with the first digits of their SHA-256; empty if they are too many.
+    pub files: BTreeMap<String, String>,
     /// How it came here.
     pub trust: Trust,
     /// How far it is trusted.
@@ -143,11 +146,11 @@ impl Subject {
         let text = reading.document.source().text().as_bytes();
         let held = Held { file: &file, text, signed: tree.as_ref() };
         let root = folder.as_deref().unwrap_or(&file);
-        let Content { digest, uncovered } = content::read(root, &held)?;
+        let Content { digest, files, uncovered } = content::read(root, &held)?;
         let vouching = vouching(&skill, root, tree.as_ref(), uncovered, store)?;
         let tier = vouching.tier(&skill);
         let source = hold_source(reading, folder.as_deref());
-        Ok(Self { skill, file, folder, digest, trust, tier, vouching, source })
+        Ok(Self { skill, file, folder, digest, files, trust, tier, vouching, source })
     }
 
     /// Refuses what is not the same any more: whoever agreed, or signed, did so for other bytes.

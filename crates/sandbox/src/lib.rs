@@ -88,11 +88,11 @@ mod support;
 pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern, is_public};
-pub use linux::{Killer, Process, Sandbox, Stream, remove_abandoned};
+pub use linux::{Killer, Process, Sandbox, Stream};
 pub use memory::give_memory_back;
-pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome};
+pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome, PutAside};
 pub use policy::{
-    Access, Counted, HostGrant, Limits, Methods, Network, PathGrant, Policy, Scheme, Secret,
+    Access, Counted, HostGrant, Limits, Methods, Mount, Network, PathGrant, Policy, Scheme, Secret,
     Userland, Variable, Watch,
 };
 pub use proxy::{Caught, HostEvent, Refusal, Verdict};

@@ -15,9 +15,9 @@
 mod child;
 mod filter;
 mod group;
+mod guard;
 mod landlock;
 mod launch;
-mod placeholder;
 mod plan;
 mod process;
 mod root;
@@ -28,7 +28,6 @@ mod userland;
 mod watch;
 
 pub use launch::Sandbox;
-pub use placeholder::remove_abandoned;
 pub use process::{Killer, Process, Stream};
 pub(crate) use trial::examine;
 

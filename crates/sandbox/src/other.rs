@@ -24,9 +24,6 @@ pub(crate) fn examine() -> Support {
     }
 }
 
-/// Nothing runs here, and leaves anything.
-pub fn remove_abandoned<'a>(_: impl IntoIterator<Item = &'a Path>) {}
-
 /// There is no Landlock on this system.
 pub(crate) fn landlock_version() -> Option<u32> {
     None

@@ -22,8 +22,29 @@ pub struct Outcome {
     pub caught: Vec<Caught>,
     /// Files that it opened or tried to open, if it was watched.
     pub files: FileEvents,
+    /// What it made in protected places.
+    pub put_aside: Vec<PutAside>,
     /// What held it.
     pub enforcement: Enforcement,
+}
+
+/// Something that a program made in a protected place, and that was put aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PutAside {
+    /// Where it was.
+    pub from: PathBuf,
+    /// Where it is now; nothing if it could not be moved.
+    pub to: Option<PathBuf>,
+}
+
+impl std::fmt::Display for PutAside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "it made {}, which other programs obey; ", self.from.display())?;
+        match &self.to {
+            Some(to) => write!(f, "that is now {}", to.display()),
+            None => f.write_str("look at it, or remove it"),
+        }
+    }
 }
 
 /// How a program ended.
@@ -53,12 +74,16 @@ pub struct FileEvents {
     pub read: BTreeSet<PathBuf>,
     /// Opened for writing, made, renamed or removed.
     pub written: BTreeSet<PathBuf>,
+    /// The same, in folders of the run's own that are gone.
+    pub written_in_vain: BTreeSet<PathBuf>,
     /// Executed.
     pub executed: BTreeSet<PathBuf>,
     /// Exist outside, and were not to be had.
     pub denied: BTreeSet<PathBuf>,
     /// Those of the denied that were to be written.
     pub denied_writes: BTreeSet<PathBuf>,
+    /// Programs that exist outside, and could not be started.
+    pub denied_programs: BTreeSet<PathBuf>,
     /// Events beyond the limit.
     pub more: u64,
 }

@@ -16,6 +16,9 @@ use crate::{host::HostPattern, limits};
 pub struct Policy {
     /// Files and folders that can be seen.
     pub paths: Vec<PathGrant>,
+    /// Files and folders that can be read and executed at another path than the one that they have
+    /// outside.
+    pub mounts: Vec<Mount>,
     /// Programs that can be executed, by absolute path; what they need to start comes along.
     pub programs: Vec<PathBuf>,
     /// Which other programs there are.
@@ -41,22 +44,38 @@ pub struct PathGrant {
     pub access: Access,
 }
 
+/// A file or folder that is shown at another path. There, a file or folder of the host must exist, or
+/// the path lies in a folder that the run has for its own ([`Access::Private`], [`Access::Hidden`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mount {
+    /// Where it is shown: an absolute path without links and without `..`.
+    pub path: PathBuf,
+    /// The file or folder of the host.
+    pub source: PathBuf,
+}
+
 /// What can be done with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Read it and everything below.
+    /// Read it and everything below; with [`Userland::System`] also execute it.
     Read,
     /// Read and execute it and everything below.
     Execute,
-    /// Read and change it and everything below; nothing in it can be executed.
+    /// A folder in which only what is granted for writing can be made. What is in it already is not kept by
+    /// this: it has to be protected or hidden.
+    Make,
+    /// Read and change it and everything below; with [`Userland::System`] also execute it. It may be
+    /// missing in a folder in which something can be made.
     Write,
-    /// An empty folder of the run's own, in memory and of limited size, gone afterwards.
+    /// An empty folder of the run's own, in memory and of limited size, gone afterwards. With
+    /// [`Userland::System`] what is written there can be executed.
     Private,
-    /// Something below a writable folder that stays as it is, whether it exists or not.
+    /// Something below a writable folder that stays as it is. What the program makes there if it does not
+    /// exist is put aside when the program has ended, and so is what it puts in the place of a link.
     Protected,
     /// An empty folder that cannot be changed, in the place of a folder that is not to be seen.
-    /// What is granted below is there.
+    /// What is granted below is there. In the place of a file, one that cannot be opened.
     Hidden,
 }
 
@@ -64,11 +83,11 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Userland {
-    /// None.
+    /// None, and none can be brought along: nothing that is granted can be executed.
     #[default]
     Listed,
     /// Those of the system, read-only: `/usr` and what belongs to it. Bits that change the user have
-    /// no effect.
+    /// no effect. Since any program can be started, granted and private folders can be executed, too.
     System,
 }
 
@@ -205,6 +224,11 @@ impl PathGrant {
     /// A path that can be read and changed.
     pub fn write(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Write }
+    }
+
+    /// A folder in which only what is granted for writing can be made.
+    pub fn make(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Make }
     }
 
     /// An empty folder of the run's own.

@@ -145,7 +145,7 @@ pub(crate) fn show(
     warnings: &[String],
 ) -> io::Result<()> {
     let why = approval::why(reasons, warnings);
-    show_lines(out, approval::words(request).into_iter().chain(why))
+    show_lines(out, why.into_iter().chain(approval::words(request)))
 }
 
 /// Writes lines of a question, each as it is meant.

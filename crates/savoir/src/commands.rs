@@ -43,6 +43,7 @@ mod runs;
 mod scan;
 mod schema;
 mod search;
+mod secret;
 mod serve;
 mod show;
 mod sign;
@@ -134,6 +135,7 @@ enum Command {
     Approvals(approvals::Args),
     Revoke(revoke::Args),
     Run(run::Args),
+    Secret(secret::Args),
     Runs(runs::Args),
     Scan(scan::Args),
     Sign(sign::Args),
@@ -199,6 +201,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Approvals(args) => approvals::run(&args),
         Command::Revoke(args) => revoke::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Secret(args) => secret::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Scan(args) => scan::run(&args),
         Command::Sign(args) => sign::run(&args),

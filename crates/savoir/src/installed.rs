@@ -20,6 +20,7 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent, Agents, Ledger, Shelf, Tree,
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
+    lock,
     manifest::Scope,
     registry::Published,
     shelf::updates::{self, Availability},
@@ -113,6 +114,23 @@ impl Examined<'_> {
             Err(_) => self.entry.recorded(),
         }
     }
+}
+
+/// The lock entry of the skill in a folder: that of the project around it, or the user's.
+pub(crate) fn locked_for(folder: &Path) -> Option<Locked> {
+    let home = home().ok()?;
+    let agents = Agents::new(&home, |name| env::var_os(name));
+    let (mut locked, mut problems) = (Vec::new(), Vec::new());
+    let has_lock = |place: &&Path| place.join(lock::FILE).is_file();
+    if let Some(project) = folder.ancestors().skip(1).find(has_lock) {
+        let folder = |agent: &Agent| agent.project_folder(project);
+        own::read(project, folder, &mut locked, &mut problems);
+    }
+    if let Some(user) = config::user_folder() {
+        own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
+    }
+    let at = own::by_folder(&locked).get(folder).copied()?;
+    Some(locked.swap_remove(at))
 }
 
 impl Installed {

@@ -34,6 +34,7 @@ mod registry_conformance;
 mod registry_import;
 mod remote;
 mod runtime;
+mod screen;
 mod session;
 mod shelf;
 mod trust;

@@ -77,28 +77,6 @@ pub(crate) fn aside(text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
-/// Passes on what a tool prints: byte for byte for a program, harmless for a person.
-pub(crate) fn pass_on(to_stderr: bool, bytes: &[u8]) {
-    let write = |out: &mut dyn Write, terminal: bool| {
-        let written = if terminal {
-            out.write_all(harmless(&String::from_utf8_lossy(bytes)).as_bytes())
-        } else {
-            out.write_all(bytes)
-        };
-        // The tool goes on when nobody listens any more.
-        let _ = written.and_then(|()| out.flush());
-    };
-    if to_stderr {
-        let mut err = io::stderr().lock();
-        let terminal = err.is_terminal();
-        write(&mut err, terminal);
-    } else {
-        let mut out = io::stdout().lock();
-        let terminal = out.is_terminal();
-        write(&mut out, terminal);
-    }
-}
-
 /// Ends the output.
 pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
     Ok(out.flush()?)

@@ -3,21 +3,23 @@
 
 use std::path::{Path, PathBuf};
 
-use savoir_engine::{Home, RunError, approval::Trust, ground::Ground, subject::Subject};
+use savoir_engine::{
+    Home, RunError, approval::Trust, ground::Ground, secrets::Secrets, subject::Subject,
+};
 use savoir_package::{
     Store, Tree, TreeError,
     lock::LockedSource,
     policy::SkillFacts,
     trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore, TrustedSources},
 };
-use savoir_skill::{Reading, convert::with_tools_of_original};
+use savoir_skill::{Dialect, Reading, convert::with_tools_of_original};
 
 use crate::{
     config,
     error::CommandError,
-    installed::Installed,
+    installed::{Installed, Locked, locked_for},
     load::{self, Loaded},
-    shelf,
+    output, shelf,
 };
 
 /// Where keys and the list of trusted ones are: with the settings, which no skill may change.
@@ -82,11 +84,81 @@ pub(crate) fn subject(
     store: &TrustStore,
 ) -> Result<Subject, RunError> {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    let Some(skill) = with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) else {
-        return Ok(Subject::new(&loaded.reading, &loaded.path, folder, how, store)?);
+    let mut subject = match with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) {
+        None => Subject::new(&loaded.reading, &loaded.path, folder, how, store)?,
+        Some(skill) => {
+            let reading = Reading { skill, ..loaded.reading.clone() };
+            Subject::new(&reading, &loaded.path, folder, how, store)?
+        }
     };
-    let reading = Reading { skill, ..loaded.reading.clone() };
-    Ok(Subject::new(&reading, &loaded.path, folder, how, store)?)
+    if how == Trust::User {
+        subject.trust = of_origin(&subject);
+    }
+    Ok(subject)
+}
+
+/// How far a skill is trusted that is in its place for good: what was installed from elsewhere is
+/// untrusted until somebody signed it whose key is trusted, or its source is trusted.
+fn of_origin(subject: &Subject) -> Trust {
+    let Some(folder) = &subject.folder else { return Trust::User };
+    let Some(locked) = locked_for(folder) else { return Trust::User };
+    if !is_from_elsewhere(&locked.skill.source) || is_signed(subject) {
+        return Trust::User;
+    }
+    let sources = Keyring::of_user().and_then(|keyring| keyring.sources()).unwrap_or_default();
+    if sources.covers(&locked.skill.source).is_some() && is_as_installed(folder, &locked) {
+        return Trust::User;
+    }
+    // Its specification asks for a question before every run; for the others an answer is kept.
+    if subject.skill.dialect == Dialect::GIBBERISH { Trust::Untrusted } else { Trust::Downloaded }
+}
+
+/// Whether a trusted key signed every file that a run can see.
+fn is_signed(subject: &Subject) -> bool {
+    let signer = subject.vouching.attestation.signed.as_ref();
+    let is_trusted = signer.is_some_and(|signer| signer.role.is_some());
+    is_trusted && subject.vouching.uncovered.is_empty()
+}
+
+/// How the names of archives end, which people download.
+const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar", ".skill"];
+
+/// Whether a source is not the user's own folder.
+fn is_from_elsewhere(source: &LockedSource) -> bool {
+    match source {
+        LockedSource::Path(path) => {
+            let path = path.to_ascii_lowercase();
+            ARCHIVES.iter().any(|end| path.ends_with(end))
+        }
+        LockedSource::Adopted { from, .. } => from.is_some(),
+        LockedSource::Registry(_)
+        | LockedSource::Git { .. }
+        | LockedSource::Url(_)
+        | LockedSource::WellKnown(_) => true,
+    }
+}
+
+/// Whether a folder has what this machine installed: a lock that came with a clone is anybody's word.
+fn is_as_installed(folder: &Path, locked: &Locked) -> bool {
+    let Ok(home) = Home::from_environment() else { return false };
+    let integrity = &locked.skill.integrity;
+    Store::new(home.data().join(shelf::FOLDER).join("store")).has(integrity)
+        && Tree::read(folder).is_ok_and(|tree| tree.integrity() == *integrity)
+}
+
+/// Shows what the specification of gibb.eri.sh asks for before a skill from elsewhere runs.
+pub(crate) fn show_banner(trust: Trust) {
+    if let Some(banner) = trust.banner() {
+        output::note(&format!("warning: {banner}"));
+    }
+}
+
+/// Warns before the text of a skill from elsewhere is shown or given to a model.
+pub(crate) fn warn_of_text(trust: Trust) {
+    if trust.banner().is_some() {
+        show_banner(trust);
+        output::note("a model may follow what its text says: read it first, or trust its source");
+    }
 }
 
 /// Refuses to run a skill that the policy of the organization, the user or the project forbids.
@@ -122,19 +194,15 @@ fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError
     let Some(folder) = folder else { return Ok(None) };
     let installed = Installed::open(None)?;
     let Some(locked) = installed.locked_in(&folder) else { return Ok(None) };
-    // A lock that came with a clone is anybody's word: only what this machine installed counts.
-    let store = Home::from_environment()?.data().join(shelf::FOLDER).join("store");
-    let integrity = &locked.skill.integrity;
-    let is_known = Store::new(store).has(integrity)
-        && Tree::read(&folder).is_ok_and(|tree| tree.integrity() == *integrity);
-    Ok(is_known.then(|| locked.skill.source.clone()))
+    Ok(is_as_installed(&folder, locked).then(|| locked.skill.source.clone()))
 }
 
 /// Where a skill runs. What decides about the next run is out of its reach: answers and keys.
 pub(crate) fn ground(home: &Home) -> Result<Ground, CommandError> {
     let ground = Ground::here()
         .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
-        .keeping(home);
+        .keeping(home)
+        .with_secrets(Secrets::new(home).list()?);
     Ok(match config::user_folder() {
         Some(folder) => ground.keeping_folder(&folder),
         None => ground,

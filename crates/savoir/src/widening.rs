@@ -1,15 +1,21 @@
 //! Options that grant a skill more than it declares.
 
+mod preset;
+
 use std::path::Path;
 
 use savoir_engine::approval::{Widening, shell_word};
 
-use crate::error::CommandError;
+use self::preset::Preset;
+use crate::{error::CommandError, output};
 
 /// What a person adds to the permissions of a skill.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "More than the skill declares")]
 pub(crate) struct WideningArgs {
+    /// Let it do what it needs for this, too
+    #[arg(id = "allow", long = "allow", value_name = "NEED")]
+    presets: Vec<Preset>,
     /// Let it read this file or folder, too
     #[arg(id = "allow-read", long, value_name = "PATH")]
     read: Vec<String>,
@@ -36,9 +42,16 @@ impl WideningArgs {
         let paths = |paths: &[String]| -> Result<Vec<String>, CommandError> {
             paths.iter().map(|path| absolute(path)).collect()
         };
+        let (mut read, mut write) = (paths(&self.read)?, paths(&self.write)?);
+        for preset in &self.presets {
+            let folders = preset.folders()?;
+            output::note(&format!("--allow {preset} stands for:{}", folders.words()));
+            read.extend(folders.read);
+            write.extend(folders.write);
+        }
         let extra = Widening {
-            read: paths(&self.read)?,
-            write: paths(&self.write)?,
+            read,
+            write,
             hosts: self.host.clone(),
             private_hosts: self.private_host.clone(),
             programs: self.program.clone(),
@@ -47,9 +60,26 @@ impl WideningArgs {
         Ok(extra.sorted())
     }
 
+    /// Adds an option by its name.
+    pub(crate) fn add(&mut self, option: &str, value: &str) {
+        let list = match option {
+            "--allow-read" => &mut self.read,
+            "--allow-write" => &mut self.write,
+            "--allow-host" => &mut self.host,
+            "--allow-private-host" => &mut self.private_host,
+            "--allow-program" => &mut self.program,
+            "--allow-env" => &mut self.env,
+            _ => return,
+        };
+        list.push(value.to_owned());
+    }
+
     /// The same options for a shell, each after a blank.
     pub(crate) fn words(&self) -> String {
         let mut words = String::new();
+        for preset in &self.presets {
+            words.extend([" --allow ", &preset.to_string()]);
+        }
         for (option, values) in [
             ("--allow-read", &self.read),
             ("--allow-write", &self.write),

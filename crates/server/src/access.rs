@@ -105,6 +105,7 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
         _ => match rest.split('/').next().unwrap_or_default() {
             "skills" | "personal-skills" if reads => Scope::SkillsRead,
             "skills" => Scope::SkillsWrite,
+            "runs" if reads => Scope::SkillsRun,
             "chat" => Scope::Chat,
             "knowledge" if reads => Scope::KnowledgeRead,
             "knowledge" => Scope::KnowledgeWrite,

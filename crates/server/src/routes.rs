@@ -11,6 +11,7 @@ mod personal;
 mod publish;
 mod reference;
 mod registry;
+mod runs;
 mod sessions;
 pub(crate) mod settings;
 mod setup;
@@ -116,6 +117,7 @@ fn api() -> OpenApiRouter<App> {
         .merge(sessions::router())
         .merge(knowledge::router())
         .merge(workflows::router())
+        .merge(runs::router())
 }
 
 fn document() -> OpenApi {

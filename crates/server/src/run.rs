@@ -68,9 +68,6 @@ pub async fn serve(
     // What tidies up after its listener went away is given a moment.
     let _ = tokio::time::timeout(LAST, app.tasks.wait()).await;
     housekeeping.abort();
-    if let Some(workshop) = &app.config.skill_tools {
-        workshop.clear();
-    }
     // A connection that is still in use would be waited for.
     let _ = tokio::time::timeout(LAST, app.database.close()).await;
     Ok(())

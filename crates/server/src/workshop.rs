@@ -2,26 +2,23 @@
 //!
 //! They run as with `savoir run`: from the folder in which their skill lies, after an approval of the
 //! operator and in the sandbox. Nobody can be asked, so what is not approved is refused with the
-//! command that approves it. Every run starts in an empty folder, which is gone after it, and sees none
-//! of the variables of the server, which may be secrets.
+//! command that approves it. Every run starts in an empty folder of its own, and sees none
+//! of the variables of the server, which may be secrets. What a tool leaves in its folder is kept for a while,
+//! and the one for whom it ran can download it.
 
-use std::{
-    fmt, fs, io,
-    path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, path::Path, sync::Arc};
 
 use savoir_engine::{
-    Home, RunError,
+    Home, RunError, StoreError,
     agent::{
         consent::Nobody,
         skill_tools::{Bench, Queue, SkillTools, Subjects},
+        workspaces::Workspaces,
     },
     ground::Ground,
     manifest::MODES,
     subject::Subject,
 };
-use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use crate::{access::Scope, app::App, asked::Caller, library::PersonalLibrary};
@@ -45,44 +42,30 @@ pub struct Workshop {
     reader: Arc<dyn ReadFolder>,
     /// What must run alone is alone on the whole server.
     queue: Queue,
-    /// Where runs have their folders, from the first one on. It goes with the server.
-    folder: Arc<OnceLock<TempDir>>,
 }
 
 impl Workshop {
     /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
     /// and a few variables count.
     pub fn new(home: Home, ground: Ground, reader: Arc<dyn ReadFolder>) -> Self {
-        let (queue, folder) = (Queue::with_places(MOST_RUNS), Arc::default());
-        Self { home, ground, reader, queue, folder }
+        Self { home, ground, reader, queue: Queue::with_places(MOST_RUNS) }
     }
 
-    fn folder(&self) -> io::Result<PathBuf> {
-        if let Some(folder) = self.folder.get() {
-            return Ok(folder.path().to_owned());
-        }
-        let made = tempfile::Builder::new().prefix("savoir-tools-").tempdir()?;
-        Ok(self.folder.get_or_init(|| made).path().to_owned())
-    }
-
-    /// Removes what runs that were broken off have left, when the server ends.
-    pub(crate) fn clear(&self) {
-        let Some(folder) = self.folder.get() else { return };
-        if let Err(error) = fs::remove_dir_all(folder.path()) {
-            tracing::warn!(%error, "folders in which tools ran are still there");
-        }
+    /// What tools left for a person.
+    pub(crate) fn workspaces(&self, caller: &Caller) -> Result<Workspaces, StoreError> {
+        Workspaces::of(&self.home, &caller.user.id.to_string())
     }
 
     /// What runs the tools of the skills that a person may use.
-    fn tools(&self, app: &App, caller: &Caller) -> io::Result<SkillTools> {
-        let folder = self.folder()?;
+    fn tools(&self, app: &App, caller: &Caller) -> Result<SkillTools, StoreError> {
+        let workspaces = self.workspaces(caller)?;
         let mut variables = self.ground.variables.clone();
         variables.retain(|(name, _)| PASSED.contains(&name.as_str()));
         let ground = Ground {
             repository: None,
             variables,
             kept: self.ground.kept.clone(),
-            ..Ground::at(&folder, &folder)
+            ..Ground::at(self.home.data(), self.home.data())
         };
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
@@ -93,7 +76,7 @@ impl Workshop {
             ground,
             mode: MODES[0].to_owned(),
         };
-        Ok(SkillTools::new(bench).sharing(self.queue.clone()).lodging_below(folder))
+        Ok(SkillTools::new(bench).sharing(self.queue.clone()).with_workspaces(workspaces))
     }
 }
 

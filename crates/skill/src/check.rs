@@ -15,7 +15,7 @@ pub use rule::{Example, Rule};
 pub use rules::undeclared_placeholders;
 pub use target::{Target, UnknownTarget};
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::PathBuf};
 
 use crate::{
     diagnostic::Diagnostic,
@@ -41,6 +41,8 @@ pub struct Options {
     pub targets: Vec<Target>,
     /// Also what is a matter of style, or right for some skills and wrong for others.
     pub strict: bool,
+    /// Folders with the programs of this machine; without any, programs are not looked for.
+    pub programs: Vec<PathBuf>,
 }
 
 impl Options {

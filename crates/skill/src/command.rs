@@ -11,10 +11,12 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 mod parameter;
+mod program_text;
 mod token;
 
 pub use parameter::default_in_description;
 pub(crate) use parameter::parse_yes_no;
+pub use program_text::ProgramText;
 pub use token::{Quoting, ShellFeature, ShellOperator, Token, shell_operators, tokenize};
 
 use crate::{
@@ -135,6 +137,9 @@ pub struct ArgTemplate {
 /// A command whose arguments have placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct CommandTemplate {
+    /// Variables that are set for the program: `NAME=value` before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<(String, ArgTemplate)>,
     /// The program as written; resolving it is up to the caller.
     pub program: String,
     /// Its arguments.
@@ -242,18 +247,42 @@ impl CommandTemplate {
     /// several lines. Blank lines and lines that start with `#` do not count.
     pub fn parse(block: &str) -> Result<Self, CommandError> {
         let tokens = token::Lexer::new(block).run(token::Extent::Block)?;
+        let assigned = tokens.iter().take_while(|token| token.assigned_name().is_some()).count();
+        let (assignments, tokens) = tokens.split_at(assigned);
+        let environment = assignments.iter().filter_map(|token| {
+            let (name, value) = (token.assigned_name()?.to_owned(), token.text());
+            let value = value.get(name.len() + 1..).unwrap_or_default().to_owned();
+            Some((name, ArgTemplate::new(value)))
+        });
+        let environment = environment.collect();
         let mut words = tokens.iter().map(|token| ArgTemplate::new(token.text()));
         let program =
             words.next().filter(|word| !word.text.is_empty()).ok_or(CommandError::Empty)?;
         if program.has_variables() {
             return Err(CommandError::PlaceholderInProgram);
         }
-        Ok(Self { program: program.text, args: words.collect() })
+        Ok(Self { environment, program: program.text, args: words.collect() })
+    }
+
+    /// With other texts in the arguments that have no placeholders.
+    #[must_use]
+    pub fn map_texts(&self, change: impl Fn(&str) -> String) -> Self {
+        let mut changed = self.clone();
+        for arg in changed.args.iter_mut().filter(|arg| !arg.has_variables()) {
+            arg.text = change(&arg.text);
+            arg.fragments = match arg.text.as_str() {
+                "" => Vec::new(),
+                text => vec![Fragment::Literal(text.to_owned())],
+            };
+        }
+        changed
     }
 
     /// The names of the parameters the arguments use, in order, possibly repeated.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.args.iter().flat_map(|arg| &arg.fragments).filter_map(|fragment| match fragment {
+        let values = self.environment.iter().map(|(_, value)| value);
+        let templates = values.chain(&self.args);
+        templates.flat_map(|arg| &arg.fragments).filter_map(|fragment| match fragment {
             Fragment::Variable { name, .. } => Some(name.as_str()),
             Fragment::Literal(_) => None,
         })
@@ -273,6 +302,23 @@ impl CommandTemplate {
             let call = Call { parameters, args, options_ended };
             call.fill(arg, &mut filled)?;
             options_ended |= arg.text == "--";
+        }
+        Ok(filled)
+    }
+
+    /// The variables of the program with the values of a call. One without a value is not set.
+    pub fn environment(
+        &self,
+        tool: &str,
+        parameters: &[Parameter],
+        args: &Map<String, Value>,
+    ) -> Result<Vec<(String, String)>, InterpolateError> {
+        check_call(tool, parameters, args)?;
+        // The value of a variable is no option, whatever it begins with.
+        let call = Call { parameters, args, options_ended: true };
+        let mut filled = Vec::new();
+        for (name, value) in &self.environment {
+            filled.extend(call.fill_one(value)?.map(|value| (name.clone(), value)));
         }
         Ok(filled)
     }

@@ -46,7 +46,7 @@ use crate::{
 pub(crate) use gibberish::tools as command_tools;
 pub(crate) use habits::{BodyUse, FolderName, Habits, Strictness};
 pub(crate) use reader::Reader;
-pub use running::{About, Place, Running, Unasked};
+pub use running::{About, NetworkDefault, Place, Running, Unasked};
 pub use scaffold::NewFile;
 
 /// One system's SKILL.md.

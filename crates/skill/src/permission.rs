@@ -192,6 +192,36 @@ impl Permission {
         Ok(Self { domain, level, scope })
     }
 
+    /// Why no run can have the permission, whatever anybody agrees to, and what to do instead.
+    pub fn refusal(&self) -> Option<(&'static str, &'static str)> {
+        if self.level == Level::None {
+            return None;
+        }
+        match self.domain {
+            Domain::Desktop => Some((
+                "screen, keyboard and pointer cannot be shared in part",
+                "remove it from the skill, or use the skill in a program that controls the desktop",
+            )),
+            Domain::Mcp => Some((
+                "a tool in the sandbox has no MCP client: the agent that uses the skill has",
+                "remove it from the skill, and say in its text which MCP server the agent needs",
+            )),
+            Domain::Database if !self.is_database_file() => Some((
+                "a database behind a network address cannot be limited to reading or to tables",
+                "name the file (database:read:./data/app.sqlite), or the host as network:write:HOST",
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether the scope is a path, not the name of a host or nothing.
+    fn is_database_file(&self) -> bool {
+        let Some(scope) = &self.scope else { return false };
+        let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
+        let is_path = (scope.contains('/') || scope.starts_with('~')) && !scope.contains("://");
+        !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
+    }
+
     /// Why the scope cannot mean anything, if so.
     pub fn scope_problem(&self) -> Option<String> {
         let scope = self.scope.as_deref()?;

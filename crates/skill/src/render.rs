@@ -186,6 +186,18 @@ pub fn fill(
     }
 }
 
+/// What is given, and the defaults of what is not. Whoever uses inputs takes them from here.
+pub fn values(skill: &Skill, inputs: &Map<String, Value>) -> Map<String, Value> {
+    let mut values = inputs.clone();
+    for input in &skill.inputs {
+        let is_given = values.get(&input.name).is_some_and(|value| !value.is_null());
+        if let Some(default) = input.default.as_ref().filter(|_| !is_given) {
+            values.insert(input.name.clone(), default.clone());
+        }
+    }
+    values
+}
+
 /// The inputs that a skill takes, in its order.
 pub fn input_names(skill: &Skill) -> Vec<String> {
     match skill.dialect.language().placeholders() {

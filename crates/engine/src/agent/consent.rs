@@ -121,7 +121,7 @@ pub struct Question {
 impl Question {
     /// The question in lines, of which none can be mistaken for another.
     pub fn lines(&self) -> Vec<Line> {
-        words(&self.request).into_iter().chain(why(&self.reasons, &self.warnings)).collect()
+        why(&self.reasons, &self.warnings).into_iter().chain(words(&self.request)).collect()
     }
 }
 

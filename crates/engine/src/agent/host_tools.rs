@@ -5,8 +5,6 @@
 
 mod command;
 mod files;
-mod folder;
-mod obeyed;
 mod workspace;
 
 use std::{
@@ -22,7 +20,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::RwLock;
 
-use self::{obeyed::Baseline, workspace::Workspace};
+use self::workspace::Workspace;
 use super::{
     allowance::Fence,
     consent::{Asker, Consent, Deed, HostQuestion},
@@ -30,9 +28,10 @@ use super::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 use crate::{
-    grant::{self, Obeyed},
+    grant::Obeyed,
     ground::Ground,
     knowledge::extract::html::to_markdown_with_links,
+    protection::Baseline,
     workflow::{HttpPolicy, read_page},
 };
 
@@ -119,8 +118,6 @@ impl HostTools {
         if root.parent().is_none() || ground.home.starts_with(&root) {
             return Err(WorkspaceError::TooMuch { path: path() });
         }
-        // An empty `.git` that a killed run left would make this a repository.
-        grant::remove_abandoned(&Ground { directory: root.clone(), ..ground.clone() }, &root);
         let here = Ground::at(&root, &ground.home);
         let (directory, repository) = (here.directory, here.repository);
         let ground = Ground { directory, repository, ..ground.clone() };
@@ -135,7 +132,6 @@ impl HostTools {
     pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         let keep = |ground: Ground, folder: &Path| ground.keeping_folder(folder);
         self.ground = folders.into_iter().fold(self.ground, keep);
-        grant::remove_abandoned(&self.ground, self.workspace.root());
         self
     }
 

@@ -2,8 +2,7 @@
 //! same decision, in the same sandbox, with the same record.
 
 use std::{
-    fmt, fs,
-    path::{Path, PathBuf},
+    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -18,18 +17,22 @@ use super::{
     allowance::Fence,
     consent::{Asker, Consent, Question},
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
+    workspaces::{LeftFile, Workspaces},
 };
 use crate::{
     Home, RunError,
-    approval::{Approval, Approvals, Verdict, decide, shell_word, user_name},
+    approval::{Approvals, shell_word},
     call::ToolNames,
-    envelope::Envelope,
     ground::Ground,
     manifest::{self, Manifest},
-    record::{DecisionRecord, ErrorRecord, Record, Records},
-    run::{Call, Finished, Given, Plan, plan, refusal_record},
+    record::DecisionRecord,
+    run::{Call, Finished, Given, Plan},
+    session::{Agreed, Earlier, Session, Weighed},
     subject::Subject,
 };
+
+/// Files that a tool left of which a model reads.
+const MOST_NAMED: usize = 100;
 
 /// Where skills are found as they are on disk, with who vouches for them.
 pub trait Subjects: fmt::Debug + Send + Sync {
@@ -85,7 +88,7 @@ pub struct SkillTools {
     in_use: Mutex<Vec<Skill>>,
     queue: Queue,
     /// Where every run gets an empty folder of its own, unless all begin on the ground.
-    lodging: Option<PathBuf>,
+    workspaces: Option<Workspaces>,
 }
 
 /// A turn of a tool: alone, or together with others.
@@ -94,7 +97,7 @@ type Turn = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>
 impl SkillTools {
     /// No tools yet.
     pub fn new(bench: Bench) -> Self {
-        Self { bench, in_use: Mutex::default(), queue: Queue::default(), lodging: None }
+        Self { bench, in_use: Mutex::default(), queue: Queue::default(), workspaces: None }
     }
 
     /// In a queue that others may share: what must run alone runs alone among all of them.
@@ -103,10 +106,10 @@ impl SkillTools {
         Self { queue, ..self }
     }
 
-    /// With an empty folder for every run, below another one; it is gone after the run.
+    /// With an empty folder for every run, which is kept if a tool leaves something in it.
     #[must_use]
-    pub fn lodging_below(self, folder: PathBuf) -> Self {
-        Self { lodging: Some(folder), ..self }
+    pub fn with_workspaces(self, workspaces: Workspaces) -> Self {
+        Self { workspaces: Some(workspaces), ..self }
     }
 
     /// In another mode.
@@ -138,7 +141,7 @@ impl SkillTools {
             bench: self.bench.clone(),
             in_use: Mutex::default(),
             queue: self.queue.clone(),
-            lodging: self.lodging.clone(),
+            workspaces: self.workspaces.clone(),
         }
     }
 
@@ -184,7 +187,7 @@ impl SkillTools {
         fence: Fence<'_>,
     ) -> ToolAnswer {
         match self.run(skill, tool, given, fence).await {
-            Ok(finished) => answer(&finished.envelope),
+            Ok((finished, left)) => answer(&finished, &left),
             Err(error) => refused(&error),
         }
     }
@@ -195,7 +198,7 @@ impl SkillTools {
         tool: &str,
         given: &Map<String, Value>,
         fence: Fence<'_>,
-    ) -> Result<Finished, RunError> {
+    ) -> Result<(Finished, Vec<LeftFile>), RunError> {
         let subject = self.subject(skill).await?;
         let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
         let turn = self.queue.turn(atomic).await;
@@ -204,9 +207,10 @@ impl SkillTools {
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),
             None => None,
         };
-        let (bench, lent) = match &self.lodging {
-            Some(folder) => {
-                self.bench.lodged_below(folder).map(|(bench, lent)| (bench, Some(lent)))?
+        let (bench, own) = match &self.workspaces {
+            Some(workspaces) => {
+                let (bench, folder) = self.bench.in_workspace(workspaces)?;
+                (bench, Some((workspaces.clone(), folder)))
             }
             None => (self.bench.clone(), None),
         };
@@ -221,9 +225,10 @@ impl SkillTools {
         // Whoever stops waiting for it ends it; others wait until it has ended.
         let _guard = plan.guard();
         let work = move || {
-            let finished = bench.carry_out(plan, &subject, decision);
-            drop((turn, place, lent));
-            finished
+            let finished = bench.session(&subject).run(plan, decision, &mut |_| {});
+            let left = own.map(|(workspaces, folder)| keep(&workspaces, folder, &finished));
+            drop((turn, place));
+            finished.map(|finished| (finished, left.unwrap_or_default()))
         };
         blocking(work).await
     }
@@ -242,83 +247,46 @@ impl SkillTools {
 
 impl Bench {
     /// The same bench in an empty folder, which is there as long as somebody keeps it.
-    fn lodged_below(&self, parent: &Path) -> Result<(Self, TempDir), RunError> {
-        let made = fs::create_dir_all(parent)
-            .and_then(|()| tempfile::Builder::new().prefix("run-").tempdir_in(parent));
-        let folder = made.map_err(|error| {
+    fn in_workspace(&self, workspaces: &Workspaces) -> Result<(Self, TempDir), RunError> {
+        let folder = workspaces.begin().map_err(|error| {
             let message = format!("there is no folder in which the tool can run: {error}");
             RunError::failed("no-folder", message)
         })?;
-        let Ground { variables, kept, .. } = self.ground.clone();
+        let Ground { variables, kept, secrets, .. } = self.ground.clone();
         let here = Ground::at(folder.path(), folder.path());
-        let ground = Ground { repository: None, variables, kept, ..here };
+        let ground = Ground { repository: None, is_own: true, variables, kept, secrets, ..here };
         Ok((Self { ground, ..self.clone() }, folder))
+    }
+
+    /// Runs of a skill, as everybody's.
+    fn session<'a>(&'a self, subject: &'a Subject) -> Session<'a> {
+        let on_unkept = &|error: &dyn std::fmt::Display| {
+            tracing::warn!(%error, "a run is not in the records");
+        };
+        Session { subject, home: &self.home, on_unkept }
     }
 
     fn plan(&self, subject: &Subject, tool: &str, given: Given) -> Result<Plan, RunError> {
         let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
         let (ground, mode) = (&self.ground, self.mode.as_str());
-        plan(&Call { subject, tool, given, ground, mode, extra: &extra }).inspect_err(|error| {
-            if error.fault == crate::Fault::Refused {
-                self.keep(&mut refusal_record(subject, Some(tool), error));
-            }
-        })
+        self.session(subject).plan(&Call { subject, tool, given, ground, mode, extra: &extra })
     }
 
     /// Holds a plan against the rules, and asks if they say so.
     async fn settle(&self, plan: &Plan, subject: &Subject) -> Result<DecisionRecord, RunError> {
-        let approvals = Approvals::new(&self.home);
-        let kept = approvals.get(&plan.request.path).map_err(unkept)?;
-        let (reasons, warnings) = match decide(&plan.request, kept.as_ref()) {
-            Verdict::Run { reason } => {
-                let verdict = "run".to_owned();
-                return Ok(DecisionRecord { verdict, reason, approved_by: None });
-            }
-            Verdict::Refuse { reason, help } => {
-                let error = RunError::refused("not-approved", reason).way_out(help);
-                return Err(self.turned_down(plan, subject, "refused", error));
-            }
-            Verdict::Ask { reasons, warnings } => (reasons, warnings),
+        let question = match self.session(subject).weigh(plan, Earlier::Counts)? {
+            Weighed::Run(decision) => return Ok(decision),
+            Weighed::Ask(question) => question,
         };
-        let question = Question { request: plan.request.clone(), reasons, warnings };
-        let consent = self.asker.ask(&question).await;
-        let verdict = match consent {
-            Consent::Once => "once",
-            Consent::Always => {
-                approvals.keep(Approval::new(&question.request, user_name())).map_err(unkept)?;
-                "always"
-            }
-            Consent::Declined | Consent::Unanswered | Consent::Nobody => {
+        let agreed = match self.asker.ask(&question).await {
+            Consent::Once => Agreed::Once,
+            Consent::Always => Agreed::Always,
+            consent => {
                 let error = no(&question, consent);
                 return Err(self.turned_down(plan, subject, "declined", error));
             }
         };
-        let (verdict, reason) = (verdict.to_owned(), question.reasons.join("; "));
-        Ok(DecisionRecord { verdict, reason, approved_by: Some(user_name()) })
-    }
-
-    fn carry_out(
-        &self,
-        plan: Plan,
-        subject: &Subject,
-        decision: DecisionRecord,
-    ) -> Result<Finished, RunError> {
-        let mut record = plan.record(subject);
-        match plan.run(subject, &self.home, &mut |_| {}) {
-            Ok(mut finished) => {
-                finished.record.decision = decision;
-                self.keep(&mut finished.record);
-                Ok(finished)
-            }
-            Err(error) => {
-                // What follows the first line was printed by the tool, and is not kept.
-                let message = error.message.lines().next().unwrap_or_default().to_owned();
-                record.decision = decision;
-                record.error = Some(ErrorRecord { code: error.code.to_string(), message });
-                self.keep(&mut record);
-                Err(error)
-            }
-        }
+        self.session(subject).agree(&question, agreed)
     }
 
     fn turned_down(
@@ -328,19 +296,8 @@ impl Bench {
         verdict: &str,
         error: RunError,
     ) -> RunError {
-        let mut record = plan.record(subject);
-        let (verdict, reason) = (verdict.to_owned(), error.message.clone());
-        record.decision = DecisionRecord { verdict, reason, approved_by: None };
-        let (code, message) = (error.code.to_string(), error.message.clone());
-        record.error = Some(ErrorRecord { code, message });
-        self.keep(&mut record);
+        self.session(subject).turn_down(plan, verdict, error.code.as_ref(), &error.message);
         error
-    }
-
-    fn keep(&self, record: &mut Record) {
-        if let Err(error) = Records::new(&self.home).add(record) {
-            tracing::warn!(%error, "a run is not in the records");
-        }
     }
 }
 
@@ -408,9 +365,31 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
     told.collect()
 }
 
-/// What a model reads of a run: the envelope, whether it went well or not.
-fn answer(envelope: &Envelope) -> ToolAnswer {
-    let data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
+/// Keeps what a run left in its folder.
+fn keep(
+    workspaces: &Workspaces,
+    folder: TempDir,
+    finished: &Result<Finished, RunError>,
+) -> Vec<LeftFile> {
+    let Ok(finished) = finished else { return Vec::new() };
+    workspaces.keep(folder, &finished.record.id).unwrap_or_else(|error| {
+        tracing::warn!(%error, "what a tool left is not kept");
+        Vec::new()
+    })
+}
+
+/// What a model reads of a run: the envelope, whether it went well or not, and what it left.
+fn answer(finished: &Finished, left: &[LeftFile]) -> ToolAnswer {
+    let envelope = &finished.envelope;
+    let mut data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
+    if !left.is_empty() {
+        data["run"] = json!(finished.record.id);
+        data["files"] = json!(left.iter().take(MOST_NAMED).collect::<Vec<_>>());
+    }
+    if !finished.outcome.put_aside.is_empty() {
+        let told = finished.outcome.put_aside.iter().map(ToString::to_string);
+        data["put_aside"] = json!(told.take(MOST_NAMED).collect::<Vec<_>>());
+    }
     let failure = (!envelope.success).then(|| "tool-failed".to_owned());
     ToolAnswer { failure, ..ToolAnswer::data(data) }
 }
@@ -434,7 +413,7 @@ async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{path::Path, time::Duration};
 
     use tokio::time::timeout;
 
@@ -476,19 +455,5 @@ mod tests {
         drop(alone);
         let _together = (one.queue.turn(false).await, other.queue.turn(false).await);
         assert!(timeout(moment, one.queue.turn(true)).await.is_err());
-    }
-
-    #[test]
-    fn a_lodging_is_empty_and_goes() {
-        let folder = tempfile::tempdir().unwrap();
-        let bench = tools(folder.path()).bench;
-        let parent = folder.path().join("not/there/yet");
-        let (first, lent) = bench.lodged_below(&parent).unwrap();
-        fs::write(first.ground.directory.join("left"), "x").unwrap();
-        let (second, _kept) = bench.lodged_below(&parent).unwrap();
-        assert_eq!(fs::read_dir(&second.ground.directory).unwrap().count(), 0);
-        assert_eq!(second.ground.directory, second.ground.home);
-        drop(lent);
-        assert!(!first.ground.directory.exists());
     }
 }

@@ -1,45 +1,74 @@
 //! What is different from the skill that was approved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Approval, Program, Request, Widening, shown};
+use super::{Approval, Program, Request, Widening, phrase, shown};
 
-/// Reasons that are shown; a hostile skill can have thousands.
-const MOST: usize = 12;
+/// Changes of one kind that are named; a hostile skill can have thousands, and all its rights are in
+/// the question.
+const MOST: usize = 6;
 
-/// Every difference in one short sentence each, the grave ones first.
+/// Every difference in short sentences, the files first.
 pub(super) fn changes(request: &Request, kept: &Approval) -> Vec<String> {
     let mut found = Vec::new();
     if kept.path != request.path {
         let place = shown(&kept.path.to_string_lossy());
         found.push(format!("the answer that was kept is for another place: {place}"));
     }
-    permissions(request, kept, &mut found);
-    programs(&request.programs, &kept.programs, &mut found);
-    extra(&request.extra, &kept.extra, &mut found);
     if kept.digest != request.digest {
-        found.push("SKILL.md or a file of the skill changed".to_owned());
+        found.push(files(&request.files, &kept.files));
     }
+    permissions(request, kept, &mut found);
+    extra(&request.extra, &kept.extra, &mut found);
+    let mut of_programs = Vec::new();
+    programs(&request.programs, &kept.programs, &mut of_programs);
+    found.extend(limited(of_programs, "programs that changed"));
     if found.is_empty() {
         found.push("the answer that was kept is of another format".to_owned());
     }
+    found
+}
+
+fn limited(mut found: Vec<String>, what: &str) -> Vec<String> {
     if found.len() > MOST {
         let more = found.len() - MOST;
         found.truncate(MOST);
-        found.push(format!("and {more} more changes"));
+        found.push(format!("and {more} more {what}"));
     }
     found
+}
+
+/// Which files changed, as far as that was kept.
+fn files(now: &BTreeMap<String, String>, then: &BTreeMap<String, String>) -> String {
+    let mut names = Vec::new();
+    for (path, digest) in now {
+        match then.get(path) {
+            None => names.push(format!("{} (new)", shown(path))),
+            Some(known) if known != digest => names.push(shown(path)),
+            Some(_) => {}
+        }
+    }
+    let gone = then.keys().filter(|path| !now.contains_key(*path));
+    names.extend(gone.map(|path| format!("{} (removed)", shown(path))));
+    if now.is_empty() || then.is_empty() || names.is_empty() {
+        return "SKILL.md or a file of the skill changed".to_owned();
+    }
+    let what = if names.len() == 1 { "a file of the skill" } else { "files of the skill" };
+    format!("{what} changed: {}", limited(names, "files").join(", "))
 }
 
 fn permissions(request: &Request, kept: &Approval, found: &mut Vec<String>) {
     let now: BTreeSet<_> = request.permissions.iter().collect();
     let then: BTreeSet<_> = kept.permissions.iter().collect();
-    for permission in now.difference(&then) {
-        found.push(format!("wants a new permission: {}", shown(&permission.to_string())));
-    }
-    for permission in then.difference(&now) {
-        found.push(format!("no longer wants: {}", shown(&permission.to_string())));
-    }
+    let mut new: Vec<_> = now.difference(&then).collect();
+    // What matters most is named, however many there are.
+    new.sort_by_key(|entry| phrase::permission(entry, &request.secrets).first().map(|p| p.weight));
+    let wanted = new.into_iter().map(|entry| shown(&entry.to_string()));
+    let wanted = wanted.map(|entry| format!("wants a new permission: {entry}")).collect();
+    found.extend(limited(wanted, "new permissions, all of them below"));
+    let gone = then.difference(&now).map(|entry| shown(&entry.to_string()));
+    let gone = gone.map(|entry| format!("no longer wants: {entry}")).collect();
+    found.extend(limited(gone, "that it no longer wants"));
 }
 
 fn programs(now: &[Program], then: &[Program], found: &mut Vec<String>) {

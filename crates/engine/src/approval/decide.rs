@@ -5,6 +5,9 @@ use serde::Serialize;
 
 use super::{Added, Approval, Fingerprint, Request, Trust, changes::changes, shown};
 
+/// What to do before agreeing to a skill from elsewhere.
+const READ_FIRST: &str = "this skill was downloaded: read its files before you agree";
+
 /// What the rules say about a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "verdict")]
@@ -37,6 +40,7 @@ pub enum Verdict {
 /// | a right that means nothing | refused | refused |
 /// | untrusted | asks, with a warning | asks, with a warning |
 /// | `always_ask` | asks | asks |
+/// | downloaded | runs | asks, with a warning |
 /// | the person adds rights | runs | asks |
 /// | verified | runs | runs |
 /// | bundled and read-only | runs | runs |
@@ -54,16 +58,14 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     let ask = |reasons: Vec<String>, warnings: Vec<String>| {
         let news = match (kept, unchanged) {
             (Some(kept), None) => changes(request, kept),
-            (None, _) => vec!["it has not been approved yet".to_owned()],
+            (None, _) => vec!["it is new: it has not been approved yet".to_owned()],
             (Some(_), Some(_)) => Vec::new(),
         };
         Verdict::Ask { reasons: reasons.into_iter().chain(news).collect(), warnings }
     };
     if request.trust == Trust::Untrusted {
         let reason = "it is untrusted, which asks every time".to_owned();
-        let warning = "this skill was downloaded and nobody here vouches for it: read its files \
-                       before you agree";
-        return ask(vec![reason], vec![warning.to_owned()]);
+        return ask(vec![reason], vec![READ_FIRST.to_owned()]);
     }
     if request.always_ask {
         return ask(vec!["it wants to be asked about every time".to_owned()], Vec::new());
@@ -71,6 +73,9 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     if let Some(kept) = unchanged {
         let (day, who) = (kept.approved_at.get(..10).unwrap_or_default(), shown(&kept.by));
         return run(format!("approved on {day} by {who}, and nothing has changed since"));
+    }
+    if request.trust == Trust::Downloaded {
+        return ask(uncovered(request).into_iter().collect(), vec![READ_FIRST.to_owned()]);
     }
     // Whoever can type a command can add rights to it, so a signature does not cover them.
     if !request.extra.is_empty() {
@@ -143,6 +148,12 @@ fn refusal(request: &Request) -> Option<Verdict> {
                 format!("the permission {entry} cannot be held: {problem}"),
                 "correct the permission in SKILL.md; `savoir check` shows where",
             );
+        }
+    }
+    for permission in &request.permissions {
+        if let Some((reason, hint)) = permission.refusal() {
+            let entry = entry_text(permission);
+            return refuse(format!("`{entry}` cannot be granted: {reason}"), hint);
         }
     }
     if let Some(contradiction) = contradictions(&request.permissions).first() {

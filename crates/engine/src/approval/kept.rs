@@ -1,6 +1,7 @@
 //! The answers that are kept.
 
 use std::{
+    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -34,6 +35,9 @@ pub struct Approval {
     /// What the person added.
     #[serde(default)]
     pub extra: Widening,
+    /// Its files with the first digits of their SHA-256; empty if they are too many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// RFC 3339, UTC.
     pub approved_at: String,
     /// The name of the user.
@@ -57,6 +61,7 @@ impl Approval {
             permissions,
             programs,
             extra: request.extra.sorted(),
+            files: request.files.clone(),
             approved_at: clock::rfc3339(SystemTime::now()),
             by: by.into(),
         }

@@ -40,6 +40,8 @@ pub(super) fn request() -> Request {
         needs: Vec::new(),
         extra: Widening::default(),
         digest: "cd".repeat(32),
+        files: BTreeMap::new(),
+        secrets: Vec::new(),
         trust: Trust::User,
         tier: Tier::Experimental,
         signed: None,

@@ -4,10 +4,12 @@
 //! another one. So nothing that a terminal obeys gets through, no text is long enough to push the
 //! question out of sight, and no line but ours begins at the margin.
 
+use std::collections::HashSet;
+
 use savoir_skill::check::render::visible;
 use serde::Serialize;
 
-use super::{Fingerprint, Request, Trust, is_interpreter, phrase, phrase::Phrase};
+use super::{Fingerprint, Request, is_interpreter, phrase, phrase::Phrase};
 
 /// Longest name, path or scope, in characters.
 const MOST_TEXT: usize = 160;
@@ -17,8 +19,14 @@ const MOST_DESCRIPTION: usize = 400;
 const MOST_ARGUMENT: usize = 240;
 /// Most arguments.
 const MOST_ARGUMENTS: usize = 24;
-/// Most lines of one list.
+/// Most lines of one list, beside those that are never cut.
 const MOST_LINES: usize = 16;
+/// Harmless rights that are shown one by one; more are grouped by kind.
+const MOST_HARMLESS: usize = 8;
+/// Names in a group.
+const MOST_NAMED: usize = 6;
+/// Rights that fit on a screen beside the rest of the question.
+const SCREEN: usize = 24;
 /// Where values begin.
 const INDENT: usize = 13;
 
@@ -50,9 +58,8 @@ pub struct Line {
 /// Everything that a person must see before agreeing.
 pub fn words(request: &Request) -> Vec<Line> {
     let mut page = Page::default();
-    if request.trust == Trust::Untrusted {
-        let text = "UNTRUSTED SKILL: it was downloaded, and nobody here vouches for it";
-        page.push(Role::Warning, "warning", text.to_owned());
+    if let Some(banner) = request.trust.banner() {
+        page.push(Role::Warning, "warning", banner.to_owned());
     }
     let version = request.version.as_deref().map(|version| format!(" {}", shown(version)));
     page.fact("skill", format!("{}{}", shown(&request.skill), version.unwrap_or_default()));
@@ -93,19 +100,7 @@ pub fn words(request: &Request) -> Vec<Line> {
             (Role::Fact, format!("installs {} into an environment of its own", shown(package)))
         }),
     );
-    let rights: Vec<Phrase> =
-        request.permissions.iter().chain(&request.unasked).flat_map(phrase::permission).collect();
-    if rights.is_empty() {
-        page.fact("rights", "none".to_owned());
-    }
-    page.phrases("rights", rights);
-    if let Some(elsewhere) = request.elsewhere {
-        page.fact("elsewhere", elsewhere.to_owned());
-    }
-    let lists = request.extra.lists().into_iter();
-    let added = lists
-        .flat_map(|(added, list)| list.iter().flat_map(move |entry| phrase::added(added, entry)));
-    page.phrases("you add", added.collect());
+    rights(&mut page, request);
     page.fact(
         "content",
         format!(
@@ -117,7 +112,35 @@ pub fn words(request: &Request) -> Vec<Line> {
     page.lines
 }
 
-/// Why the question comes, and what to shout, to be shown below the [`words`].
+/// All that it may do: what it declares, what its dialect grants, and what the person adds.
+fn rights(page: &mut Page, request: &Request) {
+    let stored = &request.secrets;
+    let declared = request.permissions.iter().chain(&request.unasked);
+    let declared: Vec<Phrase> =
+        declared.flat_map(|entry| phrase::permission(entry, stored)).collect();
+    let lists = request.extra.lists().into_iter();
+    let added: Vec<Phrase> = lists
+        .flat_map(|(added, list)| {
+            list.iter().flat_map(move |entry| phrase::added(added, entry, stored))
+        })
+        .collect();
+    let count = declared.len() + added.len();
+    match (declared.is_empty(), added.is_empty()) {
+        (true, true) => page.fact("rights", "none".to_owned()),
+        (true, false) => page.fact("rights", "none but what you add".to_owned()),
+        (false, _) => page.phrases("rights", declared),
+    }
+    if let Some(elsewhere) = request.elsewhere {
+        page.fact("elsewhere", elsewhere.to_owned());
+    }
+    page.phrases("you add", added);
+    if count > SCREEN {
+        let text = format!("{count} rights: few skills need so many, and it is easy to miss one");
+        page.push(Role::Warning, "warning", text);
+    }
+}
+
+/// Why the question comes, and what to shout, to be shown above the [`words`].
 pub fn why(reasons: &[String], warnings: &[String]) -> Vec<Line> {
     let line = |role, label, text: &String| Line { role, label, text: visible(text).into_owned() };
     let reasons = reasons.iter().map(|text| line(Role::Reason, "asks because", text));
@@ -129,20 +152,22 @@ fn programs(page: &mut Page, request: &Request) {
         .programs
         .iter()
         .map(|program| {
-            let Phrase { text, is_grave } = phrase::program(&program.name);
+            let phrase = phrase::program(&program.name);
             // A harmless name may be a link to a shell.
-            let is_grave = is_grave || is_interpreter(&program.path.to_string_lossy());
+            let is_grave = phrase.is_grave() || is_interpreter(&program.path.to_string_lossy());
+            let text = phrase.text();
             let digest = shown(program.sha256.get(..12).unwrap_or(&program.sha256));
             let path = shown(&program.path.to_string_lossy());
             (is_grave, format!("{text}: {path}, sha256 {digest}"))
         })
         .collect();
     found.sort_by_key(|(is_grave, _)| !is_grave);
-    page.list("programs", found.into_iter().map(|(is_grave, text)| (role(is_grave), text)));
-}
-
-fn role(is_grave: bool) -> Role {
-    if is_grave { Role::Grave } else { Role::Fact }
+    let harmless = found.split_off(found.partition_point(|(is_grave, _)| *is_grave));
+    let label = if found.is_empty() { "programs" } else { "" };
+    for (index, (_, text)) in found.into_iter().enumerate() {
+        page.push(Role::Grave, if index == 0 { "programs" } else { "" }, text);
+    }
+    page.list(label, harmless.into_iter().map(|(_, text)| (Role::Fact, text)));
 }
 
 #[derive(Default)]
@@ -161,13 +186,26 @@ impl Page {
         }
     }
 
-    /// The grave ones first: were the list cut, they must not be what is cut off.
+    /// The grave ones first and one by one; many harmless ones are grouped and counted.
     fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
-        phrases.sort_by_key(|phrase| !phrase.is_grave);
-        phrases.dedup();
-        self.list(label, phrases.into_iter().map(|phrase| (role(phrase.is_grave), phrase.text)));
+        phrases.sort_by_key(|phrase| phrase.weight);
+        let mut seen = HashSet::new();
+        phrases.retain(|phrase| seen.insert(phrase.text()));
+        let grave = phrases.partition_point(Phrase::is_grave);
+        let harmless = phrases.split_off(grave);
+        let grave = phrases.iter().map(|phrase| (Role::Grave, phrase.text()));
+        let harmless = if harmless.len() > MOST_HARMLESS {
+            grouped(&harmless)
+        } else {
+            harmless.iter().map(Phrase::text).collect()
+        };
+        let lines = grave.chain(harmless.into_iter().map(|text| (Role::Fact, text)));
+        for (index, (role, text)) in lines.enumerate() {
+            self.push(role, if index == 0 { label } else { "" }, text);
+        }
     }
 
+    /// A list of which what is harmless is cut if it is long.
     fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
         let count = items.len();
         for (index, (role, text)) in items.take(MOST_LINES).enumerate() {
@@ -178,6 +216,25 @@ impl Page {
             self.push(Role::Grave, "", text);
         }
     }
+}
+
+/// One line for each kind of right, with some of the names and the number of the others.
+fn grouped(phrases: &[Phrase]) -> Vec<String> {
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Phrase { verb, object, .. } in phrases {
+        match kinds.iter_mut().find(|(known, _)| known == verb) {
+            Some((_, objects)) => objects.push(object),
+            None => kinds.push((verb, vec![object])),
+        }
+    }
+    let line = |(verb, objects): (&str, Vec<&str>)| {
+        let named = objects.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join("; ");
+        match objects.len().saturating_sub(MOST_NAMED) {
+            0 => format!("{verb} {named}").trim_end().to_owned(),
+            more => format!("{verb} {} things: {named}; and {more} more", objects.len()),
+        }
+    };
+    kinds.into_iter().map(line).collect()
 }
 
 /// The lines as text without colour. Each is wrapped to the width, and what continues is indented,

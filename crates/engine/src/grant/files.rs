@@ -1,5 +1,7 @@
 //! Files: `filesystem:read`, `filesystem:write`, and databases that are files.
 
+mod missing;
+
 use std::path::{Component, Path, PathBuf};
 
 use savoir_sandbox::{Access, PathGrant};
@@ -8,9 +10,9 @@ use savoir_skill::permission::{Domain, Level, Permission};
 use super::{
     Grants, Refusal,
     glob::{self, Shape},
-    is_unproven,
+    is_unproven, obeyed,
 };
-use crate::{ground::Ground, limits};
+use crate::{ground::Ground, limits, secrets};
 
 /// What stays as it is even in a folder that a run may change, because others execute or obey it.
 pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
@@ -26,10 +28,13 @@ pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
     ".envrc",
     "savoir.lock",
 ];
-const PROTECTED_IN_HOME: [&str; 23] = [
+/// Programs run these, or take their settings from them.
+const PROTECTED_IN_HOME: [&str; 33] = [
     ".bashrc",
     ".bash_profile",
     ".bash_login",
+    ".bash_aliases",
+    ".bash_logout",
     ".profile",
     ".zshrc",
     ".zprofile",
@@ -43,6 +48,14 @@ const PROTECTED_IN_HOME: [&str; 23] = [
     ".cache/savoir",
     ".local/share/savoir",
     ".local/bin",
+    "bin",
+    ".cargo/bin",
+    ".cargo/env",
+    ".cargo/config.toml",
+    ".npmrc",
+    ".claude.json",
+    ".config/claude",
+    ".local/lib",
     ".ssh",
     ".gnupg",
     ".gitconfig",
@@ -53,14 +66,22 @@ const PROTECTED_IN_HOME: [&str; 23] = [
 ];
 
 /// What stays as it is in a `.git` that a person opened for writing.
-const PROTECTED_IN_GIT: [&str; 7] =
-    ["hooks", "config", "config.worktree", "commondir", "info", "modules", "worktrees"];
+const PROTECTED_IN_GIT: [&str; 10] = [
+    "hooks",
+    "config",
+    "config.worktree",
+    "commondir",
+    "info",
+    "modules",
+    "worktrees",
+    // Lists of commands with which git goes on when somebody says so.
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+];
 
-/// Adds what the permissions say about files; gives the folders that must be made before a run.
-pub(super) fn add(
-    grants: &Grants<'_>,
-    paths: &mut Vec<PathGrant>,
-) -> Result<Vec<PathBuf>, Refusal> {
+/// Adds what the permissions say about files.
+pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
     let start = paths.len();
     let mut missing = Vec::new();
     for permission in grants.permissions {
@@ -79,8 +100,13 @@ pub(super) fn add(
         let path = absolute(scope, grants.ground);
         match glob::shape(&path) {
             Shape::Tree(path) => {
-                let tree = Tree { path, is_folder: scope.ends_with("/**"), access };
-                missing.extend(add_tree(grants, permission, tree, paths)?);
+                missing.extend(add_tree(grants, permission, (path.clone(), access), paths)?);
+                if permission.domain == Domain::Database && access == Access::Write {
+                    for file in beside_database(&path) {
+                        let file = add_tree(grants, permission, (file, access), paths)?;
+                        missing.extend(file.filter(|file| missing::can_be_made(file, grants)));
+                    }
+                }
             }
             Shape::Pattern { base, pattern } if access == Access::Read => {
                 let files = glob::expand(&base, &pattern, limits::EXPANDED_FILES);
@@ -103,25 +129,78 @@ pub(super) fn add(
     {
         for scope in list {
             let path = absolute(scope.strip_suffix("/**").unwrap_or(scope), grants.ground);
-            let tree = Tree { path, is_folder: true, access };
-            missing.extend(add_tree(grants, scope, tree, paths)?);
+            missing.extend(add_tree(grants, scope, (path, access), paths)?);
         }
+    }
+    for path in missing {
+        missing::open_folder(&path, grants, paths)?;
     }
     let writable: Vec<PathBuf> = paths[start..]
         .iter()
-        .filter(|grant| grant.access == Access::Write)
+        .filter(|grant| matches!(grant.access, Access::Write | Access::Make))
         .map(|grant| grant.path.clone())
         .collect();
-    paths.extend(protect(grants.ground, grants.folder, &writable, &opened(grants))?);
-    Ok(missing)
+    let opened = opened(grants);
+    paths.extend(protect(grants.ground, grants.folder, &writable, &opened)?);
+    let obeyed = protect_obeyed(grants.ground, &writable, &opened, paths);
+    paths.extend(obeyed);
+    let is_shown = |folder: &PathBuf| paths.iter().any(|grant| folder.starts_with(&grant.path));
+    let secrets: Vec<PathBuf> = secret_folders(grants.ground)
+        .filter(|folder| folder.is_dir() && is_shown(folder))
+        .collect();
+    paths.extend(secrets.into_iter().map(PathGrant::hidden));
+    Ok(())
 }
 
-/// A file or folder of a permission.
-struct Tree {
-    path: PathBuf,
-    /// Whether the permission says that it is a folder.
-    is_folder: bool,
-    access: Access,
+/// Where Savoir keeps secrets. No skill sees them, whatever is granted around them.
+fn secret_folders(ground: &Ground) -> impl Iterator<Item = PathBuf> {
+    ground.kept.iter().map(|kept| kept.join(secrets::FOLDER))
+}
+
+/// What programs obey below writable folders, unless it is granted by its name.
+pub(crate) fn protect_obeyed(
+    ground: &Ground,
+    writable: &[PathBuf],
+    opened: &[PathBuf],
+    paths: &[PathGrant],
+) -> Vec<PathGrant> {
+    let obeyed = obeyed_paths(ground).into_iter().filter(|path| {
+        let is_named = opened.contains(path) || paths.iter().any(|grant| grant.path == *path);
+        !is_named && writable.iter().any(|root| path.starts_with(root))
+    });
+    obeyed.map(|path| PathGrant::protected(first_link(path))).collect()
+}
+
+/// The first link on the way to a path, or the path.
+fn first_link(path: PathBuf) -> PathBuf {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    above.into_iter().find(|step| step.is_symlink()).map(Path::to_owned).unwrap_or(path)
+}
+
+/// Files and folders that a person or the skill names for writing, whether they exist or not.
+pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
+    let declared = grants.permissions.iter().filter_map(|permission| {
+        let scope = permission.scope.as_ref().filter(|_| access(permission) == Some(Access::Write));
+        let scope = scope?.strip_suffix("/**").unwrap_or(scope?);
+        Some(absolute(scope, grants.ground))
+    });
+    declared.chain(opened(grants)).collect()
+}
+
+/// What programs obey in the folder that the user is in, and in the repository, unless it is opened by its
+/// name.
+fn obeyed_paths(ground: &Ground) -> Vec<PathBuf> {
+    let roots = [Some(&ground.directory), ground.repository.as_ref()];
+    let mut paths = Vec::new();
+    for root in roots.into_iter().flatten() {
+        paths.extend(obeyed::names().map(|(name, _)| root.join(name)));
+        // Together with folders that it needs beside, it makes the folder a repository.
+        paths.extend((!root.join("HEAD").exists()).then(|| root.join("HEAD")));
+    }
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 /// A scope that is a path, not the name of a host.
@@ -129,6 +208,15 @@ fn is_database_file(scope: &str) -> bool {
     let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
     let is_path = scope.contains('/') || scope.starts_with('~');
     !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
+}
+
+/// Files that a database makes beside its own while it is written.
+fn beside_database(path: &Path) -> [PathBuf; 3] {
+    ["-journal", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    })
 }
 
 fn access(permission: &Permission) -> Option<Access> {
@@ -174,14 +262,13 @@ fn absolute(scope: &str, ground: &Ground) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// Adds a file or folder; gives it back if it must be made before a run.
+/// Adds a file or folder; gives it back if it is to be written and does not exist.
 fn add_tree(
     grants: &Grants<'_>,
     permission: &impl ToString,
-    tree: Tree,
+    (path, access): (PathBuf, Access),
     paths: &mut Vec<PathGrant>,
 ) -> Result<Option<PathBuf>, Refusal> {
-    let Tree { path, is_folder, access } = tree;
     let refuse = |reason: String, way_out: &str| Err(Refusal::new(permission, reason, way_out));
     if path.components().any(|part| part == Component::ParentDir) {
         return refuse("`..` is not allowed".to_owned(), "write the path without it");
@@ -189,7 +276,10 @@ fn add_tree(
     if path.parent().is_none() {
         return refuse("it means every file".to_owned(), "name the folder that is needed");
     }
-    let mut missing = None;
+    if secret_folders(grants.ground).any(|secrets| path.starts_with(secrets)) {
+        let way_out = "let the skill declare the variable: savoir secret list";
+        return refuse("your stored secrets are in it".to_owned(), way_out);
+    }
     if access == Access::Write {
         if let Some(protected) = protected_above(&path, grants.ground, &opened(grants)) {
             let reason = format!("{} is never written by skills", protected.display());
@@ -201,16 +291,11 @@ fn add_tree(
                 let reason = format!("{} is a link", link.display());
                 return refuse(reason, "write the path that the link leads to");
             }
-            let own = [&grants.ground.directory, &grants.ground.home];
-            if !is_folder || !own.iter().any(|place| path.starts_with(place)) {
-                let reason = format!("{} does not exist", path.display());
-                return refuse(reason, "make it first, or grant its folder: end it with /**");
-            }
-            missing = Some(path.clone());
+            return Ok(Some(path));
         }
     }
     paths.push(PathGrant { path, access });
-    Ok(missing)
+    Ok(None)
 }
 
 /// The protected path that a path is, or lies in.
@@ -224,12 +309,13 @@ fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
     grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.ground)).collect()
 }
 
+/// What stays as it is, whatever is granted.
 pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
             let is_opened = opened.iter().any(|opened| opened.starts_with(&path));
-            if is_opened && path.ends_with(".git") {
+            if is_opened && path.ends_with(".git") && path.symlink_metadata().is_ok() {
                 paths.extend(PROTECTED_IN_GIT.map(|name| path.join(name)));
             } else {
                 paths.push(path);
@@ -237,7 +323,9 @@ pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBu
         }
     }
     paths.extend(PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name)));
-    paths.extend(ground.kept.iter().cloned());
+    // A run may write in a folder of its own, wherever that lies.
+    let is_around = |kept: &&PathBuf| ground.is_own && ground.directory.starts_with(kept);
+    paths.extend(ground.kept.iter().filter(|kept| !is_around(kept)).cloned());
     paths
 }
 
@@ -254,8 +342,8 @@ pub(crate) fn protect(
         let Some(root) = root_of(&path) else { continue };
         let there = path.ancestors().find_map(|step| Some((step, step.symlink_metadata().ok()?)));
         match there {
-            // Nothing can lie on a link, so it could be replaced by something else.
-            Some((link, metadata)) if metadata.is_symlink() => {
+            // Whoever changes where it leads changes what is below.
+            Some((link, metadata)) if metadata.is_symlink() && link != path => {
                 return Err(Refusal::new(
                     &format!("filesystem:write:{}/**", root.display()),
                     format!("{} is a link, which cannot be protected", link.display()),
@@ -270,22 +358,6 @@ pub(crate) fn protect(
     protected.sort();
     protected.dedup();
     Ok(protected.into_iter().map(PathGrant::protected).collect())
-}
-
-/// Removes what runs left that were killed while they held places below a folder.
-pub(crate) fn remove_abandoned(ground: &Ground, root: &Path) {
-    let opened = [root.join(".git")];
-    let mut protected = protected_paths(ground, &opened);
-    protected.extend(protected_paths(ground, &[]));
-    let below = |path: PathBuf| {
-        let ways: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
-        ways.into_iter().take_while(|way| way != root).collect::<Vec<_>>()
-    };
-    let inside = protected.into_iter().filter(|path| path.starts_with(root));
-    let mut places: Vec<PathBuf> = inside.flat_map(below).collect();
-    places.sort();
-    places.dedup();
-    savoir_sandbox::remove_abandoned(places.iter().rev().map(PathBuf::as_path));
 }
 
 /// Whether a folder is, or lies in, something that no skill writes to.

@@ -26,7 +26,7 @@ pub(crate) enum Care {
 
 /// Names besides those of [`PROTECTED_IN_PROJECT`] and the folders of agents, in every folder. A part
 /// before a slash is the folder around it.
-const NAMES: [(&str, Care); 59] = [
+const NAMES: [(&str, Care); 64] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", Care::Kept),
     ("opencode.jsonc", Care::Kept),
@@ -43,6 +43,11 @@ const NAMES: [(&str, Care); 59] = [
     (".claude-plugin", Care::Kept),
     ("gemini-extension.json", Care::Kept),
     (".exrc", Care::Kept),
+    (".gdbinit", Care::Kept),
+    (".helix", Care::Kept),
+    (".autoenv", Care::Kept),
+    (".cody", Care::Kept),
+    (".warp", Care::Kept),
     (".nvimrc", Care::Kept),
     (".nvim.lua", Care::Kept),
     (".dir-locals.el", Care::Kept),
@@ -111,27 +116,25 @@ pub(crate) struct Obeyed {
     places: HashMap<PathBuf, Care>,
     /// The last names of the places: few paths end with one, and whole paths are slow to look up.
     last_names: HashSet<OsString>,
+    /// What a person opened by its name: it and all below is not kept.
+    opened: Vec<PathBuf>,
 }
 
 impl Obeyed {
     /// What is obeyed around a place of work.
     pub(crate) fn of(ground: &Ground) -> Self {
-        let kept = PROTECTED_IN_PROJECT.iter().map(|name| (*name, Care::Kept));
-        let mut names: HashMap<String, Care> =
-            kept.chain(NAMES).map(|(name, care)| (as_compared(name, care), care)).collect();
+        let names: HashMap<String, Care> =
+            names().map(|(name, care)| (as_compared(name, care), care)).collect();
         let mut places = protected_paths(ground, &[]);
         let roots = || [Some(&ground.directory), ground.repository.as_ref()].into_iter().flatten();
         for folder in Agent::ALL.iter().flat_map(project_folders) {
-            match folder.split('/').next() {
-                // `.github` has more than skills in it.
-                Some(first) if first.starts_with('.') && first != ".github" => {
-                    names.insert(first.to_owned(), Care::Kept);
-                }
-                _ => places.extend(roots().map(|root| root.join(folder))),
+            if agent_name(folder).is_none() {
+                places.extend(roots().map(|root| root.join(folder)));
             }
         }
         places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
-        let mut obeyed = Self { names, places: HashMap::new(), last_names: HashSet::new() };
+        let (last_names, opened) = (HashSet::new(), Vec::new());
+        let mut obeyed = Self { names, places: HashMap::new(), last_names, opened };
         for place in places {
             obeyed.insert(place, Care::Kept);
         }
@@ -140,6 +143,14 @@ impl Obeyed {
             obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), &ground.directory);
         }
         obeyed
+    }
+
+    /// Without what a person opened by its name. Whoever opens a whole project does not mean what is
+    /// obeyed in it.
+    pub(crate) fn opening(mut self, paths: Vec<PathBuf>) -> Self {
+        let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());
+        self.opened = paths.into_iter().filter(is_obeyed).collect();
+        self
     }
 
     /// Adds places below a folder; gives whether that changes anything.
@@ -166,10 +177,14 @@ impl Obeyed {
 
     /// How it is kept what lies at a path, if it is obeyed.
     pub(crate) fn care(&self, path: &Path) -> Option<Care> {
+        if self.opened.iter().any(|opened| path.starts_with(opened)) {
+            return None;
+        }
         let last = path.file_name();
         let is_placed = last.is_none_or(|name| self.last_names.contains(name));
         let placed = if is_placed { self.places.get(path).copied() } else { None };
-        let Some(name) = last.and_then(OsStr::to_str) else { return placed };
+        let Some(name) = last.map(OsStr::to_string_lossy) else { return placed };
+        let name = &*name;
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
         let pair = folder.filter(|folder| folder.eq_ignore_ascii_case(".github"));
         let pair = pair.map(|folder| format!("{folder}/{name}"));
@@ -204,6 +219,19 @@ fn as_compared(name: &str, care: Care) -> String {
         Care::Asked if cfg!(target_os = "linux") => name.to_owned(),
         _ => name.to_ascii_lowercase(),
     }
+}
+
+/// The names that are obeyed in every folder.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, Care)> {
+    let kept = PROTECTED_IN_PROJECT.iter().map(|name| (*name, Care::Kept));
+    let agents = Agent::ALL.iter().flat_map(project_folders).filter_map(agent_name);
+    kept.chain(NAMES).chain(agents.map(|name| (name, Care::Kept)))
+}
+
+/// The folder of an agent, if it has nothing else in it: `.github` has more than skills.
+fn agent_name(folder: &'static str) -> Option<&'static str> {
+    let first = folder.split('/').next()?;
+    (first.starts_with('.') && first != ".github").then_some(first)
 }
 
 fn project_folders(agent: &Agent) -> impl Iterator<Item = &'static str> {

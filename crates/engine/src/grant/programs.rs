@@ -4,10 +4,10 @@ use std::{
     env, fs,
     io::Read as _,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
-use savoir_sandbox::{TRUSTED_PATH, Userland};
+use savoir_sandbox::{Closure, TRUSTED_PATH, Userland};
 use savoir_skill::permission::{Domain, Level, Permission};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -188,6 +188,44 @@ pub(super) fn userland(permissions: &[Permission], runs_programs: bool) -> Userl
     let is_any = || shell(permissions).next().is_some();
     let is_listed = lists(permissions).next().is_some();
     if !is_listed && (runs_programs || is_any()) { Userland::System } else { Userland::Listed }
+}
+
+/// Names that people give to virtual environments; an empty one is the granted folder itself.
+const ENVIRONMENTS: [&str; 3] = ["", ".venv", "venv"];
+
+/// Interpreters that virtual environments in granted folders lead to, if they are not the system's.
+/// Their own files are shown with the folder; without the interpreter they would be of no use.
+pub(super) fn of_environments(granted: &[PathBuf]) -> Vec<PathBuf> {
+    let folders = granted.iter().flat_map(|path| ENVIRONMENTS.map(|name| path.join(name)));
+    let found = folders.filter(|folder| folder.join("pyvenv.cfg").is_file());
+    let mut programs: Vec<PathBuf> = found.filter_map(|folder| outside(&folder)).collect();
+    programs.sort();
+    programs.dedup();
+    // A broken environment must not keep a tool from starting.
+    programs.retain(|path| Closure::of(std::slice::from_ref(path)).is_ok());
+    programs
+}
+
+/// The interpreter that an environment was made with.
+fn outside(environment: &Path) -> Option<PathBuf> {
+    /// As many links in a row as the kernel follows.
+    const MAX_LINKS: usize = 40;
+    let environment = environment.canonicalize().ok()?;
+    let mut path = environment.join("bin/python");
+    for _ in 0..MAX_LINKS {
+        if !path.starts_with(&environment) {
+            break;
+        }
+        path = path.parent()?.join(fs::read_link(&path).ok()?);
+    }
+    let real = path.canonicalize().ok()?;
+    let name = real.file_name()?.to_str()?;
+    let version = name.strip_prefix("python")?;
+    let is_python = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    // The system's are there.
+    let is_other = is_python && !path.starts_with(&environment) && !real.starts_with("/usr");
+    let is_plain = path.components().all(|part| part != Component::ParentDir);
+    is_other.then_some(if is_plain { path } else { real })
 }
 
 /// Files of the programs that are granted beside the tool's own. One that is not installed is

@@ -7,8 +7,29 @@ use savoir_skill::permission::{Domain, Level};
 
 use super::{Grants, Refusal, glob};
 
-/// Passed on as they are, if they are set.
-const ALWAYS: [&str; 6] = ["LANG", "TERM", "TZ", "USER", "COLORTERM", "NO_COLOR"];
+/// Passed on as they are, if they are set. Locale names are listed one by one: anything may be
+/// called `LC_TOKEN`.
+const ALWAYS: [&str; 19] = [
+    "LANG",
+    "TERM",
+    "TZ",
+    "USER",
+    "COLORTERM",
+    "NO_COLOR",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LC_COLLATE",
+    "LC_MONETARY",
+    "LC_MESSAGES",
+    "LC_PAPER",
+    "LC_NAME",
+    "LC_ADDRESS",
+    "LC_TELEPHONE",
+    "LC_MEASUREMENT",
+    "LC_IDENTIFICATION",
+];
 
 /// Where programs are looked for inside: there, only those that were granted exist.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -65,10 +86,10 @@ pub(super) fn build(
     variables.insert("PATH".to_owned(), Variable::Plain(search_path(grants)));
     variables.insert(
         "HOME".to_owned(),
-        Variable::Plain(grants.ground.home.to_string_lossy().into_owned()),
+        Variable::Plain(grants.private_home().to_string_lossy().into_owned()),
     );
     let parent = &grants.ground.variables;
-    for (name, value) in parent.iter().filter(|(name, _)| is_always(name)) {
+    for (name, value) in parent.iter().filter(|(name, _)| ALWAYS.contains(&name.as_str())) {
         variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
     for (pattern, permission) in wanted(grants) {
@@ -80,7 +101,7 @@ pub(super) fn build(
             ));
         }
         for (name, value) in parent.iter().filter(|(name, _)| is_match(&pattern, name)) {
-            if NEVER.iter().any(|never| is_match(never, name)) {
+            if is_never(name) {
                 continue;
             }
             let variable = if secrets == Secrets::Masked && is_secret(name) {
@@ -89,6 +110,15 @@ pub(super) fn build(
                 Variable::Plain(value.clone())
             };
             variables.insert(name.clone(), variable);
+        }
+        // A stored secret is asked for by its name: a pattern does not reach it.
+        if let Some(secret) = grants.ground.secret(&pattern, grants.skill) {
+            let value = secret.value();
+            let variable = match secrets {
+                Secrets::Masked => Variable::Masked(Secret::new(value)),
+                Secrets::Plain => Variable::Plain(value.to_owned()),
+            };
+            variables.insert(pattern, variable);
         }
     }
     Ok(variables)
@@ -107,8 +137,17 @@ fn wanted(grants: &Grants<'_>) -> Vec<(String, String)> {
     declared.chain(required.map(|name| (name.clone(), name.clone()))).collect()
 }
 
-fn is_always(name: &str) -> bool {
-    ALWAYS.contains(&name) || name.starts_with("LC_")
+/// Whether a run can get a variable of this name from the user.
+pub fn is_variable_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_own = matches!(name, "PATH" | "HOME");
+    let starts_well = name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit());
+    starts_well && name.chars().all(is_word) && !is_own && !is_never(name)
+}
+
+/// Whether no run gets a variable of this name.
+pub(crate) fn is_never(name: &str) -> bool {
+    NEVER.iter().any(|never| is_match(never, name))
 }
 
 fn is_match(pattern: &str, name: &str) -> bool {
@@ -116,18 +155,38 @@ fn is_match(pattern: &str, name: &str) -> bool {
 }
 
 /// Whether a name tells that the value is a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
+pub(crate) fn is_secret(name: &str) -> bool {
+    // Words that only look like one of the list.
+    let name = name.to_ascii_uppercase().replace("AUTHORI", "AUTH_I");
+    let name = name.replace("AUTHOR", "").replace("KEYBOARD", "");
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Values that a program sees and nobody else should.
-pub(crate) fn visible_secrets(policy: &Policy) -> Vec<String> {
-    let plain = policy.environment.iter().filter_map(|(name, value)| match value {
-        Variable::Plain(value) if is_secret(name) => Some(value.clone()),
-        Variable::Plain(_) | Variable::Masked(_) => None,
-    });
-    plain.collect()
+/// Values that a program sees and that are removed from what is left of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visible {
+    /// Removed from what it prints.
+    pub(crate) in_output: Vec<String>,
+    /// Removed from records and errors.
+    pub(crate) in_records: Vec<String>,
+}
+
+/// Secrets that a program sees itself. A variable of the environment that the user grants with
+/// `--allow-env` may be printed: the user chose to show it.
+pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
+    let mut visible = Visible::default();
+    for (name, variable) in &policy.environment {
+        let Variable::Plain(value) = variable else { continue };
+        let is_stored = grants.ground.secret(name, grants.skill).is_some();
+        if !is_stored && !is_secret(name) {
+            continue;
+        }
+        visible.in_records.push(value.clone());
+        if is_stored || !grants.extra.env.contains(name) {
+            visible.in_output.push(value.clone());
+        }
+    }
+    visible
 }
 
 /// Folders of the granted programs that are not among the usual ones come last.
@@ -151,22 +210,22 @@ mod tests {
 
     #[test]
     fn secrets_are_told_by_their_names() {
-        for name in ["BRAVE_API_KEY", "GITHUB_TOKEN", "db_password", "OAUTH_CODE"] {
+        for name in ["BRAVE_API_KEY", "GITHUB_TOKEN", "db_password", "OAUTH_CODE", "AUTHORIZATION"]
+        {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["BRAVE_SEARCH_URL", "EDITOR", "LANG"] {
+        for name in ["BRAVE_SEARCH_URL", "EDITOR", "LANG", "AUTHOR_NAME", "KEYBOARD_LAYOUT"] {
             assert!(!is_secret(name), "{name}");
         }
     }
 
     #[test]
     fn dangerous_names_are_told_by_patterns() {
-        let never = |name: &str| NEVER.iter().any(|pattern| is_match(pattern, name));
         for name in ["LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "GIT_SSH_COMMAND", "ENV"] {
-            assert!(never(name), "{name}");
+            assert!(is_never(name), "{name}");
         }
         for name in ["ENVIRONMENT", "BUILD_ENV", "GITHUB_TOKEN"] {
-            assert!(!never(name), "{name}");
+            assert!(!is_never(name), "{name}");
         }
     }
 }

@@ -3,13 +3,14 @@
 //! `<cache>/environments/<digest>/` is named after the version of Python and the requirements, so
 //! that skills with the same needs share one. It is made under another name and moved into place
 //! when it is whole; a file lock keeps two makers apart. A record beside the packages says what was
-//! installed and is held against the disk whenever the environment is used again.
+//! installed and is compared with the disk whenever the environment is used again. The versions that
+//! were chosen once are written down beside it, and installed again if it has to be made again.
 //!
 //! Installing runs no code of a package: wheels are only unpacked, and packages that would have to
 //! be built are refused unless somebody allowed it. The interpreter of an environment belongs into
 //! the sandbox, because packages can bring code that runs when it starts.
 
-mod installer;
+pub(crate) mod installer;
 mod record;
 
 pub use installer::{Installer, variables};
@@ -28,7 +29,7 @@ use super::{
     requirement::Requirement,
     version::{PythonError, python_version},
 };
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, packages::versions};
 
 /// Whether a package without a wheel may be built, which runs its code outside the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +115,7 @@ fn told(tail: &[String]) -> String {
     if tail.is_empty() { String::new() } else { format!(":\n  {}", tail.join("\n  ")) }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
     let path = path.to_owned();
     move |source| EnvironmentError::Io { path, source }
 }
@@ -136,53 +137,70 @@ pub(crate) fn prepare_until(
     wanted: &Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
-    let python = python_version(wanted.python)?;
-    let all = cache.join("environments");
+    let python = versions::remembered(cache, wanted.python, || python_version(wanted.python))?;
     let digest = digest(&python, wanted);
-    let root = all.join(&digest);
+    let root = cache.join("environments").join(&digest);
     let ready = || {
         let record = record::verified(&root, &python, wanted.requirements)?;
         Some(Environment { root: root.clone(), record })
     };
-    if let Some(environment) = ready() {
-        return Ok(environment);
+    let chosen = chosen(cache, &format!("{digest}.txt"))?;
+    make_once(cache, &digest, &ready, progress, |fresh, progress| {
+        let pins = chosen.is_file().then_some(chosen.as_path());
+        installer::install(cancel, fresh, wanted, pins, progress)?;
+        settle(fresh, &root)?;
+        let record = record::write(fresh, &python, wanted)?;
+        let pins = record.packages.iter().map(|package| package.pin() + "\n");
+        fs::write(&chosen, pins.collect::<String>()).map_err(at(&chosen))?;
+        Ok(Environment { root: root.clone(), record })
+    })
+}
+
+/// Where the versions that were chosen are written down. It is not part of the environment, so it is
+/// still there when that has to be made again.
+pub(crate) fn chosen(cache: &Path, name: &str) -> Result<PathBuf, EnvironmentError> {
+    let folder = cache.join("chosen");
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    Ok(folder.join(name))
+}
+
+/// Gives what is ready, or makes it below another name and moves it into place when it is whole. A
+/// file lock keeps two makers apart.
+pub(crate) fn make_once<T>(
+    cache: &Path,
+    digest: &str,
+    ready: &dyn Fn() -> Option<T>,
+    progress: &mut dyn FnMut(&str),
+    build: impl FnOnce(&Path, &mut dyn FnMut(&str)) -> Result<T, EnvironmentError>,
+) -> Result<T, EnvironmentError> {
+    if let Some(made) = ready() {
+        return Ok(made);
     }
+    let all = cache.join("environments");
     fs::create_dir_all(&all).map_err(at(&all))?;
     let lock = all.join(format!("{digest}.lock"));
     let file = fs::File::options().create(true).append(true).open(&lock).map_err(at(&lock))?;
     // Held until this function ends. The file stays: whoever waits on it has it open.
     file.lock().map_err(at(&lock))?;
-    if let Some(environment) = ready() {
-        return Ok(environment);
+    if let Some(made) = ready() {
+        return Ok(made);
     }
+    let root = all.join(digest);
     if root.exists() {
-        progress("the environment is not what was installed and is made anew");
+        progress("files of the environment were changed: it is made again");
         remove(&root)?;
     }
-    // The lock makes the name ours; what stands there is left from a maker that was killed.
+    // The lock makes the name ours; existing files are left from a maker that was killed.
     let fresh = all.join(format!("{digest}.new"));
     remove(&fresh)?;
-    let made = installer::install(cancel, &fresh, wanted, progress)
-        .and_then(|()| note(&fresh, &root, &python, wanted));
+    let made = build(&fresh, progress);
     if made.is_err() {
-        // The error of the making is the one to tell.
+        // The error of the making is the one to report.
         let _ = remove(&fresh);
     }
-    let record = made?;
+    let made = made?;
     fs::rename(&fresh, &root).map_err(at(&root))?;
-    Ok(Environment { root, record })
-}
-
-/// Notes what was installed.
-fn note(
-    fresh: &Path,
-    root: &Path,
-    python: &str,
-    wanted: &Wanted<'_>,
-) -> Result<Record, EnvironmentError> {
-    let record = record::write(fresh, python, wanted)?;
-    settle(fresh, root)?;
-    Ok(record)
+    Ok(made)
 }
 
 /// Writes the final path where installers wrote the one that an environment is made under.
@@ -216,7 +234,7 @@ fn remove(path: &Path) -> Result<(), EnvironmentError> {
 fn digest(python: &str, wanted: &Wanted<'_>) -> String {
     // How it was made counts: what was built by one skill's leave is not another's.
     let builds = if wanted.builds == Builds::Allowed { "built" } else { "wheels" };
-    let mut text = format!("1\0{python}\0{builds}");
+    let mut text = format!("2\0{python}\0{builds}");
     for requirement in wanted.requirements {
         text.push('\0');
         text.push_str(requirement.as_str());

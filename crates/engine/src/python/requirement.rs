@@ -9,7 +9,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// Most requirements of one skill.
-pub const MAX_REQUIREMENTS: usize = 64;
+pub const MAX_REQUIREMENTS: usize = 256;
 
 /// Longest requirement.
 const MAX_BYTES: usize = 512;
@@ -279,7 +279,7 @@ mod tests {
             assert!(read.is_err(), "{text:?}: {read:?}");
         }
         let many = vec!["six"; MAX_REQUIREMENTS + 1];
-        assert_eq!(requirements(&many, Places::Refused), Err(RequirementError::TooMany(65)));
+        assert_eq!(requirements(&many, Places::Refused), Err(RequirementError::TooMany(257)));
     }
 
     #[test]

@@ -1,7 +1,19 @@
 //! What a call comes down to: a program with arguments, or a function of a Python module.
 
-use std::{collections::BTreeSet, fs::File, io, path::PathBuf, thread};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use savoir_sandbox::{End, Outcome, Policy, Sandbox, Stream};
 use savoir_skill::{
     command::InterpolateError,
@@ -20,6 +32,7 @@ use crate::{
     error::RunError,
     grant,
     record::{ErrorRecord, Files, Record},
+    secrets::{mask, mask_json},
     structured::Fence,
     subject::Subject,
 };
@@ -99,11 +112,20 @@ pub(super) fn of(
 ) -> Result<Action, RunError> {
     match &tool.runner {
         Runner::Command(template) => {
-            let mut start = script::start(subject, &template.program)?;
+            let template = &template.map_texts(|word| script::fill_folder(subject, word));
             let filled = template.interpolate(&tool.name, &tool.parameters, &arguments);
             let mut filled =
                 filled.map_err(|error: InterpolateError| RunError::call(error.code(), &error))?;
-            let written = template.args.iter().take_while(|arg| !arg.has_variables()).count();
+            let mut written = template.args.iter().take_while(|arg| !arg.has_variables()).count();
+            let program = match script::words_of_uv(&template.program, &filled, written) {
+                Some(count) => {
+                    filled.drain(..count);
+                    written -= count;
+                    "python3"
+                }
+                None => &template.program,
+            };
+            let mut start = script::start(subject, program)?;
             script::locate_script(subject, &start.program, &mut filled, written);
             start.arguments.extend(filled);
             Ok(command(start, String::new()))
@@ -170,6 +192,18 @@ pub(super) struct Done {
     pub(super) value: Option<Value>,
 }
 
+impl Done {
+    /// Removes secrets from what was printed and given back, and from the error.
+    pub(super) fn mask(&mut self, in_output: &[String], in_records: &[String]) {
+        let Envelope { output, parsed, error, .. } = &mut self.envelope;
+        *output = mask(in_output, std::mem::take(output));
+        for value in parsed.iter_mut().chain(&mut self.value) {
+            mask_json(in_output, value);
+        }
+        *error = error.take().map(|text| mask(in_records, text));
+    }
+}
+
 /// What a program reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {
@@ -178,10 +212,27 @@ pub(super) enum Input<'a> {
     Inherited,
 }
 
-/// Passes on what comes. It ends when there is no more, or when the program has ended; until then it
-/// may wait for input that nobody needs.
-fn copy_stdin(mut program: File) {
-    let _ = io::copy(&mut io::stdin().lock(), &mut program);
+/// How long the input is waited for before it is asked whether the program still runs.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Passes on what comes, until there is no more or the program has ended.
+fn copy_stdin(mut program: File, ended: &AtomicBool) {
+    let stdin = io::stdin();
+    let mut buffer = [0; 16 << 10];
+    while !ended.load(Ordering::Relaxed) {
+        let timeout = PATIENCE.try_into().ok();
+        let mut waits = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut waits, timeout.as_ref()) {
+            Ok(0) => continue,
+            Ok(_) => {}
+            Err(_) => return,
+        }
+        // Not by the buffer of the standard library: what is in there would be lost for a question.
+        match rustix::io::read(&stdin, &mut buffer) {
+            Ok(length @ 1..) if program.write_all(&buffer[..length]).is_ok() => {}
+            _ => return,
+        }
+    }
 }
 
 /// Runs a program, with its arguments and input, until it ends, a limit is reached or nobody waits
@@ -198,11 +249,13 @@ pub(super) fn run_command(
     let killer = process.killer().map_err(|error| RunError::failed("sandbox-failed", error))?;
     cancel.hold(killer);
     let mut capture = Capture::default();
+    let ended = Arc::new(AtomicBool::new(false));
     let input = match input {
         Input::Text(text) => text.as_bytes(),
         Input::Inherited => {
             if let Some(stdin) = process.take_stdin() {
-                thread::spawn(move || copy_stdin(stdin));
+                let ended = Arc::clone(&ended);
+                thread::spawn(move || copy_stdin(stdin, &ended));
             }
             &[]
         }
@@ -215,6 +268,7 @@ pub(super) fn run_command(
         hear(Heard::Printed(stream, bytes));
         capture.push(stream, bytes);
     });
+    ended.store(true, Ordering::Relaxed);
     if cancel.is_cancelled() {
         outcome.end = End::Stopped;
     }
@@ -273,8 +327,10 @@ pub(super) fn complete(mut record: Record, done: Done) -> Finished {
         read: texts(&outcome.files.read),
         written: texts(&outcome.files.written),
         denied: texts(&outcome.files.denied),
+        put_aside: texts(&outcome.put_aside.iter().map(|one| one.from.clone()).collect()),
         more: outcome.files.more,
     };
     record.programs = texts(&outcome.files.executed);
-    Finished { envelope, record, outcome, value }
+    let (unpassed, unseen, writable) = (Vec::new(), Vec::new(), Vec::new());
+    Finished { envelope, record, outcome, value, unpassed, writable, unseen }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{
     action::{Done, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY},
-    still_wanted,
+    packages, still_wanted,
 };
 use crate::{
     approval::Program,
@@ -23,7 +23,7 @@ use crate::{
     error::RunError,
     home::Home,
     python::{
-        environment::{self, Builds, Installer, Wanted},
+        environment,
         host::{self, Serves},
         protocol::{CallError, Session},
         requirement::{Places, requirements},
@@ -79,10 +79,7 @@ impl PythonTools {
         home: &Home,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, RunError> {
-        let cache = home
-            .cache_folder("python")
-            .map_err(|error| RunError::failed("cache-unavailable", &error))?;
-        let cache = cache.canonicalize().unwrap_or(cache);
+        let cache = packages::cache(home, "python")?;
         let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
         let program = host::install(&cache).map_err(|error| failed(&error))?;
         check_version(subject, interpreter)?;
@@ -228,22 +225,8 @@ fn environment(
     }
     let requirements = requirements(wanted, Places::Refused)
         .map_err(|error| RunError::refused("requirement-refused", &error))?;
-    let path = std::env::var_os("PATH");
-    let variables = environment::variables(std::env::vars_os());
-    let wanted = Wanted {
-        python: &interpreter.path,
-        requirements: &requirements,
-        builds: Builds::Refused,
-        installer: Installer::find(path.as_deref()),
-        variables,
-    };
-    environment::prepare_until(cancel, cache, &wanted, progress).map(Some).map_err(|error| {
-        let failed = RunError::failed("environment-failed", &error);
-        match error.hint() {
-            Some(hint) => failed.way_out(hint),
-            None => failed,
-        }
-    })
+    packages::python_environment(cancel, cache, &interpreter.path, &requirements, progress)
+        .map(Some)
 }
 
 /// Runs something that waits for the host, and ends the host when it takes too long.

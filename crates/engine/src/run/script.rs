@@ -68,6 +68,7 @@ pub(crate) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
         Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
         // The system cannot start it without a line that names its interpreter.
         Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
+        Ok(program) if is_run_by_uv(&program.path) => interpreted(&program.path),
         program => Ok(Start { program: program?, arguments: Vec::new() }),
     }
 }
@@ -96,13 +97,30 @@ pub(super) fn locate_script(
     }
 }
 
+/// A word of the author with the folder of the skill put in, as authors write it. No shell does it; in a
+/// text of several words, which is code, variables are left to the shell.
+pub(super) fn fill_folder(subject: &Subject, word: &str) -> String {
+    let Some(folder) = &subject.folder else { return word.to_owned() };
+    let folder = folder.to_string_lossy();
+    let mut word = word.replace("{baseDir}", &folder);
+    if !word.contains(char::is_whitespace) {
+        for name in ["SKILL_DIR", "CLAUDE_SKILL_DIR"] {
+            word = word.replace(&format!("${{{name}}}"), &folder);
+            if let Some(rest) = word.strip_prefix(&format!("${name}/")) {
+                word = format!("{folder}/{rest}");
+            }
+        }
+    }
+    word
+}
+
 /// A file in the skill's folder, by its path in there.
 fn file_in(folder: &Path, word: &str) -> Option<PathBuf> {
     let path = folder.join(word).canonicalize().ok()?;
     (path.starts_with(folder) && path.is_file()).then_some(path)
 }
 
-fn interpreted(script: &Path) -> Result<Start, RunError> {
+pub(super) fn interpreted(script: &Path) -> Result<Start, RunError> {
     let first = first_line(script);
     let (program, mut arguments) = match first.as_deref().and_then(|line| line.strip_prefix("#!")) {
         Some(line) => by_first_line(script, line)?,
@@ -115,22 +133,62 @@ fn interpreted(script: &Path) -> Result<Start, RunError> {
 /// The interpreter that the first line names, with its arguments. One that is elsewhere on this machine
 /// is looked for by its name.
 fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), RunError> {
-    let mut words = line.split_whitespace().peekable();
-    let mut name = words.next().unwrap_or_default();
-    if name.ends_with("/env") {
-        words.next_if(|word| matches!(*word, "-S" | "--split-string"));
-        name = words.next().unwrap_or_default();
-    }
+    let mut words = interpreter_words(line);
+    let name = words.next().unwrap_or_default();
     if name.is_empty() {
         return Ok((by_end(script)?, Vec::new()));
     }
     let base = name.rsplit('/').next().unwrap_or(name);
+    if base == UV {
+        return Ok((grant::resolve("python3", None)?, Vec::new()));
+    }
     let program = grant::resolve(name, None).or_else(|_| grant::resolve(base, None));
     let program = program.map_err(|error| {
         let message = format!("{} needs `{base}`: {error}", script.display());
         RunError::failed(error.code(), message).way_out(format!("install `{base}`"))
     })?;
     Ok((program, words.map(str::to_owned).collect()))
+}
+
+/// The words of a first line, without `env`.
+fn interpreter_words(line: &str) -> impl Iterator<Item = &str> {
+    let mut words = line.split_whitespace().peekable();
+    if words.next_if(|word| word.ends_with("/env")).is_some() {
+        words.next_if(|word| matches!(*word, "-S" | "--split-string"));
+    }
+    words
+}
+
+/// `uv run --script` installs packages and starts Python. Packages are installed before a run, so
+/// that Python is all that is left.
+const UV: &str = "uv";
+
+/// How many words of `uv run --script x.py` come before the script, if that is the command. Only words
+/// count that the skill's author wrote.
+pub(super) fn words_of_uv(program: &str, arguments: &[String], written: usize) -> Option<usize> {
+    const OPTIONS: [&str; 7] =
+        ["--script", "-s", "--quiet", "-q", "--no-project", "--isolated", "python3"];
+    let mut words = arguments.iter().take(written).map(String::as_str);
+    if program != UV || words.next() != Some("run") {
+        return None;
+    }
+    let count = 1 + words.clone().take_while(|word| OPTIONS.contains(word)).count();
+    let script = words.find(|word| !OPTIONS.contains(word))?;
+    Path::new(script).extension().is_some_and(|end| end == "py").then_some(count)
+}
+
+/// The name of the interpreter in the first line of a script.
+pub(super) fn named_interpreter(script: &Path) -> Option<String> {
+    let line = first_line(script)?;
+    let word = interpreter_words(line.strip_prefix("#!")?).next()?;
+    let name = word.rsplit('/').next().unwrap_or(word);
+    Some(if name == UV { "python3" } else { name }.to_owned())
+}
+
+fn is_run_by_uv(script: &Path) -> bool {
+    let line = first_line(script);
+    let words = line.as_deref().and_then(|line| line.strip_prefix("#!")).map(interpreter_words);
+    words.and_then(|mut words| words.next()).is_some_and(|word| word.rsplit('/').next() == Some(UV))
 }
 
 fn by_end(script: &Path) -> Result<Program, RunError> {

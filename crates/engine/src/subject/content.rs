@@ -1,12 +1,15 @@
 //! Everything of a skill that a run can see.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use savoir_package::{Tree, is_note};
 use sha2::{Digest as _, Sha256};
 
 use super::{HISTORY, SubjectError};
 use crate::{limits, words::hex};
+
+/// Digits that tell two versions of a file apart.
+const DIGITS: usize = 16;
 
 /// What everything that a run can see must be.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(super) struct Held<'a> {
 pub(super) struct Content {
     /// SHA-256 over all of it.
     pub(super) digest: String,
+    /// The first digits of the SHA-256 of each file; empty if there are too many.
+    pub(super) files: BTreeMap<String, String>,
     /// Files that no signature covers.
     pub(super) uncovered: Vec<String>,
 }
@@ -41,7 +46,11 @@ pub(super) fn read(root: &Path, held: &Held<'_>) -> Result<Content, SubjectError
     if walk.covered != signed {
         return changed(root);
     }
-    Ok(Content { digest: hex(&walk.sha256.finalize()), uncovered: walk.uncovered })
+    let Walk { sha256, uncovered, mut digests, .. } = walk;
+    if digests.len() > limits::NAMED_FILES {
+        digests.clear();
+    }
+    Ok(Content { digest: hex(&sha256.finalize()), files: digests, uncovered })
 }
 
 /// SHA-256 over paths, kinds and contents of everything that a run can see, whether `check` looks
@@ -62,6 +71,7 @@ struct Walk<'a> {
     /// How many of the files that signatures are about were met.
     covered: usize,
     uncovered: Vec<String>,
+    digests: BTreeMap<String, String>,
 }
 
 impl<'a> Walk<'a> {
@@ -75,6 +85,7 @@ impl<'a> Walk<'a> {
             met_skill: false,
             covered: 0,
             uncovered: Vec::new(),
+            digests: BTreeMap::new(),
         }
     }
 
@@ -175,6 +186,12 @@ impl<'a> Walk<'a> {
         self.bytes += bytes.len() as u64;
         if self.files > limits::SKILL_FILES {
             return Err(self.too_large(format!("{} files", limits::SKILL_FILES)));
+        }
+        if self.held.is_some() && self.digests.len() <= limits::NAMED_FILES {
+            let digest = hex(&Sha256::digest([kind.as_bytes(), b" ", bytes].concat()));
+            let name =
+                if path.is_empty() { "SKILL.md".into() } else { String::from_utf8_lossy(path) };
+            self.digests.insert(name.into_owned(), digest.chars().take(DIGITS).collect());
         }
         // Lengths before contents, so that no file can look like two.
         let head = format!("{kind} {} {} ", path.len(), bytes.len());

@@ -31,6 +31,7 @@ pub(super) fn policy(
     Policy {
         paths: paths.into_iter().chain(support).collect(),
         programs: vec![program],
+        mounts: Vec::new(),
         userland: Userland::System,
         network: Network::Trap,
         environment: environment(stage, more),

@@ -101,6 +101,7 @@ fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
         permissions,
         extra: &Widening::default(),
         ground: &stage.ground,
+        skill: &stage.folder,
         folder: Some(&stage.folder),
         support: &[],
         tier: Tier::Experimental,
@@ -110,7 +111,7 @@ fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
         own_variables: &[],
         directory: stage.work(),
     };
-    grants.policy(savoir_sandbox::Limits::default(), Watch::Off).ok().map(|(policy, _)| policy)
+    grants.policy(savoir_sandbox::Limits::default(), Watch::Off).ok()
 }
 
 impl Judge<'_> {

@@ -9,6 +9,7 @@ use std::{fmt, os::fd::RawFd};
 use libc::c_int;
 
 use super::{
+    guard::{self, Guarded},
     landlock,
     plan::{self, Plan, Step},
     root::Mode,
@@ -176,7 +177,7 @@ pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
     match worker {
         Ok(worker) => {
             let _ = sys::send(control, &Message::Started.encode(), None);
-            bury(worker)
+            bury(worker, &plan.guarded)
         }
         Err(failure) => {
             let _ = sys::send(control, &Message::Failed(failure).encode(), None);
@@ -221,7 +222,7 @@ fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
         let fd = sys::open_without_links(&source.path).at_index(Stage::Open, index)?;
         let kind = sys::file_type(fd).at_index(Stage::Open, index)?;
         let expected = match source.mode {
-            Mode::Device => libc::S_IFCHR,
+            Mode::Device | Mode::Closed => libc::S_IFCHR,
             _ if source.is_folder => libc::S_IFDIR,
             _ => libc::S_IFREG,
         };
@@ -263,7 +264,7 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
             sys::close(tree);
             Ok(())
         }
-        Step::Scratch { target, options } => sys::mount(c"tmpfs", target, scratch_flags, options),
+        Step::Scratch { target, flags, options } => sys::mount(c"tmpfs", target, *flags, options),
         Step::Empty(target) => sys::mount(c"tmpfs", target, scratch_flags, c"size=1m,mode=755"),
         Step::Seal(target) => {
             let flags = scratch_flags | libc::MS_RDONLY | libc::MS_REMOUNT | libc::MS_BIND;
@@ -304,6 +305,9 @@ fn make_rules(plan: &Plan) -> Result<Option<RawFd>, Failure> {
     let ruleset = sys::create_ruleset(&rules.handled, rules.size).at(Stage::Rules)?.into_raw_fd();
     for source in &plan.sources {
         let rights = plan::rights(source.mode, source.is_folder) & handled;
+        if rights == 0 {
+            continue;
+        }
         sys::allow_path(ruleset, source.fd, rights).at(Stage::Rules)?;
     }
     for (path, rights) in &rules.paths {
@@ -398,24 +402,30 @@ fn run_program(plan: &Plan) -> Failure {
     Failure { stage: Stage::Execute, index: 0, errno }
 }
 
-/// Waits for the program, and buries whoever else ends here. Ends when the program has ended or
-/// the supervisor is gone.
-fn bury(worker: libc::pid_t) -> ! {
-    // The control socket is 0 now, the signals are 1: all else belongs to the supervisor.
-    if sys::close_from(2).is_err() {
-        sys::exit(1);
+/// Waits for the program, and buries whoever else ends here. When the program has ended or the supervisor is
+/// gone, it kills everyone, and puts aside what must not be there.
+fn bury(worker: libc::pid_t, guarded: &[Guarded]) -> ! {
+    let status = wait_for_program(worker);
+    sys::kill_everyone();
+    guard::restore(guarded);
+    if let Some(status) = status {
+        let _ = sys::send(0, &Message::Ended(status).encode(), None);
     }
+    sys::exit(i32::from(status.is_none()))
+}
+
+/// The wait status of the program; nothing if the supervisor is gone.
+fn wait_for_program(worker: libc::pid_t) -> Option<c_int> {
+    // The control socket is 0 now, the signals are 1: all else belongs to the supervisor.
+    sys::close_from(2).ok()?;
     let mut waits = [sys::Wait::read(0), sys::Wait::read(1)];
     loop {
-        if sys::poll(&mut waits, None).is_err() {
-            sys::exit(1);
-        }
+        sys::poll(&mut waits, None).ok()?;
         if waits[1].ready {
             sys::drain(1);
             while let Some((pid, status)) = sys::reap() {
                 if pid == worker {
-                    let _ = sys::send(0, &Message::Ended(status).encode(), None);
-                    sys::exit(0);
+                    return Some(status);
                 }
             }
         }
@@ -423,7 +433,7 @@ fn bury(worker: libc::pid_t) -> ! {
             let mut bytes = [0; MESSAGE];
             match sys::receive(0, &mut bytes) {
                 Ok((1.., _)) => sys::signal_everyone(libc::SIGTERM),
-                _ => sys::exit(1),
+                _ => return None,
             }
         }
     }

@@ -49,6 +49,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
+    // Memory that belongs to no process, so that nobody counts it.
+    libc::SYS_shmget,
     libc::SYS_quotactl,
     libc::SYS_quotactl_fd,
     // Other namespaces.

@@ -42,6 +42,8 @@ pub(crate) const WRITE: u64 = READ
     | MAKE_SYM
     | REFER
     | TRUNCATE;
+/// Only where any program can be started, see [`Userland::System`](crate::Userland::System).
+pub(crate) const WRITE_AND_RUN: u64 = WRITE | EXECUTE;
 
 const EVERYTHING: u64 = WRITE | EXECUTE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK | IOCTL_DEV;
 
@@ -85,8 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_writable_is_executable_and_no_device_or_socket_is_made() {
-        assert_eq!(WRITE & (EXECUTE | MAKE_CHAR | MAKE_BLOCK | MAKE_SOCK | IOCTL_DEV), 0);
+    fn nothing_writable_is_executable_with_listed_programs() {
+        assert_eq!(WRITE & EXECUTE, 0);
         assert_eq!(READ & !(READ_FILE | READ_DIR), 0);
+    }
+
+    #[test]
+    fn no_device_or_socket_is_made() {
+        let never = MAKE_CHAR | MAKE_BLOCK | MAKE_SOCK | IOCTL_DEV;
+        assert_eq!(WRITE_AND_RUN & never, 0);
+        assert_eq!(WRITE_AND_RUN & !EXECUTE, WRITE);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     io,
     net::TcpListener,
     os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,7 +16,6 @@ use rustls_pki_types::CertificateDer;
 use super::{
     child::{self, Descriptors, Message, Stage},
     group::Group,
-    placeholder::{Placeholders, while_none_is_made},
     plan::{self, Execution, Plan},
     process::{Interruptions, Process},
     root::{Layout, Texts},
@@ -29,7 +28,7 @@ use crate::{
     environment,
     error::SandboxError,
     outcome::{Enforcement, LimitedBy},
-    policy::{Access, Network, Policy},
+    policy::{Network, Policy},
     proxy::{Authority, Proxy, Settings, SystemResolver, Trap},
     support::Missing,
 };
@@ -104,9 +103,9 @@ impl Sandbox {
             gid,
             certificate,
         };
-        let layout = while_none_is_made(|| Layout::new(policy, &self.closure, &texts))?;
+        let layout = Layout::new(policy, &self.closure, &texts)?;
         let landlock = sys::landlock_version().ok();
-        let mut plan = Plan::new(
+        let plan = Plan::new(
             policy,
             &layout,
             Execution {
@@ -126,12 +125,8 @@ impl Sandbox {
         });
         // Whoever is interrupted from here on has something to tidy up.
         let interruptions = Interruptions::hold()?;
-        let placeholders = Placeholders::hold(
-            layout.placeholders.iter().map(PathBuf::as_path),
-            policy.paths.iter().filter(|grant| grant.access == Access::Protected).map(|g| &*g.path),
-        )?;
         let launch = Launch { policy, layout: &layout, landlock, program };
-        launch.start(&mut plan, settings, interruptions, placeholders)
+        launch.start(plan, settings, interruptions)
     }
 }
 
@@ -175,16 +170,15 @@ impl Pipes {
 impl Launch<'_> {
     fn start(
         &self,
-        plan: &mut Plan,
+        mut plan: Plan,
         settings: Option<Settings>,
         interruptions: Interruptions,
-        placeholders: Placeholders,
     ) -> Result<Process, SandboxError> {
         let pipes = Pipes::new()?;
         let group = Group::new(&self.policy.limits);
         plan.grouped = group.is_some();
         let started = Instant::now();
-        let pidfd = fork(plan, &pipes)?;
+        let pidfd = fork(&mut plan, &pipes)?;
         // Before it goes on, so that nobody is started outside the group.
         let group = group.filter(|group| group.add(pidfd.as_fd()));
         if plan.grouped {
@@ -201,7 +195,7 @@ impl Launch<'_> {
             stderr: Some(File::from(OwnedFd::from(stderr.0))),
             proxy: None,
             watcher: None,
-            placeholders,
+            guarded: std::mem::take(&mut plan.guarded),
             wall: self.policy.limits.wall,
             output: self.policy.limits.output,
             started,
@@ -223,7 +217,7 @@ impl Launch<'_> {
             group,
             interruptions,
         };
-        self.wait_until_started(&mut process, plan, settings)?;
+        self.wait_until_started(&mut process, &plan, settings)?;
         if process.group.is_none() {
             process.tally = Tally::start(process.pidfd.as_fd(), &self.policy.limits);
         }

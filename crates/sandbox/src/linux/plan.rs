@@ -13,14 +13,15 @@ use libc::{c_char, c_uint, sock_filter};
 
 use super::{
     filter::{self, Sockets},
-    landlock, placeholder,
+    guard::Guarded,
+    landlock,
     root::{Item, Layout, Mode},
     sys::{self, Handled},
 };
 use crate::{
     error::SandboxError,
     limits,
-    policy::{Counted, Limits, Network, Policy, Watch},
+    policy::{Counted, Limits, Network, Policy, Userland, Watch},
 };
 
 /// Where the proxy listens inside.
@@ -30,6 +31,9 @@ const READ_ONLY: u64 = 1;
 const NO_SET_UID: u64 = 2;
 const NO_DEVICES: u64 = 4;
 const NO_EXECUTE: u64 = 8;
+
+/// What lies over a file that is not to be seen. Without devices, it cannot even be opened.
+const NOTHING: &str = "/dev/null";
 
 /// Enough for the few calls between the second process and the program.
 const WORKER_STACK: usize = 64 << 10;
@@ -44,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) root_options: CString,
     pub(crate) sources: Vec<Source>,
     pub(crate) steps: Vec<Step>,
+    /// What must be as before at the end.
+    pub(crate) guarded: Vec<Guarded>,
     pub(crate) landlock: Option<Rules>,
     pub(crate) filter: Vec<sock_filter>,
     /// Resource, the value that warns, and the value that ends.
@@ -89,6 +95,7 @@ pub(crate) enum Step {
     },
     Scratch {
         target: CString,
+        flags: u64,
         options: CString,
     },
     /// An empty folder, in which other steps may make places for what is shown below.
@@ -165,7 +172,8 @@ impl Plan {
             root_options: c"size=8m,mode=755".to_owned(),
             sources,
             steps,
-            landlock: landlock_version.map(|version| rules(layout, version)).transpose()?,
+            guarded: layout.guarded()?,
+            landlock: landlock_version.map(|version| rules(policy, layout, version)).transpose()?,
             filter: filter::compile(sockets, watched),
             limits: resource_limits(&policy.limits),
             grouped: false,
@@ -232,8 +240,25 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
         }
         let target = relative(path)?;
         match item {
+            Item::Mount(source) => {
+                let is_folder = source.is_dir();
+                if own && is_folder {
+                    steps.push(Step::Folder(target.clone()));
+                } else if own {
+                    steps.push(Step::Text { path: target.clone(), bytes: Vec::new() });
+                }
+                let flags = mount_flags(Mode::Code);
+                steps.push(Step::Bind { source: sources.len(), target, flags });
+                sources.push(Source {
+                    path: c_path(source)?,
+                    is_folder,
+                    mode: Mode::Code,
+                    fd: -1,
+                    tree: -1,
+                });
+            }
             Item::Bind(mode) => {
-                let is_folder = is_folder(path, layout);
+                let is_folder = path.is_dir();
                 if own && is_folder {
                     steps.push(Step::Folder(target.clone()));
                 } else if own {
@@ -241,7 +266,7 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
                 }
                 steps.push(Step::Bind { source: sources.len(), target, flags: mount_flags(*mode) });
                 sources.push(Source {
-                    path: c_path(path)?,
+                    path: c_path(if *mode == Mode::Closed { Path::new(NOTHING) } else { path })?,
                     is_folder,
                     mode: *mode,
                     fd: -1,
@@ -256,7 +281,8 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
                 let options = format!("size={size},nr_inodes={files},mode=700");
                 let options =
                     CString::new(options).map_err(|_| SandboxError::Nul { what: "an option" })?;
-                steps.push(Step::Scratch { target, options });
+                let flags = scratch_flags(policy.userland);
+                steps.push(Step::Scratch { target, flags, options });
             }
             Item::Empty => {
                 if own {
@@ -306,18 +332,21 @@ fn make_parents(
     Ok(())
 }
 
-/// What holds the place of something that does not exist yet is a folder, too.
-fn is_folder(path: &Path, layout: &Layout) -> bool {
-    let held = layout.placeholders.iter().any(|placeholder| placeholder == path);
-    path.is_dir() || (held && placeholder::content(path).is_none())
-}
-
 fn mount_flags(mode: Mode) -> u64 {
     match mode {
         Mode::Writable => NO_SET_UID | NO_DEVICES | NO_EXECUTE,
-        Mode::Data => READ_ONLY | NO_SET_UID | NO_DEVICES | NO_EXECUTE,
+        Mode::WritableCode => NO_SET_UID | NO_DEVICES,
+        Mode::Data | Mode::Closed => READ_ONLY | NO_SET_UID | NO_DEVICES | NO_EXECUTE,
         Mode::Code => READ_ONLY | NO_SET_UID | NO_DEVICES,
         Mode::Device => NO_SET_UID | NO_EXECUTE,
+    }
+}
+
+/// Folders in memory that a run has for its own.
+fn scratch_flags(userland: Userland) -> u64 {
+    match userland {
+        Userland::Listed => mount_flags(Mode::Writable),
+        Userland::System => mount_flags(Mode::WritableCode),
     }
 }
 
@@ -325,14 +354,16 @@ fn mount_flags(mode: Mode) -> u64 {
 pub(crate) fn rights(mode: Mode, is_folder: bool) -> u64 {
     let rights = match mode {
         Mode::Writable => landlock::WRITE,
+        Mode::WritableCode => landlock::WRITE_AND_RUN,
         Mode::Data => landlock::READ,
         Mode::Code => landlock::RUN,
         Mode::Device => landlock::DEVICE,
+        Mode::Closed => 0,
     };
     if is_folder { rights } else { rights & landlock::FILE }
 }
 
-fn rules(layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
+fn rules(policy: &Policy, layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
     let (handled, size) = landlock::handled(version);
     let mut paths = vec![
         // Which folders exist is no secret: only what was granted does.
@@ -340,9 +371,13 @@ fn rules(layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
         (c"/etc".to_owned(), landlock::READ),
         (c"/proc".to_owned(), landlock::READ),
     ];
+    let scratch = match policy.userland {
+        Userland::Listed => landlock::WRITE,
+        Userland::System => landlock::WRITE_AND_RUN,
+    };
     for (path, item) in layout.iter() {
         if *item == Item::Scratch {
-            paths.push((c_path(path)?, landlock::WRITE));
+            paths.push((c_path(path)?, scratch));
         }
     }
     Ok(Rules { handled, size, paths })

@@ -12,7 +12,7 @@ use std::{
 use super::{
     child::{self, MESSAGE, Message},
     group::Group,
-    placeholder::Placeholders,
+    guard::{self, Guarded},
     sys,
     tally::Tally,
 };
@@ -70,8 +70,7 @@ pub struct Process {
     pub(super) stderr: Option<File>,
     pub(super) proxy: Option<Proxy>,
     pub(super) watcher: Option<JoinHandle<FileEvents>>,
-    #[expect(dead_code, reason = "held until the end")]
-    pub(super) placeholders: Placeholders,
+    pub(super) guarded: Vec<Guarded>,
     pub(super) wall: Option<Duration>,
     pub(super) output: u64,
     pub(super) started: Instant,
@@ -238,7 +237,9 @@ impl Process {
         let watcher = self.watcher.take().map(JoinHandle::join);
         let files = watcher.and_then(Result::ok).unwrap_or_default();
         let enforcement = std::mem::take(&mut self.enforcement);
-        Outcome { end, duration, output_bytes: printed, hosts, caught, files, enforcement }
+        let put_aside = guard::report(&self.guarded);
+        let output_bytes = printed;
+        Outcome { end, duration, output_bytes, hosts, caught, files, put_aside, enforcement }
     }
 
     /// Asks everyone inside to end.
@@ -253,6 +254,8 @@ impl Process {
                 let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
             }
             let _ = sys::wait_for(self.pidfd.as_fd());
+            // The first process does it, unless it was killed.
+            guard::restore(&self.guarded);
             self.over = true;
         }
     }

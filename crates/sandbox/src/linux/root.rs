@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{placeholder::is_placeholder, userland};
+use super::{guard::Guarded, userland};
 use crate::{
     closure::{Closure, Contents, Kind},
     error::SandboxError,
-    policy::{Access, Policy, Userland},
+    policy::{Access, Mount, Policy, Userland},
 };
 
 /// Device files that every program may expect.
@@ -25,6 +25,8 @@ const CERTIFICATE_LINKS: [&str; 2] = ["/etc/ssl/cert.pem", "/etc/pki/tls/certs/c
 pub(crate) enum Item {
     /// The host's file or folder of the same path.
     Bind(Mode),
+    /// Another file or folder of the host, which can be read and executed.
+    Mount(PathBuf),
     /// An empty folder in memory.
     Scratch,
     /// An empty folder that stays empty, over something that is not to be seen.
@@ -42,24 +44,48 @@ pub(crate) enum Item {
 pub(crate) enum Mode {
     /// Can be changed, cannot be executed.
     Writable,
+    /// Can be changed and executed.
+    WritableCode,
     /// Can be read, cannot be executed.
     Data,
     /// Can be read and executed.
     Code,
     /// A device file.
     Device,
+    /// A file that cannot be opened, in the place of one that is not to be seen.
+    Closed,
 }
 
 /// All items; parents come before children.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     items: BTreeMap<PathBuf, Item>,
-    /// Protected paths that do not exist and need something to hold their place.
-    pub(crate) placeholders: Vec<PathBuf>,
+    /// Protected paths that do not exist, each with the first part that does not.
+    absent: BTreeMap<PathBuf, PathBuf>,
+    /// Protected links, with where they lead.
+    links: BTreeMap<PathBuf, PathBuf>,
     /// Folders of the system that are shown whole.
     userland: Vec<PathBuf>,
     /// Folders that are mounted on themselves, so that they cannot be renamed.
     pinned: BTreeSet<PathBuf>,
+}
+
+/// How granted folders are shown. Where any program of the system can be started, execution from a
+/// granted folder adds nothing that the run could not do by an interpreter, and tools need it: virtual
+/// environments, `npx`, compilers.
+#[derive(Clone, Copy, Debug)]
+struct GrantModes {
+    readable: Mode,
+    writable: Mode,
+}
+
+impl GrantModes {
+    fn of(userland: Userland) -> Self {
+        match userland {
+            Userland::Listed => Self { readable: Mode::Data, writable: Mode::Writable },
+            Userland::System => Self { readable: Mode::Code, writable: Mode::WritableCode },
+        }
+    }
 }
 
 /// Texts that depend on the run.
@@ -80,6 +106,7 @@ impl Layout {
     ) -> Result<Self, SandboxError> {
         let mut layout = Self::default();
         layout.add_grants(policy)?;
+        layout.add_mounts(policy)?;
         layout.add_userland(policy);
         layout.add_closure(closure);
         layout.pin_ways();
@@ -100,25 +127,43 @@ impl Layout {
         })
     }
 
+    /// What must be as before at the end, and nothing can be mounted on.
+    pub(crate) fn guarded(&self) -> Result<Vec<Guarded>, SandboxError> {
+        let absent = self.absent.iter().map(|(path, first)| Guarded::absent(path, first));
+        let links = self.links.iter().map(|(path, target)| Guarded::link(path, target));
+        absent.chain(links).collect()
+    }
+
     fn add_grants(&mut self, policy: &Policy) -> Result<(), SandboxError> {
+        let modes = GrantModes::of(policy.userland);
         for grant in &policy.paths {
             let path = check_path(&grant.path)?;
-            let sight = look(path, grant.access)?;
+            if grant.access == Access::Protected
+                && let (Some(folder), Ok(target)) = (path.parent(), path.read_link())
+                && matches!(policy.access(folder), Some(Access::Write | Access::Make))
+                && look(folder)? == Sight::There
+            {
+                self.links.insert(path.to_owned(), target);
+                continue;
+            }
+            let sight = look(path)?;
             let exists = sight == Sight::There;
             let item = match grant.access {
                 Access::Private => Item::Scratch,
+                Access::Hidden if exists && !path.is_dir() => Item::Bind(Mode::Closed),
                 Access::Hidden => Item::Empty,
-                Access::Write if !exists => {
+                Access::Write if !exists && is_in_open_folder(policy, path) => continue,
+                Access::Write | Access::Make if !exists => {
                     return Err(SandboxError::MissingPath { path: path.to_owned() });
                 }
-                Access::Write => Item::Bind(Mode::Writable),
+                Access::Write | Access::Make => Item::Bind(modes.writable),
                 Access::Read | Access::Execute if !exists => continue,
                 Access::Execute => Item::Bind(Mode::Code),
                 Access::Protected if !exists => {
-                    self.protect_missing(policy, path, sight);
+                    self.protect_missing(policy, path, sight, modes);
                     continue;
                 }
-                Access::Read | Access::Protected => Item::Bind(Mode::Data),
+                Access::Read | Access::Protected => Item::Bind(modes.readable),
             };
             // Of two grants for one path the stronger one counts, as `Policy::access` has it.
             let rank = (policy.access(path) == Some(grant.access)).then_some(item);
@@ -127,20 +172,39 @@ impl Layout {
         Ok(())
     }
 
+    /// Shows files and folders at other paths than their own.
+    fn add_mounts(&mut self, policy: &Policy) -> Result<(), SandboxError> {
+        for Mount { path, source } in &policy.mounts {
+            let (path, source) = (check_path(path)?, check_path(source)?);
+            if look(source)? != Sight::There {
+                return Err(SandboxError::MissingPath { path: source.to_owned() });
+            }
+            self.items.insert(path.to_owned(), Item::Mount(source.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Protects a path that cannot be seen: below a writable folder the run could make the way to
     /// it, or open it.
-    fn protect_missing(&mut self, policy: &Policy, path: &Path, sight: Sight<'_>) {
+    fn protect_missing(
+        &mut self,
+        policy: &Policy,
+        path: &Path,
+        sight: Sight<'_>,
+        modes: GrantModes,
+    ) {
         let (first, missing) = match sight {
             Sight::Missing(first) => (first, true),
             Sight::Closed(folder) => (folder, false),
             Sight::There => (path, false),
         };
         match policy.access(first.parent().unwrap_or(first)) {
-            Some(Access::Write) => {
-                if missing && !self.placeholders.iter().any(|known| known == first) {
-                    self.placeholders.push(first.to_owned());
+            Some(Access::Write | Access::Make) => {
+                if missing {
+                    self.absent.insert(path.to_owned(), first.to_owned());
+                } else {
+                    self.items.insert(first.to_owned(), Item::Bind(modes.readable));
                 }
-                self.items.insert(first.to_owned(), Item::Bind(Mode::Data));
             }
             // Nothing on the disk is needed to lie over a folder in memory.
             Some(Access::Private) => drop(self.items.insert(path.into(), Item::Empty)),
@@ -152,20 +216,26 @@ impl Layout {
     /// So every folder between a writable one and something that stays is mounted on itself:
     /// what is a mount cannot be renamed.
     fn pin_ways(&mut self) {
-        let writable = Item::Bind(Mode::Writable);
-        let mut ways = BTreeSet::new();
-        let stays = |item: &Item| {
-            matches!(item, Item::Bind(_) | Item::Scratch | Item::Empty) && *item != writable
+        let is_writable =
+            |item: &Item| matches!(item, Item::Bind(Mode::Writable | Mode::WritableCode));
+        let mut ways = BTreeMap::new();
+        let stays = |item: &Item| match item {
+            Item::Bind(_) => !is_writable(item),
+            Item::Mount(_) | Item::Scratch | Item::Empty => true,
+            Item::Text(_) | Item::Link(_) | Item::Processes => false,
         };
-        for (path, _) in self.iter().filter(|(_, item)| stays(item)) {
-            let inner = path.ancestors().skip(1).take_while(|above| {
-                self.covering(above) == Some(&writable)
-                    && self.items.get(*above).is_none_or(|item| *item == writable)
+        let mounted = self.iter().filter(|(_, item)| stays(item)).map(|(path, _)| path);
+        let guarded = self.absent.values().chain(self.links.keys()).map(PathBuf::as_path);
+        for path in mounted.chain(guarded) {
+            let inner = path.ancestors().skip(1).map_while(|above| {
+                let outer = self.covering(above).filter(|item| is_writable(item))?;
+                let is_free = self.items.get(above).is_none_or(is_writable);
+                is_free.then(|| (above.to_owned(), outer.clone()))
             });
-            ways.extend(inner.map(Path::to_owned));
+            ways.extend(inner);
         }
-        for path in ways {
-            self.items.insert(path.clone(), Item::Bind(Mode::Writable));
+        for (path, item) in ways {
+            self.items.insert(path.clone(), item);
             self.pinned.insert(path);
         }
     }
@@ -198,7 +268,7 @@ impl Layout {
             }
             let mode = if executable { Mode::Code } else { Mode::Data };
             match self.items.get(path) {
-                Some(Item::Bind(Mode::Writable)) if !executable => {}
+                Some(Item::Bind(Mode::Writable | Mode::WritableCode)) if !executable => {}
                 _ => drop(self.items.insert(path.to_owned(), Item::Bind(mode))),
             }
         }
@@ -255,7 +325,7 @@ impl Layout {
         let redundant: Vec<PathBuf> = self
             .iter()
             .filter(|(path, item)| match (self.covering(path), item) {
-                (Some(Item::Bind(_)), Item::Link(_) | Item::Text(_)) => true,
+                (Some(Item::Bind(_) | Item::Mount(_)), Item::Link(_) | Item::Text(_)) => true,
                 (Some(Item::Bind(outer)), Item::Bind(inner)) => {
                     outer == inner && *inner != Mode::Device && !self.pinned.contains(*path)
                 }
@@ -281,6 +351,12 @@ fn check_path(path: &Path) -> Result<&Path, SandboxError> {
     }
 }
 
+/// Whether a path that is missing can be made in the folder that it will be in.
+fn is_in_open_folder(policy: &Policy, path: &Path) -> bool {
+    let folder = path.ancestors().skip(1).find(|above| above.is_dir());
+    folder.is_some_and(|folder| matches!(policy.access(folder), Some(Access::Write | Access::Make)))
+}
+
 /// What can be seen of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight<'a> {
@@ -291,18 +367,14 @@ enum Sight<'a> {
     Closed(&'a Path),
 }
 
-/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow. What only holds
-/// the place of something protected for another run is missing: it goes with that run.
-fn look(path: &Path, access: Access) -> Result<Sight<'_>, SandboxError> {
+/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow.
+fn look(path: &Path) -> Result<Sight<'_>, SandboxError> {
     let mut ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.reverse();
     for step in ancestors.into_iter().skip(1) {
         match step.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => {
                 return Err(SandboxError::Link { path: path.to_owned(), link: step.to_owned() });
-            }
-            Ok(_) if access == Access::Protected && is_placeholder(step) => {
-                return Ok(Sight::Missing(step));
             }
             Ok(_) => {}
             Err(error) => match error.kind() {

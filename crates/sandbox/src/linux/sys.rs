@@ -193,6 +193,59 @@ pub(crate) fn make_link(path: &CStr, target: &CStr) -> Result<()> {
     check_int(unsafe { libc::symlink(target.as_ptr(), path.as_ptr()) }).map(drop)
 }
 
+/// The type bits of something in a folder, be it a link.
+pub(crate) fn file_type_in(folder: RawFd, name: &CStr) -> Result<u32> {
+    let mut stat: libc::stat = zeroed();
+    // SAFETY: name is a C string, and stat a valid place for the answer.
+    check_int(unsafe {
+        libc::fstatat(folder, name.as_ptr(), &raw mut stat, libc::AT_SYMLINK_NOFOLLOW)
+    })?;
+    Ok(stat.st_mode & libc::S_IFMT)
+}
+
+/// Whether a link in a folder has this target.
+pub(crate) fn leads_to(folder: RawFd, name: &CStr, target: &CStr) -> bool {
+    let mut buffer = [0_u8; libc::PATH_MAX as usize];
+    // SAFETY: name is a C string, and buffer is valid for its length.
+    let length = unsafe {
+        libc::readlinkat(folder, name.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+    };
+    usize::try_from(length).ok().and_then(|length| buffer.get(..length)) == Some(target.to_bytes())
+}
+
+pub(crate) fn make_link_in(folder: RawFd, name: &CStr, target: &CStr) -> Result<()> {
+    // SAFETY: both are C strings.
+    check_int(unsafe { libc::symlinkat(target.as_ptr(), folder, name.as_ptr()) }).map(drop)
+}
+
+/// Gives something in a folder a name that nothing has there.
+pub(crate) fn rename_in(folder: RawFd, name: &CStr, new: &CStr) -> Result<()> {
+    let rename = |flags: c_uint| {
+        // SAFETY: both are C strings.
+        let result = unsafe {
+            libc::syscall(libc::SYS_renameat2, folder, name.as_ptr(), folder, new.as_ptr(), flags)
+        };
+        check(result).map(drop)
+    };
+    match rename(libc::RENAME_NOREPLACE) {
+        // Some file systems of a network cannot promise it.
+        Err(Errno(libc::EINVAL)) => rename(0),
+        result => result,
+    }
+}
+
+/// Lets its owner read, change and enter a folder. Nothing happens to the folders of others.
+pub(crate) fn open_to_owner(folder: &CStr) {
+    let mut stat: libc::stat = zeroed();
+    // SAFETY: folder is a C string, and stat a valid place for the answer.
+    let known = unsafe { libc::lstat(folder.as_ptr(), &raw mut stat) } == 0;
+    let is_closed = stat.st_mode & libc::S_IRWXU != libc::S_IRWXU;
+    if known && stat.st_mode & libc::S_IFMT == libc::S_IFDIR && is_closed {
+        // SAFETY: folder is a C string.
+        unsafe { libc::chmod(folder.as_ptr(), stat.st_mode & 0o7777 | libc::S_IRWXU) };
+    }
+}
+
 /// Writes a new file, or an old one that must exist.
 pub(crate) fn write_file(path: &CStr, flags: c_int, bytes: &[u8]) -> Result<()> {
     // SAFETY: path is a C string; bytes is valid for its length; the descriptor is our own.
@@ -495,6 +548,21 @@ pub(crate) fn signal_everyone(signal: c_int) {
     unsafe { libc::kill(-1, signal) };
 }
 
+/// Kills every process of this namespace but this one, and waits until they are gone.
+pub(crate) fn kill_everyone() {
+    // SAFETY: no pointers are passed but that to nowhere. Both fail once nobody is left.
+    unsafe {
+        loop {
+            let is_alone = libc::kill(-1, libc::SIGKILL) < 0;
+            let nobody =
+                libc::waitpid(-1, ptr::null_mut(), libc::__WALL) < 0 && errno().0 != libc::EINTR;
+            if nobody && is_alone {
+                return;
+            }
+        }
+    }
+}
+
 /// A descriptor that becomes readable when a child ends. The signal is blocked for good.
 pub(crate) fn child_signals() -> Result<RawFd> {
     // SAFETY: set is initialised by the first call before it is read.
@@ -718,6 +786,16 @@ pub(crate) fn let_continue(listener: RawFd, id: u64) -> Result<()> {
     let mut answer: libc::seccomp_notif_resp = zeroed();
     answer.id = id;
     answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    // SAFETY: answer lives through the call.
+    let result = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+    check_int(result).map(drop)
+}
+
+/// Lets a call that waits fail.
+pub(crate) fn refuse(listener: RawFd, id: u64, errno: c_int) -> Result<()> {
+    let mut answer: libc::seccomp_notif_resp = zeroed();
+    answer.id = id;
+    answer.error = -errno;
     // SAFETY: answer lives through the call.
     let result = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     check_int(result).map(drop)

@@ -1,8 +1,11 @@
 //! Notes which files a program opens. The kernel stops each such call until the watcher has read
-//! its path; what the call may do is still decided by mounts and Landlock alone, so a program that
-//! changes the path meanwhile deceives the notes and nothing else.
+//! its path; what the call may do is still decided by mounts and Landlock, so a program that
+//! changes the path meanwhile deceives the notes. One thing is decided here: what is not granted is not
+//! made in a folder in which something else may be. A program that deceives the watcher can make new files
+//! there, of names that no other program obeys.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs::OpenOptions,
     os::{
@@ -38,8 +41,17 @@ pub(crate) struct Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Read,
+    /// Changes or removes something.
     Write,
+    /// Makes something, or changes it if it is there.
+    Make,
     Execute,
+}
+
+impl Use {
+    fn changes(self) -> bool {
+        matches!(self, Self::Write | Self::Make)
+    }
 }
 
 /// Where in a call the path is.
@@ -63,10 +75,16 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
         }
         // The process may have died since.
         let Ok(notification) = sys::next_notification(listener) else { continue };
+        let mut is_allowed = true;
         for (path, usage) in uses(&notification, sight) {
+            is_allowed &= !(usage == Use::Make && is_not_to_be_made(sight, &path));
             note(&mut events, sight, path, usage);
         }
-        let _ = sys::let_continue(listener, notification.id);
+        let _ = if is_allowed {
+            sys::let_continue(listener, notification.id)
+        } else {
+            sys::refuse(listener, notification.id, libc::EACCES)
+        };
     }
     events
 }
@@ -81,21 +99,35 @@ fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)
             let path = read_path(pid, *arguments.get(call.path)?)?;
             let folder = call.folder.and_then(|index| arguments.get(index).copied());
             let path = absolute(pid, folder, &path)?;
-            let real = led(sight, &path).then(|| real(pid, &path)).flatten();
+            let real = led(sight, &path).then(|| real(pid, &path, call.usage)).flatten();
             Some((path.clone(), real.filter(|real| *real != path), call.usage))
         })
         .flat_map(|(path, real, usage)| std::iter::once(path).chain(real).map(move |p| (p, usage)))
         .collect()
 }
 
+/// Whether it would be made in a folder that is open only for something else.
+fn is_not_to_be_made(sight: &Sight, path: &Path) -> bool {
+    sight.policy.access(path) == Some(Access::Make) && path.symlink_metadata().is_err()
+}
+
 /// Whether a path may lead elsewhere: the program can make links there, or the kernel has some.
 fn led(sight: &Sight, path: &Path) -> bool {
     let access = sight.policy.access(path);
-    matches!(access, Some(Access::Private | Access::Write)) || path.starts_with("/proc")
+    matches!(access, Some(Access::Private | Access::Write | Access::Make))
+        || path.starts_with("/proc")
 }
 
 /// Where a path of the other process leads. A link from the root leads to the same place outside.
-fn real(pid: libc::pid_t, path: &Path) -> Option<PathBuf> {
+fn real(pid: libc::pid_t, path: &Path, usage: Use) -> Option<PathBuf> {
+    // What is to be made is not there yet, but its folder is.
+    let (Use::Make, Some(folder), Some(name)) = (usage, path.parent(), path.file_name()) else {
+        return real_path(pid, path);
+    };
+    real_path(pid, path).or_else(|| Some(real_path(pid, folder)?.join(name)))
+}
+
+fn real_path(pid: libc::pid_t, path: &Path) -> Option<PathBuf> {
     let place = match path.strip_prefix("/proc/self") {
         // Whoever asks is itself, so the name must be another one here.
         Ok(rest) => Path::new(&format!("/proc/{pid}")).join(rest),
@@ -108,35 +140,40 @@ fn real(pid: libc::pid_t, path: &Path) -> Option<PathBuf> {
 fn calls(number: c_long, arguments: &[u64; 6]) -> Vec<Call> {
     let one = |folder, path, usage| vec![Call { folder, path, usage }];
     let opened = |flags: u64| {
-        let changes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-        if flags & changes as u64 == 0 { Use::Read } else { Use::Write }
+        let changes = libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC;
+        if flags & libc::O_CREAT as u64 != 0 {
+            Use::Make
+        } else if flags & changes as u64 != 0 {
+            Use::Write
+        } else {
+            Use::Read
+        }
     };
     match number {
         libc::SYS_openat => one(Some(0), 1, opened(arguments[2])),
-        libc::SYS_mkdirat | libc::SYS_unlinkat | libc::SYS_mknodat => one(Some(0), 1, Use::Write),
-        libc::SYS_linkat => one(Some(2), 3, Use::Write),
-        libc::SYS_symlinkat => one(Some(1), 2, Use::Write),
+        libc::SYS_mkdirat | libc::SYS_mknodat => one(Some(0), 1, Use::Make),
+        libc::SYS_unlinkat => one(Some(0), 1, Use::Write),
+        libc::SYS_linkat => one(Some(2), 3, Use::Make),
+        libc::SYS_symlinkat => one(Some(1), 2, Use::Make),
         libc::SYS_truncate => one(None, 0, Use::Write),
         libc::SYS_renameat | libc::SYS_renameat2 => vec![
             Call { folder: Some(0), path: 1, usage: Use::Write },
-            Call { folder: Some(2), path: 3, usage: Use::Write },
+            Call { folder: Some(2), path: 3, usage: Use::Make },
         ],
         libc::SYS_execve => one(None, 0, Use::Execute),
         libc::SYS_execveat => one(Some(0), 1, Use::Execute),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => one(None, 0, opened(arguments[1])),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_creat
-        | libc::SYS_mkdir
-        | libc::SYS_rmdir
-        | libc::SYS_unlink
-        | libc::SYS_mknod => one(None, 0, Use::Write),
+        libc::SYS_creat | libc::SYS_mkdir | libc::SYS_mknod => one(None, 0, Use::Make),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_link | libc::SYS_symlink => one(None, 1, Use::Write),
+        libc::SYS_rmdir | libc::SYS_unlink => one(None, 0, Use::Write),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link | libc::SYS_symlink => one(None, 1, Use::Make),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_rename => vec![
             Call { folder: None, path: 0, usage: Use::Write },
-            Call { folder: None, path: 1, usage: Use::Write },
+            Call { folder: None, path: 1, usage: Use::Make },
         ],
         _ => Vec::new(),
     }
@@ -184,18 +221,13 @@ fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBu
 }
 
 fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
-    note_one(events, sight, path.clone(), usage);
-    if usage == Use::Write && events.denied.contains(&path) {
-        events.denied_writes.insert(path);
-    }
-}
-
-fn note_one(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     let below = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     // Whoever makes a file is refused if only its folder exists.
-    let exists = || is_there(&path) || usage == Use::Write && path.parent().is_some_and(is_there);
-    let set = if usage == Use::Execute {
+    let exists = || is_there(&path) || usage == Use::Make && path.parent().is_some_and(is_there);
+    let set = if usage == Use::Execute && !below(&sight.visible) && path.is_file() {
+        &mut events.denied_programs
+    } else if usage == Use::Execute {
         &mut events.executed
     } else if !below(&sight.visible) {
         // What does not exist was not refused: programs look for files in many places. Folders on
@@ -203,7 +235,7 @@ fn note_one(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
         if !exists() || sight.visible.iter().any(|root| root.starts_with(&path)) {
             return;
         }
-        &mut events.denied
+        denied_by(events, &path, usage)
     } else {
         match (sight.policy.access(&path), usage) {
             // A private folder hides what the host has at the same path.
@@ -212,10 +244,13 @@ fn note_one(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
             {
                 &mut events.denied
             }
+            (Some(Access::Private), Use::Write | Use::Make) => &mut events.written_in_vain,
             (None | Some(Access::Private), _) | (Some(Access::Hidden), Use::Read) => return,
             (Some(_), Use::Read) => &mut events.read,
             (Some(Access::Write), _) => &mut events.written,
-            (Some(_), _) => &mut events.denied,
+            // Nothing is there that could be changed or removed.
+            (Some(Access::Make), Use::Write) if path.symlink_metadata().is_err() => return,
+            (Some(_), _) => denied_by(events, &path, usage),
         }
     };
     if set.contains(&path) {
@@ -226,4 +261,12 @@ fn note_one(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     } else {
         set.insert(path);
     }
+}
+
+/// Where something is noted that was denied, and that it was to be changed.
+fn denied_by<'a>(events: &'a mut FileEvents, path: &Path, usage: Use) -> &'a mut BTreeSet<PathBuf> {
+    if usage.changes() && events.denied_writes.len() < limits::EVENTS {
+        events.denied_writes.insert(path.to_owned());
+    }
+    &mut events.denied
 }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod errors;
+mod execute;
 mod files;
 mod role;
 

@@ -9,7 +9,10 @@ mod programs;
 mod protected;
 mod sockets;
 
-pub(crate) use self::{limits::MORE_PROCESSES, protected::PIPE_IN_PROTECTED};
+pub(crate) use self::{
+    limits::MORE_PROCESSES,
+    protected::{PIPE_IN_PROTECTED, UNDONE},
+};
 
 use std::{env, io};
 

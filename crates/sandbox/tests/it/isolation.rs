@@ -6,10 +6,10 @@ use std::{
     os::unix::process::CommandExt as _, process::Command, thread, time::Duration,
 };
 
-use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network, Userland};
+use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network, Outcome, PutAside, Userland};
 
 use crate::{
-    check::{self, Check, MORE_PROCESSES, Outside, PIPE_IN_PROTECTED},
+    check::{self, Check, MORE_PROCESSES, Outside, PIPE_IN_PROTECTED, UNDONE},
     support::{self, Ground, SET_UID},
 };
 
@@ -17,8 +17,24 @@ const ENTRY: &str = "check::entry";
 const NOBODY: u32 = 65534;
 
 /// What a policy allows that shows the programs of the system.
-const ABOUT_PROGRAMS: [&str; 3] =
-    ["start another program", "start another program through the loader", "start a shell"];
+const ABOUT_PROGRAMS: [&str; 16] = [
+    "start another program",
+    "start another program through the loader",
+    "start a shell",
+    "start a copy in a writable folder",
+    "start a copy in a writable folder through the loader",
+    "start a copy in a private folder",
+    "start a copy in a private folder through the loader",
+    "start a program in a folder for reading",
+    "start a program in a folder for reading through the loader",
+    "start a copy by its descriptor",
+    "start a script in a writable folder",
+    "map a writable file as code",
+    "map a private file as code",
+    "map a file for reading as code",
+    "make a mapped file code afterwards",
+    "load a library from a writable folder",
+];
 
 /// How many checks must have shown outside that they work.
 const AT_LEAST: usize = 60;
@@ -219,10 +235,24 @@ fn inside_of_sandbox(
     let run = support::run_inside(policy, ENTRY).map_err(|error| error.to_string())?;
     let printed = String::from_utf8_lossy(&run.output);
     match (verdict(&printed), run.outcome.end) {
+        (Some("possible"), _)
+            if UNDONE.contains(&check.name) && is_undone(&ground, &run.outcome) =>
+        {
+            Ok(Inside::NotPossible)
+        }
         (Some("possible"), _) => Ok(Inside::Possible(run.outcome.enforcement.limits)),
         (Some(_), End::Exited(0)) => Ok(Inside::NotPossible),
         (_, end) => Err(format!("{end:?}, {printed:?}, {:?}", String::from_utf8_lossy(&run.error))),
     }
+}
+
+/// Whether nothing is left where something protected is missing, and it was said.
+fn is_undone(ground: &Ground, outcome: &Outcome) -> bool {
+    let is_gone = |name: &str| ground.setup.write.join(name).symlink_metadata().is_err();
+    let is_kept = |put: &PutAside| put.to.as_ref().is_some_and(|to| to.symlink_metadata().is_ok());
+    ["missing", "far/missing"].into_iter().all(is_gone)
+        && !outcome.put_aside.is_empty()
+        && outcome.put_aside.iter().all(is_kept)
 }
 
 /// The line that an entry says.

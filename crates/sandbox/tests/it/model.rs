@@ -20,6 +20,8 @@ use crate::support::{self, NAME, SETUP, can_hold_sandboxes};
 
 const NEW: &str = "new-file";
 const MOVED: &str = "moved";
+/// A folder that is missing itself, in which something missing is protected.
+const FOLDER_OF_MISSING: &str = "y";
 
 /// Paths below the root of a case, and whether they are folders.
 type Tree = BTreeMap<PathBuf, bool>;
@@ -129,6 +131,11 @@ fn hold(case: &Case) -> Result<(), TestCaseError> {
     let expected = disk_afterwards(case, &policy, root);
     let mut disk = BTreeMap::new();
     walk(root, &mut disk);
+    let is_new = |path: &Path| path.file_name().is_some_and(|name| name == FOLDER_OF_MISSING);
+    disk.retain(|path, _| {
+        let is_made = is_new(path) && policy.access(path) == Some(Access::Write);
+        !is_made && !is_put_aside(path)
+    });
     prop_assert_eq!(disk, expected);
     Ok(())
 }
@@ -141,6 +148,11 @@ fn nodes(case: &Case, root: &Path) -> BTreeMap<PathBuf, bool> {
         nodes.entry(root.join(path)).or_insert(false);
     }
     nodes
+}
+
+/// Protected names that were missing can be made; afterwards they have another name.
+fn is_put_aside(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("z.held-"))
 }
 
 fn content(path: &Path) -> String {
@@ -193,9 +205,10 @@ fn compare(
         None
     };
     let (read, written) = match access {
-        _ if !exists(path) => (None, Some(false)),
+        // What is made there is not there in the end: the disk is compared, too.
+        _ if !exists(path) => (None, None),
         Some(Access::Read | Access::Execute | Access::Protected) => (Some(true), Some(false)),
-        Some(Access::Write) => (Some(true), Some(true)),
+        Some(Access::Write | Access::Make) => (Some(true), Some(true)),
         Some(Access::Private) if granted_itself => (Some(true), Some(true)),
         // What was there is not; something of the run's own can be put there.
         Some(Access::Private) if is_folder => (on_the_way, None),
@@ -207,11 +220,11 @@ fn compare(
     let told = format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
     prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", told);
     prop_assert!(written.is_none_or(|written| written == found.written), "written: {}", told);
-    let stays = |path: &Path| policy.access(path) != Some(Access::Write);
+    let stays = |path: &Path| exists(path) && policy.access(path) != Some(Access::Write);
     let parent = path.parent().and_then(|parent| policy.access(parent));
     let fixed = match parent {
         Some(Access::Private) => false,
-        Some(Access::Write) => stays(path) || below.iter().any(|grant| stays(grant)),
+        Some(Access::Write | Access::Make) => stays(path) || below.iter().any(|grant| stays(grant)),
         Some(Access::Read | Access::Execute | Access::Protected | Access::Hidden) | None => true,
     };
     prop_assert!(!(fixed && found.moved), "moved: {}", told);
@@ -276,7 +289,6 @@ fn entry() {
             let file = File::options().append(true).open(path);
             file.and_then(|mut file| file.write_all(b"x")).is_ok()
         } else {
-            // Missing for us: make it, with its folder if need be.
             make(path)
         };
         if written {
@@ -293,16 +305,13 @@ fn entry() {
     support::say(&lines.join("\n"));
 }
 
-/// Makes a file and removes it again, with the folder that it needed.
+/// Makes a file that is missing for us, with its folder if need be.
 fn make(path: &Path) -> bool {
-    let parent = path.parent().unwrap();
-    let made = fs::create_dir(parent).is_ok();
+    let folder = path.parent().unwrap();
+    let is_made = fs::create_dir(folder).is_ok();
     let file = File::create_new(path).is_ok();
-    if file {
-        fs::remove_file(path).unwrap();
-    }
-    if made {
-        fs::remove_dir(parent).unwrap();
+    if is_made && !file {
+        fs::remove_dir(folder).unwrap();
     }
     file
 }

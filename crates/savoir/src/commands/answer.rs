@@ -1,11 +1,12 @@
 //! `savoir run` of a skill without tools: a model answers its prompt.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{cell::RefCell, process::ExitCode, sync::Arc};
 
 use savoir_engine::{
     event::Emitter,
     knowledge::Knowledge,
     prompt::{self, PromptRun},
+    record::ErrorRecord,
     services::{Services, TimeLimits},
     structured::{self, Answer},
 };
@@ -32,6 +33,8 @@ pub(super) struct Asked<'a> {
     /// `provider:model`.
     pub(super) model: Option<&'a str>,
     pub(super) form: Form,
+    /// Why it failed, for the record: a program hears of it in an event, not by an error.
+    pub(super) failure: RefCell<Option<ErrorRecord>>,
 }
 
 impl Asked<'_> {
@@ -82,6 +85,8 @@ impl Asked<'_> {
         if let Some(held) = held.filter(|held| !held.is_empty()) {
             output::note(&held);
         }
+        let code = error.code().unwrap_or_default().into_owned();
+        *self.failure.borrow_mut() = Some(ErrorRecord { code, message: error.to_string() });
         // A program was told by an event; no other document follows.
         if self.form == Form::Json { Ok(error.report()) } else { Err(error) }
     }

@@ -27,8 +27,8 @@ use crate::{
 /// Show what a skill may do, and agree to it until it changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The options grant more than the skill declares, and only what is given here: approving
-again without them takes the additions back.
+The options grant more than the skill declares. They stay when you approve the skill again;
+`savoir revoke` removes them with the approval.
 
 Examples:
   savoir approve my-skill

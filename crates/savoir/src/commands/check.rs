@@ -122,6 +122,7 @@ impl Plan {
                 args.target.clone()
             },
             strict: args.strict || config.check.strict,
+            programs: savoir_engine::grant::search_path(),
         };
         config::known_codes("--select and --ignore", options.select.iter().chain(&options.ignore))?;
         Ok(Self {

@@ -1,15 +1,20 @@
 //! `savoir run` of a skill without tools: a model answers its prompt, or its code blocks run if that
 //! is asked for.
 
-use std::{cell::OnceCell, process::ExitCode, time::Duration};
+use std::{
+    cell::{OnceCell, RefCell},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use savoir_engine::{
     RunError,
     approval::Widening,
     envelope::{Envelope, Stream},
     ground::Ground,
-    run::{Call, Given, plan},
-    structured::{self, Answer, Fence, Host, PrepareError, fences_of},
+    record::ErrorRecord,
+    run::{Call, Given, plan, prompt_record},
+    structured::{self, Answer, Fence, Host, PrepareError, fences_of, permission_lines},
 };
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
@@ -40,8 +45,11 @@ pub(super) fn run(
     let folder = door.subject.folder.as_deref().map(|folder| folder.to_string_lossy());
     // A prompt that asks for nothing and executes nothing has nothing to announce.
     let quiet = !exec_fences && skill.permissions.is_empty();
-    let mut announce = |lines: &[String]| {
-        for line in lines.iter().filter(|_| !quiet) {
+    // With what the user adds, the skill may do more than it declares.
+    let added = extra.permissions();
+    let effective: Vec<_> = skill.permissions.iter().chain(&added).cloned().collect();
+    let mut announce = |_: &[String]| {
+        for line in permission_lines(&effective).iter().filter(|_| !quiet) {
             output::note(line);
         }
     };
@@ -58,14 +66,36 @@ pub(super) fn run(
         output::note(warning);
     }
     if !exec_fences {
-        let (directory, model, form) = (folder.as_deref(), door.model(), door.form());
-        return Asked { skill, inputs: &inputs, directory, model, form }.run();
+        return put_to_model(door, &inputs, folder.as_deref());
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,
         Err(error) => return door.turn_away(None, RunError::refused(error.code(), error)),
     };
-    run_fences(door, &fences, &inputs, ground, extra)
+    run_fences(door, &fences, &prepared.inputs, ground, extra)
+}
+
+/// Has a model answer the prompt, and keeps a record of it.
+fn put_to_model(
+    door: &Door<'_>,
+    inputs: &Map<String, Value>,
+    directory: Option<&str>,
+) -> Result<ExitCode, CommandError> {
+    door.warn_of_text();
+    let (skill, model, form) = (&door.subject.skill, door.model(), door.form());
+    let mut record = prompt_record(door.subject);
+    let started = Instant::now();
+    let asked = Asked { skill, inputs, directory, model, form, failure: RefCell::default() };
+    let ended = asked.run();
+    record.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    record.error = asked.failure.take().or_else(|| {
+        let error = ended.as_ref().err()?;
+        let code = error.code().unwrap_or_default().into_owned();
+        Some(ErrorRecord { code, message: error.to_string() })
+    });
+    record.success = record.error.is_none();
+    door.keep(&mut record);
+    ended
 }
 
 fn run_fences(
@@ -92,18 +122,26 @@ fn run_fences(
             mode: door.mode(),
             extra,
         };
-        // What code answers is its standard output, whole.
-        let collect = |stream: Stream, bytes: &[u8]| match stream {
-            Stream::Stdout => printed.extend_from_slice(bytes),
-            Stream::Stderr => door.pass_on(stream, bytes),
+        // What code answers is its standard output, whole. What must have a form is shown when it is
+        // known to have it.
+        let collect = |stream: Stream, bytes: &[u8]| {
+            if stream == Stream::Stdout {
+                printed.extend_from_slice(bytes);
+            }
+            if stream == Stream::Stderr || declared.is_none() {
+                door.pass_on(stream, bytes);
+            }
         };
         let finished = match plan(&call) {
-            Ok(plan) => door.run_quietly(plan, collect)?,
+            Ok(plan) => door.run_quietly(door.in_time(plan), collect)?,
             Err(error) => return door.turn_away(Some(fence.interpreter), error),
         };
         took += Duration::from_millis(finished.envelope.duration_ms);
         if !finished.envelope.success {
-            return door.print(&finished);
+            if declared.is_some() {
+                door.pass_on(Stream::Stdout, &printed);
+            }
+            return door.print_failed(&finished);
         }
     }
     let printed = String::from_utf8_lossy(&printed);
@@ -117,6 +155,8 @@ fn run_fences(
         Answer::Json(value) if door.is_json() => output::json(&Envelope::returned(value, took))?,
         Answer::Json(value) => output::json(&value)?,
         _ if door.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
+        // It was shown as it came.
+        _ if declared.is_none() => {}
         _ => output::content(&format!("{printed}\n"))?,
     }
     Ok(ExitCode::SUCCESS)

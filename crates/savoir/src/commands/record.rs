@@ -4,7 +4,8 @@ use std::{fs, path::Path, process::ExitCode};
 
 use savoir_engine::{
     RunError,
-    contract::{Noted, smallest, widen},
+    approval::shell_word,
+    contract::{Noted, options, smallest, unsaid, widen},
     envelope::Envelope,
     ground::Ground,
     run::Plan,
@@ -75,14 +76,17 @@ pub(super) fn run(
             output::json(&Recorded { used: &used, ..Recorded::of(&finished.envelope) })?;
             return Ok(ExitCode::from(1));
         }
-        return door.print(&finished);
+        return door.print_failed(&finished);
     }
     let all = match &subject.folder {
         Some(folder) => note(folder, &tool, &used)?,
         None => used.clone(),
     };
     let lines = declaration(reading, &all);
-    let written = (into == Output::File).then(|| put(reading, &subject.file, &all)).transpose();
+    let declared = declared(reading, &all);
+    let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
+    let unsaid = unsaid(skill, &all, ground);
+    let written = (into == Output::File).then(|| put(declared.as_ref(), &subject.file)).transpose();
     if door.is_json() {
         // A failure is a document of its own.
         written?;
@@ -92,6 +96,11 @@ pub(super) fn run(
     } else {
         door.print(&finished)?;
         print(&tool, &used, lines.as_deref());
+        if !unsaid.is_empty() {
+            let path = shell_word(&subject.path().display().to_string());
+            let options = options(&unsaid);
+            output::note(&format!("what this dialect cannot say: savoir approve {path}{options}"));
+        }
         if let Some(folder) = &subject.folder {
             let path = folder.join(OBSERVED_FILE);
             let path = path.display();
@@ -146,32 +155,28 @@ fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
         Some(lines) => {
             output::note(&format!("\nwhat all recorded tools need, to paste:\n\n{lines}"));
         }
-        None => output::note(
-            "\nthis dialect has no field for permissions; grant them with savoir approve --allow-…",
-        ),
+        None => output::note("\nthis dialect has no field for permissions"),
     }
 }
 
-/// Puts the permissions into the file, if it then says exactly that.
-fn put(reading: &Reading, file: &Path, permissions: &[Permission]) -> Result<(), CommandError> {
-    let refuse = |why: &str| {
-        CommandError::findings(format!("{} is unchanged: {why}", file.display()))
-            .hint("paste the lines by hand")
-    };
-    let edits = declare(reading, permissions)
-        .ok_or_else(|| refuse("its dialect has no field for permissions"))?;
+/// The text of the skill with these permissions, and how it is read; nothing if its dialect has no fields
+/// for them, or it could not be read any more.
+fn declared(reading: &Reading, permissions: &[Permission]) -> Option<(String, Reading)> {
+    let edits = declare(reading, permissions)?;
     let text = apply(reading.document.text(), &edits);
-    let source = Source::from_bytes(text.clone().into_bytes())
-        .map_err(|error| refuse(&error.to_string()))?;
+    let source = Source::from_bytes(text.clone().into_bytes()).ok()?;
     let again = read_as(source, reading.skill.dialect, None);
-    let covered = permissions
-        .iter()
-        .all(|one| again.skill.permissions.iter().any(|declared| declared.covers(one)));
-    let has_field = !again.skill.permissions.is_empty();
-    if !again.is_usable() || (has_field && !covered) {
-        return Err(refuse("the result would not say what was meant"));
-    }
-    write::replace(file, &text).map_err(|error| {
+    again.is_usable().then_some((text, again))
+}
+
+/// Puts the permissions into the file.
+fn put(declared: Option<&(String, Reading)>, file: &Path) -> Result<(), CommandError> {
+    let Some((text, _)) = declared else {
+        let message =
+            format!("{} is unchanged: its format has no field for permissions", file.display());
+        return Err(CommandError::findings(message).hint("use the savoir approve command above"));
+    };
+    write::replace(file, text).map_err(|error| {
         CommandError::input(format!("{} cannot be written: {error}", file.display()))
     })
 }

@@ -2,10 +2,11 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
+use savoir_engine::approval::Trust;
 use savoir_skill::{Dialect, render};
 use serde_json::{Map, Value};
 
-use crate::{error::CommandError, load, lookup, output};
+use crate::{error::CommandError, load, lookup, output, trust};
 
 /// Print the prompt of a skill after its inputs are put in
 #[derive(Debug, clap::Args)]
@@ -58,6 +59,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     let directory = directory.as_ref().map(|root| root.to_string_lossy());
     let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
+    let how = if found.fetched.is_some() { Trust::Untrusted } else { Trust::User };
+    // Whether it can run is not asked here.
+    if let Ok(subject) = trust::subject(&loaded, how, &trust::believed()?) {
+        trust::warn_of_text(subject.trust);
+    }
     output::content(&prompt)?;
     Ok(ExitCode::SUCCESS)
 }

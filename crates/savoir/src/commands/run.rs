@@ -1,6 +1,7 @@
 //! `savoir run`.
 
 use std::{
+    cell::Cell,
     io::{self, IsTerminal as _},
     path::Path,
     process::ExitCode,
@@ -9,19 +10,20 @@ use std::{
 
 use savoir_engine::{
     Fault, Home, RunError,
-    approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, Widening, agrees, decide,
-        shell_word, shown, user_name,
-    },
+    agent::consent::Question,
+    approval::{Approvals, Fingerprint, Request, Trust, Widening, agrees, shell_word, shown},
     call,
     envelope::{Envelope, Stream},
     ground::Ground,
-    record::{DecisionRecord, ErrorRecord, Record, Records},
+    manifest,
+    record::{DecisionRecord, Record, Records},
     run::{
         Call, Denial, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record,
     },
+    session::{Agreed, Earlier, Session, Weighed},
     subject::Subject,
 };
+use savoir_sandbox::FileEvents;
 use savoir_skill::Reading;
 use serde_json::{Map, Value};
 
@@ -36,7 +38,7 @@ use crate::{
     load::{self, Loaded},
     lookup::{self, Fetched, Target},
     mode::Mode,
-    output,
+    output, screen,
     shelf::{self, Consent},
     trust,
     widening::WideningArgs,
@@ -89,9 +91,9 @@ pub(crate) struct Args {
     /// Print the envelope as JSON; of a prompt, each event as a line of JSON
     #[arg(long)]
     json: bool,
-    /// The situation, for skills that ask for it
-    #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
-    mode: Mode,
+    /// The situation, for skills that ask for it [default: Global, or the first one of the skill]
+    #[arg(long, value_name = "MODE", ignore_case = true)]
+    mode: Option<Mode>,
     /// Agree to this skill as it is, once: the digits that a refusal prints
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
@@ -101,6 +103,9 @@ pub(crate) struct Args {
     /// Put these permissions into the skill's file
     #[arg(long, requires = "record")]
     write: bool,
+    /// Seconds that the program may take
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
     /// Treat the skill as downloaded from a stranger
     #[arg(long)]
     untrusted: bool,
@@ -171,10 +176,11 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let door = Door {
         args,
         home: &home,
-        approvals: &approvals,
         subject: &subject,
         fetched,
+        here: &ground.directory,
         user_home: &ground.home,
+        again: Cell::new(None),
     };
     let tool = tool.map(|tool| script_of(&subject, tool)).or_else(|| only_tool(&subject));
     let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
@@ -205,8 +211,12 @@ fn unsound(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
 
 fn keep(home: &Home, record: &mut Record) {
     if let Err(error) = Records::new(home).add(record) {
-        output::note(&format!("the run is not in the records: {error}"));
+        unkept(&error);
     }
+}
+
+fn unkept(error: &dyn std::fmt::Display) {
+    output::note(&format!("the run is not in the records: {error}"));
 }
 
 fn declined(skill: &str) -> CommandError {
@@ -252,18 +262,21 @@ fn several_tools(target: &str, subject: &Subject) -> CommandError {
 pub(super) struct Door<'a> {
     args: &'a Args,
     home: &'a Home,
-    approvals: &'a Approvals,
     pub(super) subject: &'a Subject,
     /// The skill, if it was fetched to be tried once.
     fetched: Option<&'a Fetched>,
+    /// The folder that the user is in.
+    here: &'a Path,
     /// The user's home.
     user_home: &'a Path,
+    /// What was answered when a failed run was offered again with more rights.
+    again: Cell<Option<Agreed>>,
 }
 
-/// Whether a plan may run.
-enum Decision {
-    Run(DecisionRecord),
-    Not { verdict: &'static str, error: CommandError },
+/// Why a plan does not run.
+struct NotAgreed {
+    verdict: &'static str,
+    error: CommandError,
 }
 
 impl Door<'_> {
@@ -277,6 +290,9 @@ impl Door<'_> {
         if let Some(error) = self.unused_options(tool) {
             return Err(error.named("invalid-call"));
         }
+        if let (Some(tool), Some(error)) = (tool, self.not_in_mode()) {
+            return self.turn_away(Some(tool), error);
+        }
         match tool {
             Some(tool) => self.run_tool(tool, ground, extra, reading),
             None if !self.subject.skill.tools.is_empty() => {
@@ -284,10 +300,19 @@ impl Door<'_> {
             }
             None if !self.args.exec_fences => {
                 self.agree_to_prompt()?;
-                prompt::run(self, &self.args.inputs, false, ground, extra)
+                let ran = prompt::run(self, &self.args.inputs, false, ground, extra);
+                ran.map_err(|error| self.scripts().into_iter().fold(error, CommandError::hint))
             }
             None => prompt::run(self, &self.args.inputs, self.args.exec_fences, ground, extra),
         }
+    }
+
+    /// A hint for who meant a script of a skill that has some.
+    fn scripts(&self) -> Option<String> {
+        let is_script = |path: &&String| path.starts_with("scripts/");
+        let first = self.subject.skill.resources.iter().find(is_script)?;
+        let skill = shell_word(self.args.target.trim_end_matches('/'));
+        Some(format!("to run a script of it: savoir run {skill}/{}", shell_word(first)))
     }
 
     fn run_tool(
@@ -297,25 +322,14 @@ impl Door<'_> {
         extra: &Widening,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
-        let call = Call {
-            subject: self.subject,
-            tool,
-            given: self.given(tool)?,
-            ground,
-            mode: self.args.mode.as_str(),
-            extra,
-        };
+        let (given, mode) = (self.given(tool)?, self.mode());
+        let call = Call { subject: self.subject, tool, given, ground, mode, extra };
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
-                record::run(self, plan, ground, reading, output)
+                record::run(self, self.in_time(plan), ground, reading, output)
             }
-            Ok(mut plan) => {
-                if !io::stdin().is_terminal() {
-                    plan.stdin = Stdin::Inherited;
-                }
-                self.run(plan)
-            }
+            Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
                 Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
             }
@@ -411,13 +425,80 @@ impl Door<'_> {
         Ok(Given::Pairs(params.clone()))
     }
 
+    /// Runs a tool. If it fails after something was denied, a person can allow that and run it again.
+    fn run_and_offer(&self, call: &Call<'_>, first: Plan) -> Result<ExitCode, CommandError> {
+        let (mut plan, mut extra) = (first, call.extra.clone());
+        // What was allowed once belongs into a hint that holds for all runs.
+        let mut all: Vec<Denial> = Vec::new();
+        loop {
+            plan.stdin = Stdin::Inherited;
+            if io::stdout().is_terminal() {
+                plan.print_at_once();
+            }
+            let Failed { error, denials } = match self.run(self.in_time(plan)) {
+                Err(failed) => failed,
+                Ok(code) => return Ok(code),
+            };
+            let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
+            let can_offer = !self.args.json && ask::can_ask();
+            // Whatever goes wrong with the offer, the failure of the tool is what counts.
+            let offered = if can_offer { self.offer(&new).ok().flatten() } else { None };
+            all.extend(new);
+            let Some((answer, more)) = offered else { return Err(self.with_hints(error, &all)) };
+            extra = extra.and(&more);
+            self.again.set(Some(answer));
+            plan = match self.session().plan(&Call { extra: &extra, ..call.clone() }) {
+                Ok(plan) => plan,
+                Err(_) => return Err(self.with_hints(error, &all)),
+            };
+        }
+    }
+
+    /// Offers to allow what was denied, but no secrets, and to run it again.
+    fn offer(&self, denials: &[Denial]) -> Result<Option<(Agreed, Widening)>, CommandError> {
+        let allowed: Vec<&Denial> =
+            denials.iter().filter(|one| one.option.is_some() && !one.is_secret).collect();
+        if allowed.is_empty() {
+            return Ok(None);
+        }
+        for denial in denials.iter().filter(|one| one.is_secret) {
+            output::note(&format!("the sandbox denied {}, which is a secret", denial.what));
+        }
+        let what = |denial: &&Denial| {
+            let option = denial.option.as_ref().map(|(name, value)| format!(" ({name} {value})"));
+            format!("{}{}", denial.what, option.unwrap_or_default())
+        };
+        let what: Vec<String> = allowed.iter().map(what).collect();
+        output::note("it failed after something was denied; what it did until then stays");
+        let is_kept = self.fetched.is_none() && !self.asks_again();
+        let choices = if is_kept { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
+        let question =
+            format!("Allow {}, and run it again? {choices}: ", output::harmless(&what.join(", ")));
+        let meant = |line: &str| match line.trim().to_ascii_lowercase().as_str() {
+            "o" | "once" | "y" | "yes" => Some(Some(Agreed::Once)),
+            "a" | "always" if is_kept => Some(Some(Agreed::Always)),
+            "" | "n" | "no" => Some(None),
+            _ => None,
+        };
+        let agreed = ask::line(&question, &meant)?.flatten();
+        let options = allowed.iter().filter_map(|denial| denial.option.as_ref());
+        let more = widening_of(options)?;
+        Ok(agreed.map(|agreed| (agreed, more)))
+    }
+
+    fn with_hints(&self, error: CommandError, denials: &[Denial]) -> CommandError {
+        self.hints(denials).into_iter().fold(error, CommandError::hint)
+    }
+
     /// Asks if it must, runs, and prints the envelope.
-    fn run(&self, plan: Plan) -> Result<ExitCode, CommandError> {
+    fn run(&self, plan: Plan) -> Result<ExitCode, Failed> {
         let empty = plan.starts_empty().then_some(
             "it sees none of the files in the folder that you are in: --allow-read . grants them",
         );
-        let directory = plan.directory.clone();
         let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
+        if let Some(lost) = lost_in_home(&finished.outcome.files, self.user_home) {
+            output::note(&lost);
+        }
         let Envelope { success, output, .. } = &finished.envelope;
         if let (Some(empty), true, true, false) =
             (empty, *success, output.is_empty(), self.args.json)
@@ -425,38 +506,56 @@ impl Door<'_> {
             output::note(&format!("nothing was printed; {empty}"));
         }
         self.print(&finished).map_err(|error| {
-            let denials = finished.denials(&directory, self.user_home);
+            let denials = finished.denials(self.here, self.user_home);
             // Only a guess, so it has to stand back where something is known.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
-            let hints = self.hints(&denials);
-            hints.into_iter().chain(empty).fold(error, CommandError::hint)
+            Failed { error: empty.into_iter().fold(error, CommandError::hint), denials }
         })
+    }
+
+    /// Prints what a failed run came to, and what it was denied.
+    pub(super) fn print_failed(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
+        let denials = finished.denials(self.here, self.user_home);
+        self.print(finished).map_err(|error| self.with_hints(error, &denials))
+    }
+
+    /// A plan with the time that was given.
+    pub(super) fn in_time(&self, mut plan: Plan) -> Plan {
+        if let Some(seconds) = self.args.timeout {
+            plan.limit_time(seconds);
+        }
+        plan
     }
 
     /// What was denied, and the command that allows all of it but secrets.
     fn hints(&self, denials: &[Denial]) -> Vec<String> {
+        let path = shell_word(&self.subject.path().display().to_string());
+        let allow = |options: &str| match self.fetched {
+            Some(_) => format!("add{options}"),
+            None => format!("savoir approve {path}{options}"),
+        };
         let mut options = String::new();
         let mut hints = Vec::new();
-        for denial in denials {
-            match &denial.option {
-                Some((option, value)) if denial.is_secret => hints.push(format!(
-                    "the sandbox denied {}, which is a secret; only if you trust the skill: {option} {}",
-                    denial.what,
-                    shell_word(value)
+        for Denial { what, option, is_secret } in denials {
+            let words =
+                option.as_ref().map(|(name, value)| format!(" {name} {}", shell_word(value)));
+            match words {
+                Some(words) if *is_secret => hints.push(format!(
+                    "the sandbox denied {what}, which is a secret; only if you trust the skill: {}",
+                    allow(&words)
                 )),
-                Some((option, value)) => {
-                    hints.push(format!("the sandbox denied {}", denial.what));
-                    options.extend([" ", option, " ", &shell_word(value)]);
+                Some(words) => {
+                    hints.push(format!("the sandbox denied {what}"));
+                    options.push_str(&words);
                 }
-                None => hints.push(format!("the sandbox denied {}, and no option allows it", denial.what)),
+                None => hints.push(format!(
+                    "the sandbox denied {what}; run it in the folder of a project, or name a folder \
+                     with --allow-write"
+                )),
             }
         }
         if !options.is_empty() {
-            let path = shell_word(&self.subject.path().display().to_string());
-            hints.push(match self.fetched {
-                Some(_) => format!("to allow it, add:{options}"),
-                None => format!("to allow it: savoir approve {path}{options}"),
-            });
+            hints.push(format!("to allow it: {}", allow(&options)));
         }
         hints
     }
@@ -470,36 +569,52 @@ impl Door<'_> {
         for warning in &plan.warnings {
             output::note(warning);
         }
-        let mut record = plan.record(self.subject);
-        record.decision = match self.decide(&plan.request)? {
-            Decision::Run(decision) => decision,
-            Decision::Not { verdict, error } => {
-                self.keep_refusal(record, verdict, &error);
-                return Err(error);
-            }
-        };
+        let decision = self.decide(&plan)?;
         let mut hear = |heard: Heard<'_>| match heard {
             Heard::Progress(line) => output::note(line),
             Heard::Printed(stream, bytes) => printed(stream, bytes),
         };
-        match plan.run(self.subject, self.home, &mut hear) {
-            Ok(mut finished) => {
-                finished.record.decision = record.decision;
-                self.keep(&mut finished.record);
-                Ok(finished)
-            }
-            Err(error) => {
-                // What follows the first line was printed by the tool, and is not kept.
-                let message = error.message.lines().next().unwrap_or_default().to_owned();
-                record.error = Some(ErrorRecord { code: error.code.to_string(), message });
-                self.keep(&mut record);
-                Err(error.into())
-            }
+        let ran = self.session().run(plan, decision, &mut hear);
+        screen::reset();
+        Ok(ran?)
+    }
+
+    /// Runs of this skill, as everybody's.
+    pub(super) fn session(&self) -> Session<'_> {
+        Session { subject: self.subject, home: self.home, on_unkept: &unkept }
+    }
+
+    /// The mode that was named. Without one, a person who names a tool means it to run.
+    pub(super) fn mode(&self) -> &str {
+        let global = Mode::default().as_str();
+        let own = || self.subject.skill.policy.modes.first().map_or(global, String::as_str);
+        match self.args.mode {
+            Some(mode) => mode.as_str(),
+            None if manifest::is_offered(&self.subject.skill, global) => global,
+            None => own(),
         }
     }
 
-    pub(super) fn mode(&self) -> &'static str {
-        self.args.mode.as_str()
+    /// Why a tool is not for the mode that was named.
+    fn not_in_mode(&self) -> Option<RunError> {
+        let skill = &self.subject.skill;
+        let mode = self.args.mode?.as_str();
+        if manifest::is_offered(skill, mode) {
+            return None;
+        }
+        let modes = &skill.policy.modes;
+        let message = format!("the tools of `{}` are not for the mode {mode}", skill.name);
+        let hint = format!(
+            "its modes are: {}; use --mode {}",
+            modes.join(", "),
+            modes.first().map_or("Global", String::as_str)
+        );
+        Some(RunError::refused("not-in-mode", message).way_out(hint))
+    }
+
+    /// Warns before a model reads the text of a skill from elsewhere.
+    pub(super) fn warn_of_text(&self) {
+        trust::warn_of_text(self.subject.trust);
     }
 
     pub(super) fn is_json(&self) -> bool {
@@ -509,7 +624,7 @@ impl Door<'_> {
     /// Passes on what a tool prints, as it comes, to people.
     pub(super) fn pass_on(&self, stream: Stream, bytes: &[u8]) {
         if !self.args.json {
-            output::pass_on(stream == Stream::Stderr, bytes);
+            screen::pass_on(stream == Stream::Stderr, bytes);
         }
     }
 
@@ -526,57 +641,70 @@ impl Door<'_> {
     }
 
     /// Asks whether a plan may run, if it must.
-    fn decide(&self, request: &Request) -> Result<Decision, CommandError> {
+    fn decide(&self, plan: &Plan) -> Result<DecisionRecord, CommandError> {
         // A recording has nearly every right: no answer holds for the next one.
-        let kept = self.approvals.get(&request.path)?.filter(|_| !self.args.record);
+        let earlier = if self.args.record { Earlier::IsForgotten } else { Earlier::Counts };
+        let mut question = match self.session().weigh(plan, earlier)? {
+            Weighed::Run(decision) => {
+                trust::show_banner(plan.request.trust);
+                return Ok(decision);
+            }
+            Weighed::Ask(question) => question,
+        };
+        if self.args.record {
+            question.reasons = vec!["a recording has nearly every right".to_owned()];
+        }
+        match self.answer(&question)? {
+            Ok(agreed) => Ok(self.session().agree(&question, agreed)?),
+            Err(NotAgreed { verdict, error }) => {
+                self.session().turn_down(plan, verdict, "not-approved", &error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether an answer that is kept would be asked for again.
+    fn asks_again(&self) -> bool {
+        let Subject { skill, trust, .. } = self.subject;
+        skill.policy.always_ask == Some(true) || *trust == Trust::Untrusted
+    }
+
+    /// What was answered: on the command line, on the terminal, or by nobody.
+    fn answer(&self, question: &Question) -> Result<Result<Agreed, NotAgreed>, CommandError> {
+        let Question { request, reasons, warnings } = question;
+        let refused = |error| Ok(Err(NotAgreed { verdict: "refused", error }));
+        // A question shows the banner itself.
+        if !ask::can_ask() || self.args.yes || self.args.approve.is_some() {
+            trust::show_banner(request.trust);
+        }
+        if let Some(agreed) = self.again.take() {
+            return Ok(Ok(agreed));
+        }
         let fingerprint = Fingerprint::of(request);
-        let decided = |verdict: &str, reason: String| DecisionRecord {
-            verdict: verdict.to_owned(),
-            reason,
-            approved_by: (verdict != "run").then(user_name),
-        };
-        let refused = |error| Ok(Decision::Not { verdict: "refused", error });
-        let (reasons, warnings) = match decide(request, kept.as_ref()) {
-            Verdict::Run { reason } => return Ok(Decision::Run(decided("run", reason))),
-            Verdict::Refuse { reason, help } => {
-                return refused(CommandError::refused(reason).hint(help));
-            }
-            Verdict::Ask { warnings, .. } if self.args.record => {
-                (vec!["a recording has nearly every right".to_owned()], warnings)
-            }
-            Verdict::Ask { reasons, warnings } => (reasons, warnings),
-        };
         if let Some(short) = &self.args.approve {
             if agrees(&fingerprint, short) {
-                return Ok(Decision::Run(decided("once", reasons.join("; "))));
+                return Ok(Ok(Agreed::Once));
             }
             let message = "--approve is for another run, or for what this skill was before";
             let hint = format!("what would run now is --approve {}", fingerprint.agreeing());
             return refused(CommandError::refused(message).hint(hint));
         }
         if self.fetched.is_some() && self.args.yes {
-            return Ok(Decision::Run(decided("once", reasons.join("; "))));
+            return Ok(Ok(Agreed::Once));
         }
         if !ask::can_ask() {
             return refused(match self.fetched {
                 Some(fetched) => not_agreed(fetched),
-                None => self.nobody(request, &fingerprint, &reasons),
+                None => self.nobody(request, &fingerprint, reasons),
             });
         }
-        let is_once = self.args.record || self.fetched.is_some();
+        let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
         let choices = if is_once { Choices::OnlyOnce } else { Choices::OnceOrAlways };
-        let verdict = match ask::ask(request, &reasons, &warnings, choices)? {
-            Answer::Once => "once",
-            Answer::Always => {
-                self.approvals.keep(Approval::new(request, user_name()))?;
-                "always"
-            }
-            Answer::No => {
-                let error = declined(&request.skill);
-                return Ok(Decision::Not { verdict: "declined", error });
-            }
-        };
-        Ok(Decision::Run(decided(verdict, reasons.join("; "))))
+        Ok(match ask::ask(request, reasons, warnings, choices)? {
+            Answer::Once => Ok(Agreed::Once),
+            Answer::Always => Ok(Agreed::Always),
+            Answer::No => Err(NotAgreed { verdict: "declined", error: declined(&request.skill) }),
+        })
     }
 
     fn nobody(
@@ -609,16 +737,7 @@ impl Door<'_> {
         }
     }
 
-    /// Keeps a record of what was not run.
-    fn keep_refusal(&self, mut record: Record, verdict: &str, error: &CommandError) {
-        let message = error.to_string();
-        let (verdict, reason) = (verdict.to_owned(), message.clone());
-        record.decision = DecisionRecord { verdict, reason, approved_by: None };
-        record.error = Some(ErrorRecord { code: "not-approved".to_owned(), message });
-        self.keep(&mut record);
-    }
-
-    fn keep(&self, record: &mut Record) {
+    pub(super) fn keep(&self, record: &mut Record) {
         keep(self.home, record);
     }
 
@@ -640,6 +759,50 @@ impl Door<'_> {
             Some(error) => Err(CommandError::exited(exit_code(envelope), error)),
         }
     }
+}
+
+/// A run that failed, with what it was denied.
+struct Failed {
+    error: CommandError,
+    denials: Vec<Denial>,
+}
+
+impl From<CommandError> for Failed {
+    fn from(error: CommandError) -> Self {
+        Self { error, denials: Vec::new() }
+    }
+}
+
+/// What options that a denial names allow.
+fn widening_of<'a>(
+    options: impl Iterator<Item = &'a (&'static str, String)>,
+) -> Result<Widening, CommandError> {
+    let mut args = WideningArgs::default();
+    for (option, value) in options {
+        args.add(option, value);
+    }
+    args.widening()
+}
+
+/// Files that a tool wrote into its own home, which is gone. What begins with a dot is of no interest:
+/// settings and caches.
+fn lost_in_home(files: &FileEvents, home: &Path) -> Option<String> {
+    let visible = files.written_in_vain.iter().filter(|path| {
+        let rest = path.strip_prefix(home).or_else(|_| path.strip_prefix("/tmp/home"));
+        rest.is_ok_and(|rest| {
+            !rest.as_os_str().is_empty() && !rest.to_string_lossy().starts_with('.')
+        })
+    });
+    let mut names = visible.map(|path| path.display().to_string());
+    let first = names.next()?;
+    let more = match names.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "it wrote {first}{more} into a home of its own, which is gone; to keep it, grant a folder \
+         with --allow-write"
+    ))
 }
 
 /// The code of a program that failed, or what shells give for one that was ended.

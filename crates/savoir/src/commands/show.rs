@@ -138,7 +138,10 @@ fn inputs_and_tools(page: &mut Page, skill: &Skill) {
         let runs = match &tool.runner {
             Runner::Command(command) => {
                 let args = command.args.iter().map(|arg| arg.text().to_owned());
-                std::iter::once(command.program.clone()).chain(args).collect::<Vec<_>>().join(" ")
+                let set = command.environment.iter();
+                let set = set.map(|(name, value)| format!("{name}={}", value.text()));
+                let words = set.chain(std::iter::once(command.program.clone())).chain(args);
+                words.collect::<Vec<_>>().join(" ")
             }
             Runner::Python { function } => format!("tools.py: {function}"),
             Runner::Handler { path } => path.clone(),

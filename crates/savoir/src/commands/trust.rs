@@ -19,8 +19,9 @@ const KEY: &str = "key:";
 /// Trust sources and keys: owners, repositories, registry namespaces
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Skills that were fetched from a trusted source are installed without a question. Their tier stays
-what their signatures attest, and what the scan blocks is still refused.
+Skills that were fetched from a trusted source are installed without a question, and run without
+the banner for untrusted skills. Their tier stays what their signatures attest, the first run still
+asks, and what the scan blocks is still refused.
 
 Examples:
   savoir trust add github:anthropics             every repository of that owner

@@ -35,7 +35,7 @@ fn without_a_terminal_nothing_is_approved() {
     assert!(run.stdout.contains("tools        hello: echo \"hello world\"\n"), "{run}");
     assert!(run.stdout.contains("programs     may run echo: /"), "{run}");
     assert!(run.stdout.contains("you add      may send any request to example.com and"), "{run}");
-    assert!(run.stdout.contains("asks because it has not been approved yet\n"), "{run}");
+    assert!(run.stdout.contains("asks because it is new: it has not been approved yet\n"), "{run}");
     assert!(!sandbox.path(".savoir").exists(), "a no leaves no trace");
     // A pipe that says yes is not a person.
     let mut child = sandbox
@@ -121,7 +121,7 @@ fn a_change_of_the_skill_is_a_reason() {
     for reason in [
         "asks because wants a new permission: network:read\n",
         "asks because wants a new permission: network:write\n",
-        "asks because SKILL.md or a file of the skill changed\n",
+        "asks because a file of the skill changed: SKILL.md\n",
     ] {
         assert!(run.stdout.contains(reason), "{run}");
     }
@@ -132,7 +132,8 @@ fn a_change_of_the_skill_is_a_reason() {
     sandbox.write("demo/node_modules/x/index.js", "evil()");
     let run = sandbox.run(&["approve", "demo", "--json"]);
     assert_eq!(run.code, 3, "{run}");
-    assert_eq!(run.json()["reasons"][0], "SKILL.md or a file of the skill changed");
+    let reason = "a file of the skill changed: node_modules/x/index.js (new)";
+    assert_eq!(run.json()["reasons"][0], reason);
     fs::remove_dir_all(sandbox.path("demo/node_modules")).expect("removed");
 
     // Another program of the same name comes first on PATH: the system's own is still the one.

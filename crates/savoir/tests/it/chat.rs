@@ -304,7 +304,7 @@ fn whoever_ends_the_program_leaves_nothing_behind() {
         let sandbox = project();
         let before = names(&sandbox);
         let (_provider, child) = busy(&sandbox);
-        assert_ne!(names(&sandbox), before, "places are held");
+        assert_eq!(names(&sandbox), before, "nothing is made");
         signal(&child, name);
         let told = Instant::now();
         let output = child.wait_with_output().expect("an end");
@@ -317,7 +317,7 @@ fn whoever_ends_the_program_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_a_killed_program_left_is_removed_at_the_next_start() {
+fn a_killed_program_leaves_nothing() {
     if !can_run() {
         return;
     }
@@ -330,14 +330,6 @@ fn what_a_killed_program_left_is_removed_at_the_next_start() {
         let (_provider, mut child) = busy(&sandbox);
         signal(&child, "-KILL");
         child.wait().expect("an end");
-        assert_ne!(names(&sandbox), before, "places are held");
-        let provider = Provider::new(Manner::Says(&["Hello."]));
-        // What a command of the killed program still holds is removed by whoever comes later.
-        let begun = Instant::now();
-        while names(&sandbox) != before && begun.elapsed() < Duration::from_secs(10) {
-            let run = chat(&sandbox, &["--once", "Hello"], |command| provider.of(command));
-            assert_eq!(run.code, 0, "{run}");
-        }
         assert_eq!(names(&sandbox), before);
     }
 }

@@ -7,17 +7,23 @@
 mod calls;
 mod commands;
 mod doctor;
+mod environments;
 mod everyday;
 mod examples;
 mod fences;
 mod limits;
 mod mistakes;
+mod openings;
+mod origin;
 mod permissions;
 mod python;
+mod recordings;
 mod records;
 mod refusals;
+mod secrets;
 mod server;
 mod tiers;
+mod unrunnable;
 
 use std::{
     env,

@@ -154,19 +154,37 @@ fn leaving() -> String {
         )
     };
     let text = DEMO.replace("read_only: true\n", "");
-    [text, tool("leave", "touch left"), tool("place", "pwd")].concat()
+    [text, tool("leave", "bash -c 'echo done > left'"), tool("place", "pwd")].concat()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_run_begins_in_an_empty_folder_that_is_gone_afterwards() {
+async fn every_run_begins_in_an_empty_folder_and_what_it_leaves_is_kept() {
     let stage = Stage::new().await;
-    let ann = stage.server.register("ann@x.org").await;
+    let (ann, bob) =
+        (stage.server.register("ann@x.org").await, stage.server.register("bob@x.org").await);
     keep(&ann, &leaving()).await;
     stage.approve("demo");
     let session = begin(&ann).await;
     call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
     let left = call(&ann, &session, "demo__leave", json!({})).await;
     assert_eq!(left["structuredContent"]["success"], true, "{left}");
+    let run = left["structuredContent"]["run"].as_str().unwrap_or_else(|| panic!("{left}"));
+    assert_eq!(left["structuredContent"]["files"], json!([{"path": "left", "size": 5}]));
+    let listed = ann.get(&format!("/api/v1/runs/{run}/files")).await;
+    assert_eq!(listed.status, 200, "{}", listed.text);
+    assert_eq!(listed.json()["files"][0]["path"], "left");
+    let file = ann.get(&format!("/api/v1/runs/{run}/file?path=left")).await;
+    assert_eq!(file.status, 200, "{}", file.text);
+    assert_eq!(file.text, "done\n");
+    for path in ["nothing", "../left", "/etc/passwd", "."] {
+        let missing = ann.get(&format!("/api/v1/runs/{run}/file?path={path}")).await;
+        assert_eq!(missing.status, 404, "{path}");
+    }
+    for address in
+        [format!("/api/v1/runs/{run}/files"), format!("/api/v1/runs/{run}/file?path=left")]
+    {
+        assert_eq!(bob.get(&address).await.status, 404, "it is Ann's");
+    }
     let looked = call(&ann, &session, "demo__look", json!({})).await;
     assert_eq!(looked["structuredContent"]["success"], true, "{looked}");
     assert!(!looked.to_string().contains("left"), "{looked}");
@@ -175,7 +193,7 @@ async fn every_run_begins_in_an_empty_folder_that_is_gone_afterwards() {
         let told = call(&ann, &session, "demo__place", json!({})).await.to_string();
         let start = told.find('/').expect("a path");
         let place: String = told[start..].chars().take_while(|c| !"\"\\\n ".contains(*c)).collect();
-        assert!(place.contains("savoir-"), "{told}");
+        assert!(place.contains("/workspaces/"), "{told}");
         assert!(!Path::new(&place).exists(), "{place} is still there");
         places.push(place);
     }

@@ -24,7 +24,7 @@ pub struct Rule {
 pub struct Example {
     /// The text of the SKILL.md.
     pub text: String,
-    /// Words after `markdown` on the fence: `strict`, `dialect=…`, `target=…`, `with=FILE`, `folder=NAME`,
+    /// Words after `markdown` on the fence: `strict`, `dialect=…`, `target=…`, `programs=FOLDER`, `with=FILE`, `folder=NAME`,
     /// `file=NAME` for SKILL.md itself, and `escaped` and `repeat=N` (the last line that often),
     /// which are done already.
     pub options: Vec<String>,

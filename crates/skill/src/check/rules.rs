@@ -19,6 +19,7 @@ mod hidden_characters;
 mod hidden_comments;
 mod hosts;
 mod input_defaults;
+mod installed_programs;
 mod line_endings;
 mod links;
 mod names;
@@ -126,6 +127,7 @@ pub(super) static ALL: &[&Rule] = &[
     &placeholder_text::PLACEHOLDER_BODY,
     &program_text::PLACEHOLDER_IN_PROGRAM,
     &secrets::POSSIBLE_SECRET,
+    &installed_programs::PROGRAM_NOT_INSTALLED,
     &yaml_quotes::QUOTED_INDENTATION,
     &input_defaults::REQUIRED_WITH_DEFAULT,
     &fields::RESERVED_FIELD,

@@ -33,6 +33,15 @@ impl Token {
         self.range.clone()
     }
 
+    /// The name of the variable that the word sets, if it stands before the program: `NAME=value`.
+    pub fn assigned_name(&self) -> Option<&str> {
+        let (Quoting::Bare, text) = self.pieces.first()? else { return None };
+        let (name, _) = text.split_once('=')?;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_name = name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit());
+        (is_name && !name.is_empty()).then_some(name)
+    }
+
     /// The parts of the word that a shell would still look at.
     fn pieces(&self, quoting: &[Quoting]) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter(|(q, _)| quoting.contains(q)).map(|(_, text)| text.as_str())
@@ -48,8 +57,9 @@ impl Token {
 
 /// Splits one command into its words.
 ///
-/// Blanks and line ends separate; single quotes are literal; a backslash takes the next character
-/// literally outside of them; a backslash before a line end joins the lines.
+/// As in a POSIX shell: blanks and line ends separate; single quotes are literal; outside quotes a
+/// backslash takes the next character literally; in double quotes it does so before `$`, a backtick,
+/// `"` and `\`, and stays otherwise. A backslash before a line end joins the lines.
 pub fn tokenize(command: &str) -> Result<Vec<Token>, CommandError> {
     Lexer::new(command).run(Extent::Command)
 }
@@ -151,6 +161,11 @@ impl<'a> Lexer<'a> {
             return Ok(());
         }
         match self.next() {
+            Some(c) if within == Quoting::Double && !matches!(c, '$' | '`' | '"' | '\\') => {
+                let token = self.token()?;
+                token.push(Quoting::Literal, '\\');
+                token.push(Quoting::Literal, c);
+            }
             Some(c) => self.token()?.push(Quoting::Literal, c),
             None if within == Quoting::Double => return Err(CommandError::UnterminatedQuote('"')),
             None => return Err(CommandError::TrailingBackslash),
@@ -252,7 +267,8 @@ mod tests {
         assert_eq!(texts(r#"a "b c" 'd "e\' f\ g"#), ["a", "b c", r#"d "e\"#, "f g"]);
         assert_eq!(texts(r#"x"y z"'w'"#), ["xy zw"]);
         assert_eq!(texts(r#"a "" ''"#), ["a", "", ""]);
-        assert_eq!(texts(r#""say \"hi\" \\ \x""#), [r#"say "hi" \ x"#]);
+        assert_eq!(texts(r#""say \"hi\" \\ \x \(.a)" \x"#), [r#"say "hi" \ \x \(.a)"#, "x"]);
+        assert_eq!(texts(r#""a\$b\`c" 'a\b'"#), ["a$b`c", r"a\b"]);
         assert_eq!(texts("ls | wc>x&&y"), ["ls", "|", "wc>x&&y"]);
         assert_eq!(texts("größe 'ä ö'"), ["größe", "ä ö"]);
         assert_eq!(texts(""), [""; 0]);

@@ -5,7 +5,7 @@ mod values;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, FolderName, Grant, Habits, Language, NewFile, Reader, Running,
+    Clues, Evidence, FolderName, Grant, Habits, Language, NetworkDefault, NewFile, Reader, Running,
     agentskills::tools_text, scaffold::title, skillrt::skill_references,
 };
 use crate::{
@@ -279,7 +279,7 @@ impl Language for Gaia {
 
     fn running(&self) -> Running {
         // Programs need `shell:execute`.
-        Running { runs_programs: false, ..Running::DECLARED }
+        Running { runs_programs: false, network: NetworkDefault::Off, ..Running::DECLARED }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

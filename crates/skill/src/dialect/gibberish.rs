@@ -5,8 +5,8 @@ pub(crate) mod tools;
 use serde_json::Value;
 
 use super::{
-    About, BodyUse, Clues, Evidence, FolderName, Habits, Language, NewFile, Place, Reader, Running,
-    Unasked, scaffold::title,
+    About, BodyUse, Clues, Evidence, FolderName, Habits, Language, NetworkDefault, NewFile, Place,
+    Reader, Running, Unasked, scaffold::title,
 };
 use crate::{
     convert::Fields,
@@ -143,6 +143,7 @@ impl Language for Gibberish {
         Running {
             place: Place::Repository,
             files: Unasked::Repository,
+            network: NetworkDefault::Off,
             seconds: 30,
             variables: &[
                 ("GIBBERISH_SKILL_NAME", About::Name),

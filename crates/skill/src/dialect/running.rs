@@ -10,6 +10,8 @@ pub struct Running {
     pub files: Unasked,
     /// Whether tools may start the programs of the system without a permission.
     pub runs_programs: bool,
+    /// What a skill has that says nothing about the network.
+    pub network: NetworkDefault,
     /// Whether programs that the skill requires may be run by it.
     pub requirements_grant: bool,
     /// Seconds that a tool may take if the skill does not say.
@@ -40,6 +42,15 @@ pub enum Unasked {
     Repository,
 }
 
+/// What a skill has that says nothing about the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkDefault {
+    /// Not even sockets.
+    Off,
+    /// Nobody is reached, and each host that it wanted can be granted.
+    Asks,
+}
+
 /// What a variable tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
@@ -57,8 +68,10 @@ impl Running {
         place: Place::Directory,
         files: Unasked::Directory,
         runs_programs: true,
+        network: NetworkDefault::Asks,
         requirements_grant: false,
-        seconds: 60,
+        // What a person starts may take its time; Ctrl-C ends it.
+        seconds: 600,
         attestable: true,
         variables: &[],
     };

@@ -146,7 +146,9 @@ impl Language for Skillrt {
         let permissions = clues.keys_of("permissions");
         let known = |key: &&str| ["network", "filesystem", "env"].contains(key);
         // Some skills of other systems list hosts and variables in the same way, without a version.
-        if !permissions.is_empty() && permissions.iter().all(known) && clues.has("version") {
+        // OpenClaw switches the same domains on or off.
+        let is_own = clues.has("version") && !clues.has("claw_version");
+        if !permissions.is_empty() && permissions.iter().all(known) && is_own {
             return Some(Evidence::strong(4, "`permissions` is a map of skillrt"));
         }
         let dependencies = clues.keys_of("dependencies");

@@ -45,6 +45,7 @@ impl Skill {
                 "with" if word == "tools.py" => write(&root.join(word), &module_of(&example.text)),
                 "with" => write(&root.join(word), ""),
                 "dialect" => options.dialect = Some(word.parse().expect("a dialect")),
+                "programs" => options.programs.push(word.into()),
                 "target" => options.targets.push(word.parse().expect("a target")),
                 "folder" | "file" | "repeat" => {}
                 other => panic!("examples have no option `{other}`"),

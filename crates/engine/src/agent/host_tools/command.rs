@@ -8,21 +8,18 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, TRUSTED_PATH,
-    Userland, Variable, Watch, find,
+    Access, Counted, End, Limits, Network, Outcome, PathGrant, Policy, Sandbox, Stream,
+    TRUSTED_PATH, Userland, Variable, Watch, find,
 };
 use serde_json::json;
 
-use super::{
-    HostTools, Wrong,
-    obeyed::{Aside, Before},
-    workspace::Workspace,
-};
+use super::{HostTools, Wrong};
 use crate::{
     agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
     grant,
+    protection::{Aside, Before, Root},
 };
 
 /// Seconds that a command may take, and if nothing is said.
@@ -57,9 +54,9 @@ impl HostTools {
         let (baseline, home) = (Arc::clone(&self.baseline), self.ground.home.clone());
         let turn = Arc::clone(&self.commands).read_owned().await;
         let work = move || {
-            let before =
-                |protected: &[PathGrant]| baseline.before(&workspace, obeyed, &home, protected);
-            let ran = run_and_look(policy, &shell, &words, &cancel, &workspace, before);
+            let root = workspace.folder_to_look_at();
+            let before = |protected: &[PathGrant]| baseline.before(root, obeyed, &home, protected);
+            let ran = run_and_look(policy, &shell, &words, &cancel, root, before);
             drop(turn);
             ran
         };
@@ -96,6 +93,7 @@ impl HostTools {
         Ok(Policy {
             paths,
             programs: vec![shell.to_owned()],
+            mounts: Vec::new(),
             userland: Userland::System,
             network: Network::None,
             environment: BTreeMap::from(environment.map(plain)),
@@ -124,7 +122,7 @@ fn run_and_look<'a>(
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
-    workspace: &Workspace,
+    root: &Root,
     before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), Wrong>,
 ) -> Result<Ran, Wrong> {
     let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
@@ -132,8 +130,11 @@ fn run_and_look<'a>(
     let (before, more) = before(&protected)?;
     policy.paths.extend(more);
     let ran = run(policy, shell, words, cancel);
-    let aside = before.put_aside(workspace);
-    ran.map(|(end, captured)| Ran { end, captured, aside })
+    let mut aside = before.put_aside(root);
+    ran.map(|(outcome, captured)| {
+        aside.extend(outcome.put_aside.iter().map(|one| Aside::of(one, root)));
+        Ran { end: outcome.end, captured, aside }
+    })
 }
 
 /// Runs it until it ends.
@@ -142,7 +143,7 @@ fn run(
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
-) -> Result<(End, Captured), Wrong> {
+) -> Result<(Outcome, Captured), Wrong> {
     let failed = |error: &dyn std::fmt::Display| ("sandbox-failed", error.to_string());
     let sandbox = Sandbox::new(policy).map_err(|error| failed(&error))?;
     let process = sandbox.start(shell, words).map_err(|error| failed(&error))?;
@@ -155,7 +156,7 @@ fn run(
         };
         capture.push(stream, bytes);
     });
-    Ok((outcome.end, capture.finish()))
+    Ok((outcome, capture.finish()))
 }
 
 fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {

@@ -87,7 +87,7 @@ impl HostTools {
     async fn led(&self) -> Result<Obeyed, Wrong> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
         let (obeyed, home) = (self.obeyed(), self.ground.home.clone());
-        let look = move || baseline.led(&workspace, obeyed, &home);
+        let look = move || baseline.led(workspace.folder_to_look_at(), obeyed, &home);
         let looked = tokio::task::spawn_blocking(look).await;
         looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }
@@ -135,7 +135,12 @@ impl HostTools {
         let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
         if obeyed.strictest(&path.below(root), root).is_some() {
-            self.baseline.agreed(&self.workspace, &path.below(Path::new("")), obeyed, write)?;
+            self.baseline.agreed(
+                self.workspace.folder_to_look_at(),
+                &path.below(Path::new("")),
+                obeyed,
+                write,
+            )?;
         } else {
             write()?;
         }

@@ -11,12 +11,12 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat},
     io::Errno,
 };
 
 use super::Wrong;
-use crate::agent::library::MOST_FILE_BYTES;
+use crate::{agent::library::MOST_FILE_BYTES, protection::Root};
 
 /// Entries of a folder that are listed.
 const MOST_ENTRIES: usize = 1000;
@@ -28,8 +28,7 @@ const FOLDER: OFlags =
 /// A folder that is held open.
 #[derive(Debug)]
 pub(super) struct Workspace {
-    root: PathBuf,
-    folder: OwnedFd,
+    root: Root,
 }
 
 /// A path inside, in its parts.
@@ -57,11 +56,15 @@ enum Missing {
 impl Workspace {
     /// Opens a folder, by a path without links.
     pub(super) fn open(root: PathBuf) -> io::Result<Self> {
-        let folder = openat(CWD, &root, FOLDER, Mode::empty())?;
-        Ok(Self { root, folder })
+        Ok(Self { root: Root::new(root)? })
     }
 
     pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The workspace itself, to be looked through.
+    pub(super) fn folder_to_look_at(&self) -> &Root {
         &self.root
     }
 
@@ -72,7 +75,7 @@ impl Workspace {
                 format!("`{path}` is not inside the workspace; write a path relative to it");
             ("path-outside-workspace", message)
         };
-        let own = self.root.to_str().and_then(|root| path.strip_prefix(root));
+        let own = self.root().to_str().and_then(|root| path.strip_prefix(root));
         let relative =
             match own.map(|rest| rest.strip_prefix('/').or(rest.is_empty().then_some(""))) {
                 Some(Some(rest)) => rest,
@@ -93,7 +96,7 @@ impl Workspace {
 
     fn folder(&self, parts: &[String], missing: Missing) -> Result<OwnedFd, Wrong> {
         let mut folder =
-            openat(&self.folder, ".", FOLDER, Mode::empty()).map_err(|e| failed(".", e))?;
+            openat(self.root.folder(), ".", FOLDER, Mode::empty()).map_err(|e| failed(".", e))?;
         for (at, part) in parts.iter().enumerate() {
             let open = || openat(&folder, part.as_str(), FOLDER, Mode::empty());
             let opened = match open() {
@@ -116,11 +119,6 @@ impl Workspace {
             return Err(("no-such-file", "the workspace itself is a folder".to_owned()));
         };
         Ok((self.folder(above, missing)?, name))
-    }
-
-    /// The workspace itself, open.
-    pub(super) fn root_folder(&self) -> io::Result<OwnedFd> {
-        self.folder.try_clone()
     }
 
     /// A text file.

@@ -25,7 +25,7 @@ fn reasons(request: &Request, kept: Option<&Approval>) -> Vec<String> {
 #[test]
 fn table() {
     use Tier::{Community, Experimental, Verified};
-    use Trust::{Bundled, Untrusted, User};
+    use Trust::{Bundled, Downloaded, Untrusted, User};
 
     let (git, web) = ("shell:execute:git", "network:read:example.com");
     for (trust, tier, read_only, always_ask, permission, first, later) in [
@@ -47,6 +47,8 @@ fn table() {
         (User, Community, false, false, "filesystem:write:./out/**", "ask", "run"),
         (User, Verified, false, false, git, "run", "run"),
         (User, Verified, false, true, git, "ask", "ask"),
+        (Downloaded, Experimental, true, false, web, "warn", "run"),
+        (Downloaded, Experimental, true, true, web, "ask", "ask"),
         (Untrusted, Experimental, true, false, web, "warn", "warn"),
         (Untrusted, Community, true, false, web, "warn", "warn"),
         (Untrusted, Verified, true, false, web, "warn", "warn"),
@@ -90,7 +92,7 @@ fn reasons_say_what_changed() {
         change(&mut now);
         reasons(&now, Some(&then))
     };
-    assert_eq!(reasons(&request(), None), ["it has not been approved yet"]);
+    assert_eq!(reasons(&request(), None), ["it is new: it has not been approved yet"]);
     assert_eq!(after(|r| r.digest = "00".repeat(32)), ["SKILL.md or a file of the skill changed"]);
     assert_eq!(
         after(|r| r.permissions.push("network:write:api.example.com".parse().unwrap())),
@@ -123,13 +125,36 @@ fn reasons_say_what_changed() {
         r.permissions =
             (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
     });
-    assert_eq!(flood.len(), 13);
-    assert!(flood[0].starts_with("wants a new permission"), "{flood:?}");
-    assert_eq!(flood[12], "and 491 more changes");
+    assert_eq!(flood.len(), 10, "{flood:?}");
+    assert_eq!(flood[0], "SKILL.md or a file of the skill changed");
+    assert!(flood[1].starts_with("wants a new permission"), "{flood:?}");
+    assert_eq!(flood[7], "and 494 more new permissions, all of them below");
+    // What matters is named, however much stands before it.
+    let hidden = after(|r| {
+        r.permissions =
+            (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
+        r.permissions.extend(permissions(&["filesystem:read:~/.ssh/**"]));
+    });
+    assert_eq!(hidden[0], "wants a new permission: filesystem:read:~/.ssh/**");
     // A kept answer whose digits were tampered with, or are of an older format.
     let mut odd = then.clone();
     odd.fingerprint = Fingerprint::of(&Request { path: "/".into(), ..request() });
     assert_eq!(reasons(&request(), Some(&odd)), ["the answer that was kept is of another format"]);
+}
+
+#[test]
+fn the_files_that_changed_are_named() {
+    let with = |files: &[(&str, &str)], digest: &str| Request {
+        files: files.iter().map(|(path, hash)| ((*path).into(), (*hash).into())).collect(),
+        digest: digest.repeat(32),
+        ..request()
+    };
+    let then = kept(&with(&[("SKILL.md", "1"), ("a.sh", "1"), ("old.sh", "1")], "aa"));
+    let now = with(&[("SKILL.md", "1"), ("a.sh", "2"), ("new.sh", "1")], "bb");
+    assert_eq!(
+        reasons(&now, Some(&then)),
+        ["files of the skill changed: a.sh, new.sh (new), old.sh (removed)"]
+    );
 }
 
 #[test]
@@ -138,7 +163,7 @@ fn reasons_are_harmless() {
     now.permissions.push(Permission {
         domain: Domain::Database,
         level: Level::Read,
-        scope: Some("x\u{202e}y".repeat(500)),
+        scope: Some(format!("./{}", "x\u{202e}y".repeat(500))),
     });
     let reasons = reasons(&now, Some(&kept(&request())));
     assert!(reasons[0].contains("\\u{202e}"), "{reasons:?}");
@@ -152,6 +177,10 @@ fn what_nothing_can_hold_is_refused() {
         with(&["filesystem:read:../x"]),
         with(&["network:read:*"]),
         with(&["shell:none", "shell:execute:git"]),
+        with(&["desktop:control"]),
+        with(&["mcp:connect:files"]),
+        with(&["database:read:db.example.com"]),
+        with(&["database:write"]),
     ] {
         assert_eq!(outcome(&bad, None), "refuse", "{:?}", bad.permissions);
         assert_eq!(outcome(&bad, Some(&kept(&bad))), "refuse", "{:?}", bad.permissions);

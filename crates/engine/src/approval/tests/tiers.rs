@@ -19,15 +19,13 @@ fn reasons(request: &Request) -> Vec<String> {
 }
 
 /// A permission; what becomes of it where a skill is verified, community and experimental.
-const TABLE: [(&str, &str, &str, &str); 14] = [
+const TABLE: [(&str, &str, &str, &str); 12] = [
     ("filesystem:read:./data/**", "auto", "auto", "ask"),
     ("filesystem:read", "auto", "auto", "ask"),
     ("filesystem:write:./out/**", "auto", "ask", "ask"),
     ("network:read:api.example.com", "auto", "auto", "ask"),
     ("network:write:api.example.com", "auto", "auto", "ask"),
     ("shell:execute:git", "auto", "ask", "ask"),
-    ("desktop:control", "auto", "ask", "ask"),
-    ("mcp:connect:files", "auto", "auto", "ask"),
     ("database:read:./a.sqlite", "auto", "auto", "ask"),
     ("database:write:./a.sqlite", "auto", "ask", "ask"),
     ("env:read:TOKEN", "auto", "ask", "ask"),
@@ -62,14 +60,15 @@ fn every_row_of_every_tier() {
 
 #[test]
 fn one_right_that_is_asked_about_is_enough() {
-    let entries = ["network:read:example.com", "filesystem:write:./out/**", "mcp:connect:x"];
+    let entries =
+        ["network:read:example.com", "filesystem:write:./out/**", "network:write:example.com"];
     let request = Request { permissions: permissions(&entries), ..request() };
     let community = Request { tier: Tier::Community, ..request };
     assert_eq!(
         reasons(&community),
         [
             "its tier is community, which asks about filesystem:write:./out/**",
-            "it has not been approved yet"
+            "it is new: it has not been approved yet"
         ]
     );
     let verified = Request { tier: Tier::Verified, ..community };
@@ -98,7 +97,7 @@ fn what_no_signature_covers_is_told() {
         reasons(&request),
         [
             "its signature does not cover node_modules/x/index.js and 1 more, which a run would see; remove it",
-            "it has not been approved yet"
+            "it is new: it has not been approved yet"
         ]
     );
     let page = plain(&words(&request), 80);

@@ -17,8 +17,8 @@ trust        user, tier experimental, dialect gibberish
 tool         git_log
 runs         git log -n 10
 programs     may run git: /usr/bin/git, sha256 abababababab
-rights       may run git
-             may read files below ~/data
+rights       may read files below ~/data
+             may run git
 content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
 "
     );
@@ -65,38 +65,38 @@ fn an_untrusted_skill_with_everything() {
     assert_eq!(
         text(&request),
         r"
-warning      UNTRUSTED SKILL: it was downloaded, and nobody here vouches for it
+warning      UNTRUSTED SKILL: it was downloaded, and neither its source nor a
+             signature is trusted
 skill        git-helper 1.0.0
 says         Looks at a git repository.
 from         /home/me/skills/git-helper
 trust        untrusted, tier community, dialect gibberish
 tools        fetch: curl {{url}}
              parse
-programs     may run python3, which equals any code: /usr/bin/python3, sha256
-             abababababab
+programs     may run python3, which can run any other code: /usr/bin/python3,
+             sha256 abababababab
              may run curl: /usr/bin/curl, sha256 abababababab
-rights       may read any file that you can read
-             may create, change and delete files anywhere in your home folder
-             may run awk, which equals any code
-             may control your screen, keyboard and pointer
+rights       may read the secret in API_KEY
              may read the environment variables that match APP_*
-             may create, change and delete files below ./out
+             may send data (POST, PUT, DELETE…) to api.example.com
+             may read any file that you can read
+             may run awk, which can run any other code
+             may control your screen, keyboard and pointer
              may read files that match ~/notes/*.md
+             may create, change and delete files anywhere in your home folder
+             may create, change and delete files below ./out
              may fetch from example.com and all hosts below it
-             may send requests that change things (POST, PUT, DELETE…) to
-             api.example.com
              may fetch from https://exаmple.com/v1 (not plain ASCII: look
              closely)
              may run git
              may use the MCP server files
-             may read the environment variable API_KEY
              may read and change the database ./x.db
-you add      may send any request to 192.168.1.7, inside your own network
-             may run bash, which equals any code
+you add      may read the secret in TOKEN
+             may send any request to example.net
+             may send any request to 192.168.1.7, inside your own network
+             may run bash, which can run any other code
              may read /data
              may create, change and delete files below /data/out
-             may send any request to example.net
-             may read the environment variable TOKEN
 content      sha256 cdcdcdcdcdcd, fingerprint 1d1c967fa1fd
 "
     );
@@ -147,8 +147,8 @@ runs         git "" "a b" "\"quo\\ted\"" "\\u{1b}" "\u{1b}[A"
              characters)…BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
              BBBBBBBBBBBBBBBBBBBBBBBBBB
 programs     may run git: /usr/bin/git, sha256 abababababab
-rights       may run git
-             may read files below ~/data
+rights       may read files below ~/data
+             may run git
 content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
 "#
     );
@@ -187,7 +187,7 @@ fn nothing_scrolls_the_question_away() {
     assert!(text.len() < 60_000, "{}", text.len());
     assert!(text.lines().all(|line| line.chars().count() <= 80));
     // What matters most is not what is cut off.
-    assert!(text.contains("rights       may run any program, which equals any code\n"), "{text}");
+    assert!(text.contains("rights       may run any program of the system\n"), "{text}");
     assert!(text.contains("more that have no room here"), "{text}");
 }
 
@@ -265,4 +265,28 @@ fn reasons_are_wrapped_and_harmless_as_well() {
     assert!(text.lines().skip(1).all(|line| line.starts_with([' ', 'w'])), "{text}");
     assert!(text.contains("\\u{1b}[1mxxx"), "{text}");
     assert!(text.ends_with("warning      look\\rout\n"), "{text}");
+}
+
+#[test]
+fn what_matters_is_never_hidden_by_a_flood() {
+    let flood = (0..40).map(|n| format!("network:read:h{n}.example.com").parse().unwrap());
+    let rest = ["filesystem:read:~/.ssh/**", "network:write:evil.example", "env:read:API_KEY"];
+    let request = Request { permissions: flood.chain(permissions(&rest)).collect(), ..request() };
+    let text = text(&request);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
+    let harmless = at("may fetch from 40 things: h0.example.com; ");
+    assert!(at("may read files below ~/.ssh, where credentials are kept") < harmless, "{text}");
+    assert!(at("may read the secret in API_KEY") < harmless, "{text}");
+    assert!(at("to evil.example") < harmless, "{text}");
+    assert!(text.contains("warning      43 rights: few skills need so many"), "{text}");
+    assert!(text.lines().count() < 24, "{text}");
+}
+
+#[test]
+fn additions_are_part_of_the_rights() {
+    let extra = Widening { write: vec!["/work".to_owned()], ..Widening::default() };
+    let request = Request { permissions: Vec::new(), extra, ..request() };
+    let text = text(&request);
+    assert!(text.contains("rights       none but what you add\n"), "{text}");
+    assert!(text.contains("you add      may create, change and delete /work\n"), "{text}");
 }

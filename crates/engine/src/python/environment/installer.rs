@@ -135,11 +135,13 @@ const TAIL: usize = 12;
 /// Longest line of output that is kept.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Makes the environment at `root` and installs the requirements into it.
+/// Makes the environment at `root` and installs the requirements into it, in the versions that the
+/// file `pins` names, if there is one.
 pub(super) fn install(
     cancel: &Cancel,
     root: &Path,
     wanted: &Wanted<'_>,
+    pins: Option<&Path>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), EnvironmentError> {
     // The installer's working folder: empty, so that no name in a requirement is a file there, and
@@ -164,6 +166,10 @@ pub(super) fn install(
             pip.arg(interpreter(root));
             if wanted.builds == Builds::Refused {
                 pip.arg("--no-build");
+            }
+            // No bytecode: uv makes it with the new interpreter, which runs what a package brings.
+            if let Some(pins) = pins {
+                pip.arg("--constraint").arg(pins);
             }
             pip.arg("--").args(requirements());
             made.and_then(|()| match wanted.requirements {
@@ -190,6 +196,9 @@ pub(super) fn install(
             pip.args(["--disable-pip-version-check", "--no-warn-script-location"]);
             if wanted.builds == Builds::Refused {
                 pip.args(["--only-binary", ":all:"]);
+            }
+            if let Some(pins) = pins {
+                pip.arg("--constraint").arg(pins);
             }
             pip.arg("--").args(requirements());
             made.and_then(|()| match wanted.requirements {
@@ -219,7 +228,7 @@ fn can_install_elsewhere(wanted: &Wanted<'_>, folder: &Path) -> bool {
 }
 
 /// Runs a step and hands on what it prints, both streams in the order in which they come.
-fn run(
+pub(crate) fn run(
     cancel: &Cancel,
     (tool, what): (&'static str, &'static str),
     command: &mut Command,
@@ -286,6 +295,12 @@ fn hint(output: &str, builds: Builds) -> Option<&'static str> {
         "error sending request",
         "Failed to fetch",
         "client error (Connect)",
+        "ECONNREFUSED",
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ENETUNREACH",
+        "ETIMEDOUT",
+        "ENOTCACHED",
         "network was disabled",
     ];
     if says(&unreachable) {
@@ -304,8 +319,14 @@ fn hint(output: &str, builds: Builds) -> Option<&'static str> {
     if builds == Builds::Refused && says(&no_wheel) {
         return Some(
             "only wheels are installed, because building a package runs its code; if the package \
-             has none for this Python, allow building it",
+             has none for this Python, ask for another version of it",
         );
+    }
+    if says(&["npm error code E404", "npm error code ETARGET"]) {
+        return Some("correct the name or the version of the package in package.json");
+    }
+    if says(&["can only install packages when your package.json and package-lock.json"]) {
+        return Some("run `npm install` in the skill's folder, so that package-lock.json fits");
     }
     if says(&["ensurepip is not available", "No module named venv", "No module named ensurepip"]) {
         return Some("install Python's `venv` module, or `uv`");

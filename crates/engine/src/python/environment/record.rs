@@ -10,7 +10,7 @@ use savoir_skill::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use super::{EnvironmentError, Wanted, at, interpreter};
-use crate::python::requirement::Requirement;
+use crate::{packages::snapshot, python::requirement::Requirement};
 
 /// Name of the record in the environment.
 const FILE: &str = "savoir-environment.json";
@@ -30,6 +30,9 @@ pub struct Record {
     pub tool: String,
     /// What was installed, by name.
     pub packages: Vec<Package>,
+    /// A digest over names, sizes and times of all files, as they were then.
+    #[serde(default)]
+    pub files: String,
     /// When, in seconds since 1970.
     pub created: u64,
 }
@@ -45,7 +48,14 @@ pub struct Package {
     pub record_sha256: String,
 }
 
-/// Looks at what was installed and writes it down.
+impl Package {
+    /// As a requirement that no other version satisfies.
+    pub(super) fn pin(&self) -> String {
+        format!("{}=={}", self.name, self.version)
+    }
+}
+
+/// Looks at what was installed and writes it down. Nothing may be changed afterwards.
 pub(super) fn write(
     root: &Path,
     python: &str,
@@ -57,6 +67,7 @@ pub(super) fn write(
         requirements: wanted.requirements.iter().map(ToString::to_string).collect(),
         tool: wanted.installer.as_str().to_owned(),
         packages: packages(root).map_err(at(root))?,
+        files: snapshot::of(root, FILE).map_err(at(root))?,
         created: now.map_or(0, |since| since.as_secs()),
     };
     let path = root.join(FILE);
@@ -67,15 +78,14 @@ pub(super) fn write(
 
 /// The record of an environment that is what the record says.
 ///
-/// The check reads a few files of each package and hashes one; it finds packages that were added,
-/// removed or exchanged, not a changed line in one of their files.
+/// The check compares the size and times of every file and reads none of them.
 pub(super) fn verified(root: &Path, python: &str, wanted: &[Requirement]) -> Option<Record> {
     let text = read(&root.join(FILE)).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let same =
         record.requirements.iter().map(String::as_str).eq(wanted.iter().map(Requirement::as_str));
     let whole = record.python == python && same && interpreter(root).exists();
-    (whole && packages(root).is_ok_and(|found| found == record.packages)).then_some(record)
+    (whole && snapshot::of(root, FILE).is_ok_and(|found| found == record.files)).then_some(record)
 }
 
 /// What the metadata in `site-packages` says.

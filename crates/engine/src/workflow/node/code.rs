@@ -161,6 +161,7 @@ fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
     Policy {
         paths: vec![PathGrant::private(DIRECTORY), PathGrant::read(code)],
         programs: vec![python.to_owned()],
+        mounts: Vec::new(),
         userland: Userland::Listed,
         network: Network::None,
         environment: job.environment,

@@ -272,13 +272,15 @@ async fn commands_run_in_the_workspace_and_nowhere_else() {
         "echo x > /usr/x".to_owned(),
         "cat /etc/shadow".to_owned(),
         "exit 3".to_owned(),
-        "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit".to_owned(),
         "exec 3<>/dev/tcp/127.0.0.1/80".to_owned(),
     ] {
         let answer = run(&command).await;
         assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{command}: {}", answer.text);
         assert!(!answer.text.contains("secret\n"), "{command}: {}", answer.text);
     }
+    let plant = "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit";
+    assert_eq!(run(plant).await.failure.as_deref(), Some("protected-path"));
+    assert!(!place.work(".git").exists());
     // The temporary folder around it is one of its own, gone afterwards.
     run("echo x > ../new.txt").await;
     assert!(!place.dir.path().join("new.txt").exists());

@@ -237,7 +237,7 @@ fn beater(stage: &mut Stage) {
         security_tier: experimental";
     stage.skill("beater", lines, "Write.");
     let tools = "import os\nimport time\n\nfrom gaia.agents.base.tools import tool\n\n\n\
-        @tool\ndef beat(word: str, times: int) -> dict:\n    \"\"\"Write a word.\"\"\"\n    child = os.fork()\n    for _ in range(times):\n        \
+        @tool\ndef beat(word: str, times: int) -> dict:\n    \"\"\"Write a word.\"\"\"\n    os.makedirs('out', exist_ok=True)\n    child = os.fork()\n    for _ in range(times):\n        \
         with open('out/log', 'a') as log:\n            log.write(word + '\\n')\n        \
         time.sleep(0.05)\n    if child == 0:\n        os._exit(0)\n    return {}\n";
     stage.file("beater/tools.py", tools.as_bytes());

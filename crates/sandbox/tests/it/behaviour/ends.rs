@@ -292,5 +292,5 @@ fn many_start_at_once() {
             assert_eq!(run.join().unwrap(), (End::Exited(0), true));
         }
     });
-    assert!(!missing.exists(), "a placeholder remains");
+    assert!(!missing.exists(), "nothing is made");
 }

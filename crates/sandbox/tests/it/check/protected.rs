@@ -17,6 +17,16 @@ const GROUP: &str = "protected paths";
 /// Nothing on the disk changes by it.
 pub(crate) const PIPE_IN_PROTECTED: &str = "write into a pipe in a protected folder";
 
+/// Nothing can be mounted where nothing is: these are undone when the program has ended.
+pub(crate) const UNDONE: [&str; 6] = [
+    "make a protected file that is missing",
+    "make a file in a protected folder that is missing",
+    "put a link where something protected is missing",
+    "rename something to where something protected is missing",
+    "make something protected, remove it and make it anew",
+    "make something protected together with its folder",
+];
+
 pub(super) const CHECKS: &[Check] = &[
     check("change a file in a protected folder", GROUP, |at| {
         done(fs::write(at.write.join("kept/file"), "changed"))
@@ -65,7 +75,7 @@ pub(super) const CHECKS: &[Check] = &[
         done(fs::create_dir(&folder))?;
         done(fs::rename(folder, at.write.join("missing")))
     }),
-    check("remove what holds the place and make it anew", GROUP, |at| {
+    check("make something protected, remove it and make it anew", GROUP, |at| {
         let path = at.write.join("missing");
         let _ = fs::remove_dir(&path);
         done(fs::create_dir(&path))?;

@@ -236,7 +236,7 @@ fn beater(sandbox: &Sandbox) {
     sandbox.write(
         "skills/beater/tools.py",
         "import os\nimport time\n\nfrom gaia.agents.base.tools import tool\n\n\n@tool\n\
-         def beat(word: str) -> dict:\n    \"\"\"Write a word.\"\"\"\n    child = os.fork()\n    for _ in range(400):\n        \
+         def beat(word: str) -> dict:\n    \"\"\"Write a word.\"\"\"\n    os.makedirs('out', exist_ok=True)\n    child = os.fork()\n    for _ in range(400):\n        \
          with open('out/log', 'a') as log:\n            log.write(word + '\\n')\n        time.sleep(0.05)\n    \
          if child == 0:\n        os._exit(0)\n    return {}\n",
     );

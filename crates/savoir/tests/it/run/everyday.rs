@@ -1,5 +1,8 @@
 //! Scripts as people write them run at the first try, as they do without a sandbox.
 
+mod cases;
+mod suite;
+
 use std::{fs, io::Write as _, process::Stdio};
 
 use super::Stage;
@@ -119,6 +122,74 @@ fn follow_hint(stage: &Stage, printed: &str) {
     let words: Vec<&str> = hint.split(' ').chain(["--yes"]).collect();
     let run = stage.savoir(&words);
     assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
+fn common_needs_have_a_name() {
+    let stage = scripts(&[
+        ("env.py", "import ours\nprint(ours.WORD)\n"),
+        (
+            "commit.sh",
+            "set -e\necho x > new.txt\ngit add -A\ngit commit -qm new\ngit log --oneline | wc -l\n",
+        ),
+    ]);
+    stage.write("work/.venv/pyvenv.cfg", "home = /usr/bin\n");
+    stage.write("work/.venv/lib/python3.11/site-packages/ours.py", "WORD = 'ours'\n");
+    stage.write("home/.gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n");
+    stage.repository();
+    let skill = stage.skill("tools");
+    for (need, script, says) in [("python-env", "env.py", "ours"), ("git", "commit.sh", "1")] {
+        let approved = stage.savoir(&["approve", &skill, "--yes", "--allow", need]);
+        assert_eq!(approved.code, 0, "{approved}");
+        assert!(
+            approved.stderr.contains(&format!("--allow {need} stands for: --allow-")),
+            "{approved}"
+        );
+        assert_eq!(printed(&stage, script, &[]).trim(), says);
+    }
+    let missing = stage.savoir(&["run", &skill, "--allow", "gti"]);
+    assert_eq!(missing.code, 2, "{missing}");
+    assert!(missing.stderr.contains("values: git,"), "{missing}");
+}
+
+#[test]
+fn a_granted_repository_can_be_written_from_a_folder_in_it() {
+    let stage = scripts(&[("a.sh", "echo x > here.txt && echo y > ../there.txt\n")]);
+    stage.repository();
+    let sub = stage.path("work/sub");
+    fs::create_dir(&sub).expect("a folder");
+    let (skill, script) = (stage.skill("tools"), stage.skill("tools/a.sh"));
+    for words in [vec!["approve", &skill, "--yes", "--allow", "project"], vec!["run", &script]] {
+        let output = stage.command(&words).current_dir(&sub).output().expect("savoir runs");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+    assert!(sub.join("here.txt").exists() && stage.path("work/there.txt").exists());
+}
+
+#[test]
+fn time_is_limited_as_a_person_says() {
+    let stage = scripts(&[("slow.sh", "echo begun; sleep 30\n")]);
+    let run = stage.savoir(&["run", &stage.skill("tools/slow.sh"), "--timeout", "1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (124, "begun\n"), "{run}");
+}
+
+#[test]
+fn a_home_is_no_working_folder_that_loses_files() {
+    let stage = scripts(&[("a.sh", "echo x > made.txt && echo y > ~/cache && cat ~/cache\n")]);
+    stage.write("home/mine.txt", "mine");
+    let target = stage.skill("tools/a.sh");
+    let mut command = stage.command(&["run", &target]);
+    let output = command.current_dir(stage.path("home")).output().expect("savoir runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("Read-only file system"),
+        "{output:?}"
+    );
+    // What is written into the home of the run itself is gone, and that is said.
+    let stage = scripts(&[("a.sh", "echo x > ~/report.txt\n")]);
+    let run = stage.savoir(&["run", &stage.skill("tools/a.sh")]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("report.txt into a home of its own, which is gone"), "{run}");
 }
 
 #[test]

@@ -157,13 +157,15 @@ fn a_process_that_multiplies_is_bounded() {
 
 #[test]
 fn an_interruption_ends_the_tool_and_tidies_up() {
-    let stage = Stage::with_commands("read_only: false\n", &[("nap", "", "sleep 30")]);
+    let stage = Stage::with_commands("read_only: false\n", &[("nap", "", "sh nap.sh")]);
+    stage.write("skills/demo/nap.sh", "echo > started; mkdir .claude; sleep 30");
+    stage.approve("demo");
     stage.repository();
     let before = names(&stage.path("work"));
     let tool = stage.skill("demo/nap");
     let mut run = stage.command(&["run", &tool, "--json"]).spawn().expect("savoir starts");
     let started = Instant::now();
-    while names(&stage.path("work")) == before {
+    while !stage.path("work/.claude").exists() {
         assert!(started.elapsed() < Duration::from_secs(20), "the tool does not start");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -172,7 +174,10 @@ fn an_interruption_ends_the_tool_and_tidies_up() {
     assert!(signalled.success());
     assert_eq!(run.wait().expect("it ends").code(), Some(130));
     assert!(started.elapsed() < Duration::from_secs(25), "it waited for the tool");
-    assert_eq!(names(&stage.path("work")), before, "nothing is left in the repository");
+    fs::remove_file(stage.path("work/started")).expect("what it wrote is kept");
+    let left = names(&stage.path("work"));
+    let new: Vec<&String> = left.iter().filter(|name| !before.contains(name)).collect();
+    assert!(matches!(*new, [aside] if aside.starts_with(".claude.held-")), "{left:?}");
     assert_eq!(stage.records()[0]["error"]["code"], "stopped");
 }
 

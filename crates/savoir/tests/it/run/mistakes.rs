@@ -154,7 +154,8 @@ fn required_variables_are_part_of_the_question() {
     sandbox.write("greet/SKILL.md", GREET.replace("tools:", needs));
     let run = sandbox.run(&["run", "greet", "--param", "who=Ada"]);
     assert_eq!(run.code, 1, "{run}");
-    assert!(run.stderr.contains("not set: DEMO_TOKEN\nhelp: set it before"), "{run}");
+    assert!(run.stderr.contains("not set: DEMO_TOKEN\n"), "{run}");
+    assert!(run.stderr.contains("savoir secret set DEMO_TOKEN"), "{run}");
     let run = sandbox.run(&["approve", "greet", "--yes"]);
     assert!(run.stdout.contains("DEMO_TOKEN"), "{run}");
 }

@@ -31,6 +31,7 @@ fn files_to_read_and_files_to_write() {
     let stage = Stage::with_probe(&["filesystem:read:./data/**", "filesystem:write:./out/deep/**"]);
     stage.write("work/data/below/a.txt", "inside");
     stage.write("work/other.txt", "other");
+    fs::create_dir_all(stage.path("work/out/deep")).expect("a folder");
     let secret = stage.write("home/.ssh/id_ed25519", "private key");
     stage.write("skills/neighbour/SKILL.md", crate::support::GOOD);
     symlink(&secret, stage.path("work/data/link")).expect("a link");
@@ -118,8 +119,11 @@ fn what_others_obey_is_never_written() {
     tried.push("os.unlink('.git/config')".to_owned());
     tried.push("os.symlink('/tmp', '.git/hooks/link')".to_owned());
     let results = try_out(&stage, &tried.iter().map(String::as_str).collect::<Vec<_>>());
+    // What is not there can be made, and is put aside at the end.
+    let is_new =
+        |tried: &str| [".mcp.json", ".envrc", "savoir.lock"].iter().any(|n| tried.contains(n));
     for (expression, result) in tried.iter().zip(&results) {
-        assert!(result.is_string(), "{expression} gave {result}");
+        assert_eq!(result.is_string(), !is_new(expression), "{expression} gave {result}");
     }
     // The rest of the folder is its own.
     let results =
@@ -147,13 +151,7 @@ fn what_others_obey_is_never_made() {
     let stage = Stage::with_probe(&["filesystem:write:./**", "filesystem:write:~/**"]);
     stage.write("home/.config/systemd/user/own.service", "[Unit]");
     let expressions = [
-        "os.makedirs('.git/hooks')",
-        "os.mkdir('.git')",
-        "os.symlink('/tmp', '.git')",
         "os.rename(os.path.expanduser('~/.config'), os.path.expanduser('~/moved'))",
-        "os.makedirs(os.path.expanduser('~/.config/autostart'))",
-        "os.makedirs(os.path.expanduser('~/.local/bin'))",
-        "open(os.path.expanduser('~/.bashrc'), 'a')",
         "open(os.path.expanduser('~/.config/systemd/user/evil.service'), 'w')",
     ];
     let results = try_out(&stage, &expressions);
@@ -162,6 +160,20 @@ fn what_others_obey_is_never_made() {
             result.as_str().is_some_and(|name| name.ends_with("Error")),
             "{expression} gave {result}"
         );
+    }
+    let made = [
+        "os.makedirs('.git/hooks')",
+        "os.makedirs(os.path.expanduser('~/.config/autostart'))",
+        "os.makedirs(os.path.expanduser('~/.local/bin'))",
+        "open(os.path.expanduser('~/.bashrc'), 'a').close()",
+        "os.makedirs('deep/down/.git/hooks')",
+        "open('CLAUDE.md', 'w').write('obey')",
+    ];
+    let results = try_out(&stage, &made);
+    assert!(results.iter().all(|result| !result.is_string()), "{results:?}");
+    let aside = stage.record()["files"]["put_aside"].to_string();
+    for name in [".git", "autostart", ".local/bin", ".bashrc", "deep/down/.git", "CLAUDE.md"] {
+        assert!(aside.contains(&format!("/{name}\"")), "{name}: {aside}");
     }
     // What was granted is the real home.
     let fine = try_out(
@@ -173,9 +185,15 @@ fn what_others_obey_is_never_made() {
     );
     assert_eq!(fine, [json!(1), json!("[Unit]")]);
     assert_eq!(stage.sandbox.read("home/.config/own"), "x");
-    for place in
-        ["work/.git", "home/moved", "home/.config/autostart", "home/.local", "home/.bashrc"]
-    {
+    for place in [
+        "work/.git",
+        "work/deep/down/.git",
+        "work/CLAUDE.md",
+        "home/moved",
+        "home/.config/autostart",
+        "home/.local/bin",
+        "home/.bashrc",
+    ] {
         assert!(!stage.path(place).exists(), "{place}");
     }
     assert!(stage.path("home/.config/systemd/user/own.service").exists());
@@ -197,12 +215,14 @@ fn what_others_obey_may_be_a_link_or_a_file() {
         assert!(refused, "{expression} gave {result}");
     }
     assert_eq!(stage.sandbox.read("work/.git"), "gitdir: ../elsewhere\n");
-    // A link could be removed and replaced.
+    // A link can be replaced, and leads where it led at the end.
     stage.write("elsewhere/envrc", "mine");
-    symlink(stage.path("elsewhere/envrc"), stage.path("work/.envrc")).expect("a link");
-    let run = stage.run("probe", &["--param", "code=result = 1"]);
-    run.fails(3, "permission-not-enforceable");
-    run.says(&[".envrc is a link, which cannot be protected"]);
+    let link = stage.path("work/.envrc");
+    symlink(stage.path("elsewhere/envrc"), &link).expect("a link");
+    let tried = ["os.unlink('.envrc')", "open('.envrc', 'w').write('evil')"];
+    assert_eq!(try_out(&stage, &tried), [Value::Null, json!(4)]);
+    assert_eq!(fs::read_link(&link).expect("a link"), stage.path("elsewhere/envrc"));
+    assert_eq!(stage.sandbox.read("elsewhere/envrc"), "mine");
 }
 
 #[test]
@@ -244,14 +264,29 @@ fn variables_by_name() {
         ("OPENAI_API_KEY", "sk-secret"),
         ("SSH_AUTH_SOCK", "/tmp/agent"),
         ("LD_PRELOAD_X", "x"),
+        ("LC_TOKEN", "lc-secret"),
+        ("LC_NUMERIC", "C.UTF-8"),
     ] {
         stage.set(name, value);
     }
     let found = stage.execute("import os\nresult = dict(os.environ)\n");
     assert_eq!(found["WANTED"], "yes");
-    let allowed = ["HOME", "PATH", "LANG", "TERM", "TZ", "USER", "COLORTERM", "NO_COLOR", "WANTED"];
+    let allowed = [
+        "HOME",
+        "PATH",
+        "LANG",
+        "TERM",
+        "TZ",
+        "USER",
+        "COLORTERM",
+        "NO_COLOR",
+        "WANTED",
+        "SKILL_DIR",
+        "CLAUDE_SKILL_DIR",
+    ];
     for name in found.as_object().expect("variables").keys() {
-        let fine = allowed.contains(&name.as_str()) || name.starts_with("LC_");
+        let fine =
+            allowed.contains(&name.as_str()) || ["LC_NUMERIC", "LC_CTYPE"].contains(&&**name);
         assert!(fine, "{name} = {}", found[name]);
     }
     // A skill of gibb.eri.sh gets none of them either.

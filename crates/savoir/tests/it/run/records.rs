@@ -100,10 +100,12 @@ fn secrets_stay_where_they_are() {
     // Without a network it cannot leave, so the tool sees it.
     stage.probe("probe", &["env:read:API_TOKEN", "filesystem:write:./out/**"], "");
     stage.approve("probe");
-    assert_eq!(stage.execute("import os\nresult = os.environ['API_TOKEN']"), SECRET);
+    let seen = "import os\nresult = [len(os.environ['API_TOKEN']), os.environ['API_TOKEN']]";
+    let seen = stage.execute(seen);
+    assert_eq!((&seen[0], &seen[1]), (&SECRET.len().into(), &"[secret]".into()));
     for code in [
         "import os; raise RuntimeError('the token is ' + os.environ['API_TOKEN'])",
-        "import os; open('out/' + os.environ['API_TOKEN'], 'w').close()",
+        "import os; os.mkdir('out'); open('out/' + os.environ['API_TOKEN'], 'w').close()",
         "import os; open('/nowhere/' + os.environ['API_TOKEN'])",
         "import os; print(os.environ['API_TOKEN']); os._exit(1)",
     ] {

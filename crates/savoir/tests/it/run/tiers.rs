@@ -78,7 +78,7 @@ fn a_verified_skill_runs_without_a_question_and_within_its_permissions() {
     stage.write("home/secret.txt", "x");
     let home = stage.path("home/secret.txt");
     let tried = stage.execute(&attempts(&[
-        "open('out/made.txt', 'w').write('x')",
+        "os.mkdir('out') or open('out/made.txt', 'w').write('x')",
         "subprocess.run(['git', '--version'], capture_output=True).returncode",
         "open('secret.txt').read()",
         &format!("open('{}').read()", home.display()),
@@ -356,7 +356,7 @@ fn what_changes_before_the_start_does_not_run() {
         Subject::new(&reading, &file, Some(folder.root()), Trust::User, &store).expect("a subject");
     assert_eq!(subject.tier, Tier::Verified);
     let ground = Ground::at(&stage.path("work"), &stage.path("home"));
-    let code = json!({"code": "open('out/ran', 'w').close()"});
+    let code = json!({"code": "import os; os.mkdir('out'); open('out/ran', 'w').close()"});
     let extra = Widening::default();
     let call = Call {
         subject: &subject,

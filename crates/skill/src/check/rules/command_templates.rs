@@ -329,6 +329,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         call.parameters(found);
         call.script(context, found);
         call.program_texts(found);
+        call.missing_program(context, found);
         if found.len() - before >= MAX_FINDINGS_PER_RULE {
             return;
         }
@@ -357,8 +358,8 @@ impl Word {
 /// A tool, its command, and where both stand.
 pub(super) struct Call<'a> {
     pub(super) tool: &'a Tool,
-    command: &'a CommandTemplate,
-    place: &'a Place,
+    pub(super) command: &'a CommandTemplate,
+    pub(super) place: &'a Place,
     tokens: &'a [Token],
     pub(super) words: &'a [Word],
 }
@@ -442,10 +443,12 @@ impl Call<'_> {
 
     fn script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let program = &self.command.program;
+        let at = self.command.environment.len();
         if !program.contains('/') || program.starts_with(['/', '~', '$']) {
+            self.interpreted_script(context, found);
             return;
         }
-        let span = self.words.first().map_or(self.place.command, |word| word.span);
+        let span = self.words.get(at).map_or(self.place.command, |word| word.span);
         let problem = match (inside(program), context.folder) {
             (None, _) => format!("`{program}` leaves the folder of the skill"),
             (Some(path), Some(folder)) if !folder.has(&path) => {
@@ -460,6 +463,39 @@ impl Call<'_> {
         );
     }
 }
+
+impl Call<'_> {
+    /// `python3 scripts/x.py`: the file may be one of the user, so that it is a warning.
+    fn interpreted_script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+        let Some(folder) = context.folder else { return };
+        let runs_scripts = INTERPRETERS.contains(&self.command.program.as_str());
+        let mut words = self.words.iter().skip(self.command.environment.len() + 1);
+        let script = words.find(|word| !word.text.starts_with('-')).filter(|_| runs_scripts);
+        let Some(word) = script else { return };
+        let is_script = SCRIPT_ENDS.iter().any(|end| word.text.ends_with(end));
+        let has_options = self.command.args.first().is_some_and(|arg| arg.text().starts_with('-'));
+        if !is_script || has_options || word.text.starts_with(['/', '~', '$', '{']) {
+            return;
+        }
+        let Some(path) = inside(&word.text).filter(|path| path.contains('/')) else { return };
+        if folder.has(&path) {
+            return;
+        }
+        let problem = format!("the skill has no file `{path}`");
+        found.push(
+            Diagnostic::warning(MISSING_SCRIPT.code, word.span, problem)
+                .field(self.tool.name.clone())
+                .help("add the script to the skill; a file of the user is better a parameter"),
+        );
+    }
+}
+
+/// Programs that take the path of a script first.
+const INTERPRETERS: [&str; 11] =
+    ["sh", "bash", "zsh", "python", "python3", "node", "deno", "bun", "ruby", "perl", "php"];
+
+/// How scripts end.
+const SCRIPT_ENDS: [&str; 9] = [".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".php"];
 
 /// The path without dots; `None` when it climbs out.
 fn inside(path: &str) -> Option<String> {

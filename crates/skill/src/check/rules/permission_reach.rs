@@ -61,8 +61,9 @@ rule! {
     /// ## Why
     ///
     /// What cannot be enforced is refused, not ignored: a skill that asks for it does not run. The
-    /// sandbox knows files by folder, hosts and programs by name. It knows nothing of screens,
-    /// databases or MCP servers, and a pattern in the middle of a path has no end.
+    /// sandbox knows files by folder, hosts and programs by name, and a pattern in the middle of a path
+    /// has no end. Screens, MCP servers and databases behind a network are refused at `approve` and
+    /// `run`, too, so that they are an error here; a database that is a file is granted like a file.
     ///
     /// ## Bad
     ///
@@ -187,7 +188,14 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
 }
 
 fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
-    if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
+    if let Some((why, hint)) = grant.permissions.iter().find_map(Permission::refusal) {
+        let message = format!("no run can have `{}`: {why}", grant.written);
+        found.push(
+            Diagnostic::error(UNENFORCEABLE_PERMISSION.code, grant.span, message)
+                .field("permissions")
+                .help(hint),
+        );
+    } else if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
         let message = format!("the sandbox cannot hold `{}`: {}", grant.written, why.0);
         found.push(
             Diagnostic::warning(UNENFORCEABLE_PERMISSION.code, grant.span, message)
@@ -211,18 +219,6 @@ fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)
     }
     let scope = permission.scope.as_deref();
     match permission.domain {
-        Domain::Desktop => Some((
-            "screen, keyboard and pointer cannot be shared in part",
-            "leave it to a program of the host",
-        )),
-        Domain::Mcp => Some((
-            "servers are reached through the host",
-            "name the server as a requirement instead",
-        )),
-        Domain::Database => Some((
-            "databases are files or hosts to it",
-            "ask for the file with `filesystem:…`, or for the host with `network:…`",
-        )),
         Domain::Filesystem => unenforceable_path(permission.level, scope?),
         Domain::Env => unsafe_variable(scope?).then_some((
             "the variable changes how every program runs",
@@ -232,7 +228,8 @@ fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)
             "it covers every host under a public ending",
             "name the domain, such as `*.example.com`",
         )),
-        Domain::Shell => None,
+        // `Permission::refusal` speaks about the others.
+        Domain::Shell | Domain::Desktop | Domain::Mcp | Domain::Database => None,
     }
 }
 
@@ -322,6 +319,8 @@ mod tests {
             ("desktop:none", false),
             ("mcp:connect:x", true),
             ("database:read:x", true),
+            ("database:write", true),
+            ("database:write:./x.db", false),
             ("filesystem:write:./out/**", false),
             ("filesystem:write:./out/a.txt", false),
             ("filesystem:write:./out/*.csv", true),

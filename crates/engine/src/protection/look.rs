@@ -17,13 +17,12 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Stat, statat},
     io::Errno,
 };
-use savoir_sandbox::PathGrant;
+use savoir_sandbox::{PathGrant, PutAside};
 use savoir_skill::check::render::visible;
 
 use super::{
-    Wrong,
+    Root, Unusable,
     folder::{Entry, Folder},
-    workspace::Workspace,
 };
 use crate::grant::{Care, Obeyed, SIGNS_OF_GIT, is_repository, led_by_repository};
 
@@ -43,7 +42,7 @@ const MOST_TOLD: usize = 300;
 /// What was there before the commands that run now. They share it, so that none takes for granted what
 /// another planted.
 #[derive(Debug, Default)]
-pub(super) struct Baseline {
+pub(crate) struct Baseline {
     known: Mutex<Known>,
     /// One look at a time, since each has many folders open.
     looks: Mutex<()>,
@@ -57,7 +56,7 @@ struct Known {
 
 /// What was there before a command, until what it left is looked at.
 #[derive(Debug)]
-pub(super) struct Before<'a> {
+pub(crate) struct Before<'a> {
     baseline: &'a Baseline,
     /// With what the repositories of the workspace obey besides.
     obeyed: Obeyed,
@@ -67,11 +66,20 @@ pub(super) struct Before<'a> {
 
 /// Something that was put aside.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Aside {
+pub(crate) struct Aside {
     /// Where a command put it.
-    pub(super) from: String,
+    pub(crate) from: String,
     /// Where it is now, or why it is still there.
-    pub(super) to: Result<String, String>,
+    pub(crate) to: Result<String, String>,
+}
+
+impl Aside {
+    /// What the sandbox put aside itself.
+    pub(crate) fn of(put: &PutAside, root: &Root) -> Self {
+        let below = |path: &Path| shown(path.strip_prefix(root.path()).unwrap_or(path));
+        let to = put.to.as_deref().map(below).ok_or_else(|| "it cannot be renamed".to_owned());
+        Self { from: below(&put.from), to }
+    }
 }
 
 /// A file or folder, whatever its path becomes.
@@ -142,19 +150,19 @@ impl Baseline {
 
     /// Looks through a workspace before a command; gives what the sandbox must hold besides what it
     /// holds already.
-    pub(super) fn before(
+    pub(crate) fn before(
         &self,
-        workspace: &Workspace,
+        at: &Root,
         mut obeyed: Obeyed,
         home: &Path,
         protected: &[PathGrant],
-    ) -> Result<(Before<'_>, Vec<PathGrant>), Wrong> {
-        let root = workspace.root();
+    ) -> Result<(Before<'_>, Vec<PathGrant>), Unusable> {
+        let root = at.path();
         let held: HashSet<PathBuf> = protected.iter().map(|grant| grant.path.clone()).collect();
         let _turn = self.turn();
         // What is written meanwhile by agreement would be taken for a plant.
         let mut known = self.lock();
-        let (found, closed) = follow(workspace, &mut obeyed, home, &held)?;
+        let (found, closed) = follow(at, &mut obeyed, home, &held)?;
         let grants = grants(root, &found, &held)?;
         if known.running == 0 {
             known.identities = found.into_iter().map(|one| one.identity).chain(closed).collect();
@@ -164,29 +172,29 @@ impl Baseline {
     }
 
     /// What is obeyed, with all that links and settings of git in a workspace lead to.
-    pub(super) fn led(
+    pub(crate) fn led(
         &self,
-        workspace: &Workspace,
+        at: &Root,
         mut obeyed: Obeyed,
         home: &Path,
-    ) -> Result<Obeyed, Wrong> {
+    ) -> Result<Obeyed, Unusable> {
         let _turn = self.turn();
-        follow(workspace, &mut obeyed, home, &HashSet::new())?;
+        follow(at, &mut obeyed, home, &HashSet::new())?;
         Ok(obeyed)
     }
 
     /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
-    pub(super) fn agreed<T>(
+    pub(crate) fn agreed<T>(
         &self,
-        workspace: &Workspace,
+        at: &Root,
         path: &Path,
         obeyed: &Obeyed,
-        write: impl FnOnce() -> Result<T, Wrong>,
-    ) -> Result<T, Wrong> {
+        write: impl FnOnce() -> Result<T, Unusable>,
+    ) -> Result<T, Unusable> {
         let mut known = self.lock();
         let written = write()?;
         if known.running > 0 {
-            let root = workspace.root();
+            let root = at.path();
             let is_asked = |part: &&Path| obeyed.strictest(&root.join(part), root).is_some();
             let found = path.ancestors().filter(is_asked).filter_map(|part| {
                 let about = statat(CWD, root.join(part), AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -201,15 +209,15 @@ impl Baseline {
 /// Looks through a workspace as often as what is obeyed leads to more, which leads to more; gives what
 /// is there, and which folders cannot be looked into.
 fn follow(
-    workspace: &Workspace,
+    at: &Root,
     obeyed: &mut Obeyed,
     home: &Path,
     held: &HashSet<PathBuf>,
-) -> Result<(Vec<Found>, Vec<Identity>), Wrong> {
-    let root = workspace.root();
+) -> Result<(Vec<Found>, Vec<Identity>), Unusable> {
+    let root = at.path();
     for _ in 0..=MOST_ROUNDS {
         let mut look = Look::new(root, obeyed, held, None);
-        look.walk(workspace)?;
+        look.walk(at)?;
         let Look { found, closed, .. } = look;
         let led = found.iter().flat_map(|one| one.leads_to(root, home, obeyed));
         let led: Vec<_> = led.collect();
@@ -221,7 +229,11 @@ fn follow(
 }
 
 /// What must be held of what was found.
-fn grants(root: &Path, found: &[Found], held: &HashSet<PathBuf>) -> Result<Vec<PathGrant>, Wrong> {
+fn grants(
+    root: &Path,
+    found: &[Found],
+    held: &HashSet<PathBuf>,
+) -> Result<Vec<PathGrant>, Unusable> {
     if found.iter().any(|one| one.path.as_os_str().is_empty()) {
         let message = "the workspace is itself what git keeps of a repository; name the folder of a \
             project with --workspace";
@@ -253,17 +265,17 @@ fn grants(root: &Path, found: &[Found], held: &HashSet<PathBuf>) -> Result<Vec<P
     Ok(paths.into_iter().map(PathGrant::protected).collect())
 }
 
-fn too_much(message: &str) -> Wrong {
+fn too_much(message: &str) -> Unusable {
     ("workspace-too-large", format!("{message}; name a smaller one with --workspace"))
 }
 
 impl Before<'_> {
     /// Puts aside what has come since.
-    pub(super) fn put_aside(&self, workspace: &Workspace) -> Vec<Aside> {
-        let root = workspace.root();
+    pub(crate) fn put_aside(&self, at: &Root) -> Vec<Aside> {
+        let root = at.path();
         let _turn = self.baseline.turn();
         let mut look = Look::new(root, &self.obeyed, &self.held, Some(self.baseline));
-        if let Err((_, why)) = look.walk(workspace) {
+        if let Err((_, why)) = look.walk(at) {
             look.tell(root, Err(why));
         }
         look.aside
@@ -313,12 +325,12 @@ impl<'a> Look<'a> {
         Self { root, obeyed, held, held_names, baseline, folders: 0, found, closed, aside }
     }
 
-    fn walk(&mut self, workspace: &Workspace) -> Result<(), Wrong> {
+    fn walk(&mut self, at: &Root) -> Result<(), Unusable> {
         let unusable = |error: io::Error| {
             let message = format!("the workspace cannot be looked through: {error}");
             ("workspace-unusable", message)
         };
-        let root = workspace.root_folder().map_err(unusable)?;
+        let root = at.open().map_err(unusable)?;
         let root = Folder::root(root).map_err(|error| unusable(error.into()))?;
         let entries = root.entries().map_err(|error| unusable(error.into()))?;
         let left = self.entries(&root, None, entries)?;
@@ -347,7 +359,12 @@ impl<'a> Look<'a> {
     }
 
     /// Looks at what is in a folder; gives the folders in it, by the names that they have now.
-    fn entries(&mut self, folder: &Folder, zone: Zone, entries: Vec<Entry>) -> Result<Left, Wrong> {
+    fn entries(
+        &mut self,
+        folder: &Folder,
+        zone: Zone,
+        entries: Vec<Entry>,
+    ) -> Result<Left, Unusable> {
         self.folders += 1;
         if self.baseline.is_none() && self.folders > MOST_FOLDERS {
             return Err(too_much(&format!("the workspace has more than {MOST_FOLDERS} folders")));
@@ -440,13 +457,11 @@ impl<'a> Look<'a> {
         self.put_aside(folder, cause, folder)
     }
 
-    /// Whether the sandbox kept the command away from a place: what is there holds it for another
-    /// command, or is a person's. What has other names is not kept so.
+    /// Whether the sandbox keeps a place as it was: what is there is a person's, or a link that it made
+    /// again. A file that has other names is not kept so.
     fn is_held(&self, found: &Found) -> bool {
-        let whole = self.root.join(&found.path);
-        found.identity.changed.is_none()
-            && whole.parent() == Some(self.root)
-            && self.held.iter().any(|held| held.starts_with(&whole))
+        let is_kept = found.is_link || found.identity.changed.is_none();
+        is_kept && self.held.contains(&self.root.join(&found.path))
     }
 
     /// What nobody can look into is put aside as a whole.
@@ -462,7 +477,7 @@ impl<'a> Look<'a> {
     }
 
     /// Moves what lies too deep up to the workspace, where the walk goes on.
-    fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Wrong> {
+    fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Unusable> {
         if self.baseline.is_none() {
             let message =
                 format!("the workspace has more than {MOST_DEPTH} folders in one another");

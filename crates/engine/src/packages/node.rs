@@ -1,0 +1,171 @@
+//! The npm packages of a skill, in a folder of the cache.
+//!
+//! `<cache>/environments/<digest>/node_modules` is made from the manifest alone: nothing of the
+//! skill's folder is there, so no setting of it counts. Scripts of packages never run.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use savoir_skill::digest::sha256_hex;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    npm::{self, Manifest},
+    snapshot, versions,
+};
+use crate::{
+    cancel::Cancel,
+    python::environment::{Builds, EnvironmentError, at, chosen, installer, make_once},
+};
+
+/// Name of the record in an environment.
+const RECORD: &str = "savoir-environment.json";
+
+/// What installs the packages, and for which Node.
+pub(crate) struct Tools<'a> {
+    pub(crate) node: &'a Path,
+    pub(crate) npm: &'a Path,
+    pub(crate) variables: Vec<(OsString, OsString)>,
+}
+
+/// What was installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    node: String,
+    packages: Vec<(String, String)>,
+    /// Every file as it was then.
+    files: String,
+}
+
+/// Variables that npm gets beside those of every installer.
+const OWN: [&str; 8] = [
+    "NODE_EXTRA_CA_CERTS",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_USERCONFIG",
+    "NPM_TOKEN",
+    "npm_config_cache",
+    "npm_config_offline",
+    "npm_config_registry",
+    "npm_config_userconfig",
+];
+
+/// Chooses from somebody's variables those that npm gets.
+pub(crate) fn variables(
+    own: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let own: Vec<_> = own.into_iter().collect();
+    let is_own = |name: &OsStr| OWN.iter().any(|known| name == *known);
+    let of_npm: Vec<_> = own.iter().filter(|(name, _)| is_own(name)).cloned().collect();
+    installer::variables(own).into_iter().chain(of_npm).collect()
+}
+
+/// The `node_modules` for a manifest; it is made first if it is not there, or not what was installed.
+pub(crate) fn prepare(
+    cancel: &Cancel,
+    cache: &Path,
+    manifest: &Manifest,
+    tools: &Tools<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, EnvironmentError> {
+    let node = versions::remembered(cache, tools.node, || node_version(tools.node))?;
+    let digest = digest(&node, manifest);
+    let root = cache.join("environments").join(&digest);
+    let ready = || verified(&root).is_some().then(|| root.join("node_modules"));
+    // What npm chose the first time is installed again when the environment has to be.
+    let chosen = chosen(cache, &format!("{digest}.json"))?;
+    make_once(cache, &digest, &ready, progress, |fresh, progress| {
+        let lock = manifest.lock.clone().or_else(|| fs::read_to_string(&chosen).ok());
+        install(cancel, fresh, manifest, lock.as_deref(), tools, progress)?;
+        let packages = check(fresh)?;
+        let written = fresh.join("package-lock.json");
+        if manifest.lock.is_none() && written.is_file() {
+            fs::copy(&written, &chosen).map_err(at(&chosen))?;
+        }
+        let files = snapshot::of(fresh, RECORD).map_err(at(fresh))?;
+        let record = Record { node: node.clone(), packages, files };
+        let path = fresh.join(RECORD);
+        let text = serde_json::to_string_pretty(&record).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&path, text + "\n")).map_err(at(&path))?;
+        Ok(root.join("node_modules"))
+    })
+}
+
+fn verified(root: &Path) -> Option<Record> {
+    let text = fs::read(root.join(RECORD)).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
+    let is_same = snapshot::of(root, RECORD).is_ok_and(|files| files == record.files);
+    (is_same && root.join("node_modules").is_dir()).then_some(record)
+}
+
+fn digest(node: &str, manifest: &Manifest) -> String {
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    let lock = manifest.lock.as_deref().unwrap_or_default();
+    let Manifest { text, .. } = manifest;
+    let text = format!("1\0{node}\0{system}\0{machine}\0{}\0{text}{lock}", text.len());
+    sha256_hex(text.as_bytes())[..32].to_owned()
+}
+
+fn node_version(node: &Path) -> Result<String, EnvironmentError> {
+    let output = Command::new(node).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(at(node))?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if version.starts_with('v') && output.status.success() {
+        return Ok(version);
+    }
+    Err(at(node)(io::Error::other("it does not say its version")))
+}
+
+fn install(
+    cancel: &Cancel,
+    fresh: &Path,
+    manifest: &Manifest,
+    lock: Option<&str>,
+    tools: &Tools<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), EnvironmentError> {
+    fs::create_dir_all(fresh).map_err(at(fresh))?;
+    let write = |name: &str, text: &str| {
+        let path = fresh.join(name);
+        fs::write(&path, text).map_err(at(&path))
+    };
+    write("package.json", &manifest.text)?;
+    if let Some(lock) = lock {
+        write("package-lock.json", lock)?;
+    }
+    let mut npm = Command::new(tools.npm);
+    npm.arg(if lock.is_some() { "ci" } else { "install" });
+    npm.args(["--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--no-progress"]);
+    npm.args(["--no-update-notifier", "--global=false", "--color=false", "--loglevel=warn"]);
+    npm.current_dir(fresh).env_clear().envs(tools.variables.iter().cloned());
+    // A package of the registry may itself name a repository, which npm would build.
+    npm.env("npm_config_allow_git", "none");
+    // An npm that does not know this would run what a package names as its git.
+    npm.env("npm_config_git", "/bin/false");
+    installer::run(cancel, ("npm", "install the packages"), &mut npm, Builds::Refused, progress)?;
+    // npm makes no folder if every package is optional and for another system.
+    let modules = fresh.join("node_modules");
+    fs::create_dir_all(&modules).map_err(at(&modules))
+}
+
+/// The installed packages, if all of them come from a registry and no link leads out.
+fn check(fresh: &Path) -> Result<Vec<(String, String)>, EnvironmentError> {
+    let failed = |line: String| EnvironmentError::Installer {
+        tool: "npm",
+        what: "install the packages",
+        tail: vec![line],
+        hint: Some("only packages of the registry are installed: use a version without it"),
+    };
+    let modules = fresh.join("node_modules");
+    if let Some(link) = snapshot::link_out(&modules).map_err(at(&modules))? {
+        return Err(failed(format!("{} leads out of node_modules", link.display())));
+    }
+    match fs::read_to_string(modules.join(".package-lock.json")) {
+        Ok(text) => npm::installed(&text).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(at(&modules)(error)),
+    }
+}

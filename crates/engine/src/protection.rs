@@ -1,0 +1,119 @@
+//! What other programs execute or obey stays as it is, in every folder that a program may write to:
+//! hooks and settings of git, instructions and settings of agents and editors, and the like. A run of a
+//! skill and a command of a chat are held to the same list.
+
+mod folder;
+mod look;
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
+
+pub(crate) use self::look::{Aside, Baseline, Before};
+use crate::grant::Obeyed;
+
+/// Why a folder cannot be looked through: a code and a sentence.
+pub(crate) type Unusable = (&'static str, String);
+
+/// A folder that is looked through, open, so that its path cannot lead elsewhere meanwhile.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl Root {
+    /// Opens a folder, by a path without links.
+    pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(CWD, &path, flags, Mode::empty())?;
+        Ok(Self { path, folder })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    fn open(&self) -> io::Result<OwnedFd> {
+        self.folder.try_clone()
+    }
+}
+
+/// The folders that a run may write to, with what other programs obey there.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    roots: Vec<(Root, Baseline)>,
+    obeyed: &'a Obeyed,
+    home: &'a Path,
+    /// Folders that are not looked through, and why.
+    unheld: Vec<String>,
+}
+
+impl<'a> Held<'a> {
+    /// Opens the folders that a policy lets a program write to.
+    pub(crate) fn new(policy: &Policy, obeyed: &'a Obeyed, home: &'a Path) -> Self {
+        let is_folder = |grant: &&PathGrant| {
+            matches!(grant.access, Access::Write | Access::Make) && grant.path.is_dir()
+        };
+        let mut paths: Vec<&Path> =
+            policy.paths.iter().filter(is_folder).map(|grant| &*grant.path).collect();
+        paths.sort();
+        paths.dedup_by(|inner, outer| inner.starts_with(outer));
+        // In what git keeps, the list of its own names is enough.
+        paths.retain(|path| !path.components().any(|part| part.as_os_str() == ".git"));
+        let mut held = Self { roots: Vec::new(), obeyed, home, unheld: Vec::new() };
+        for path in paths {
+            match Root::new(path.to_owned()) {
+                Ok(root) => held.roots.push((root, Baseline::default())),
+                Err(error) => held.unheld.push(unheld(path, &error.to_string())),
+            }
+        }
+        held
+    }
+
+    /// Runs something with everything held that is there, and puts aside what it adds. It is told what
+    /// cannot be held.
+    pub(crate) fn around<T>(
+        mut self,
+        mut policy: Policy,
+        run: impl FnOnce(Policy, &[String]) -> T,
+    ) -> (T, Vec<PutAside>) {
+        let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
+        let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
+        let mut all = Vec::new();
+        for (root, baseline) in &self.roots {
+            match baseline.before(root, self.obeyed.clone(), self.home, &protected) {
+                Ok((before, more)) => {
+                    policy.paths.extend(more);
+                    all.push((root, before));
+                }
+                // What the sandbox itself holds must do.
+                Err((_, why)) => self.unheld.push(unheld(root.path(), &why)),
+            }
+        }
+        let ran = run(policy, &self.unheld);
+        let put_aside = |(root, before): &(&Root, Before<'_>)| {
+            let aside = before.put_aside(root);
+            let place = |path: String| root.path().join(path);
+            let moved = |Aside { from, to }| PutAside { from: place(from), to: to.ok().map(place) };
+            aside.into_iter().map(moved).collect::<Vec<_>>()
+        };
+        let aside = all.iter().flat_map(put_aside).collect();
+        (ran, aside)
+    }
+}
+
+fn unheld(folder: &Path, why: &str) -> String {
+    let folder = folder.display();
+    format!("{folder} is not searched for files that other programs obey: {why}")
+}

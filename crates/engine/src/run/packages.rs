@@ -1,0 +1,429 @@
+//! Packages of the scripts that a run starts: what they need is read before anyone is asked, and
+//! installed outside of the run after they agreed.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsStr,
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use savoir_sandbox::{Mount, PathGrant, Policy, Userland, Variable};
+
+use super::{action::Action, script};
+use crate::{
+    approval::Program,
+    cancel::Cancel,
+    error::RunError,
+    grant,
+    home::Home,
+    limits,
+    packages::{
+        inline, node,
+        npm::{self, Manifest},
+        requirements_file, versions,
+    },
+    python::{
+        environment::{self, Builds, Environment, EnvironmentError, Installer, Wanted},
+        requirement::{Places, Requirement, requirements},
+        version,
+    },
+    structured::fences,
+    subject::{HISTORY, Subject},
+};
+
+/// Bytes of a script in which metadata is looked for, and of a list of packages.
+const MAX_SCRIPT: u64 = 1 << 20;
+/// Lock files of large projects have some mebibytes.
+const MAX_LIST: u64 = 16 << 20;
+
+/// Files in the folder of a `package.json`; each is a mount.
+const MAX_ENTRIES: usize = 1024;
+
+/// What a run needs besides its program.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Packages {
+    #[default]
+    None,
+    Python(PythonNeeds),
+    Node(NodeNeeds),
+}
+
+/// Packages of a Python script.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PythonNeeds {
+    requirements: Vec<Requirement>,
+    /// `requires-python`.
+    range: Option<String>,
+}
+
+/// Packages of a Node script.
+#[derive(Clone, Debug)]
+pub(super) struct NodeNeeds {
+    /// The folder of `package.json`.
+    folder: PathBuf,
+    manifest: Manifest,
+    /// Whether the code is an argument, which is not found below that folder.
+    is_argument: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Python,
+    Node,
+}
+
+/// Code whose packages are looked for.
+struct Code {
+    language: Language,
+    /// The script, if it is a file of the skill.
+    script: Option<PathBuf>,
+    /// The code, if it is an argument.
+    text: Option<String>,
+}
+
+/// What an action needs. A script that says itself which interpreter starts it is started by that
+/// interpreter, if it needs packages: the one of the environment must take its place. So is a script
+/// of Node, which has other limits of memory.
+pub(super) fn needs(subject: &Subject, action: &mut Action) -> Result<Packages, RunError> {
+    let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
+    let Some(code) = code(subject, program, arguments) else { return Ok(Packages::None) };
+    let needs = match code.language {
+        Language::Python => python_needs(subject, &code)?.map(Packages::Python),
+        Language::Node => node_needs(subject, &code)?.map(Packages::Node),
+    };
+    let is_replaced = needs.is_some() || code.language == Language::Node;
+    if is_replaced && code.script.as_ref() == Some(&program.path) {
+        let mut start = script::interpreted(&program.path)?;
+        start.arguments.append(arguments);
+        (*program, *arguments) = (start.program, start.arguments);
+    }
+    Ok(needs.unwrap_or_default())
+}
+
+/// The packages of all scripts of a skill, for the question before a run. What is refused is left
+/// out: such a script does not run.
+pub(crate) fn names(subject: &Subject) -> Vec<String> {
+    let mut names: BTreeSet<String> =
+        subject.skill.requirements.python_packages.iter().cloned().collect();
+    let Some(folder) = subject.folder.as_deref() else { return names.into_iter().collect() };
+    let files = subject.skill.resources.iter().take(limits::SCRIPTS).map(|path| folder.join(path));
+    let files = files.filter_map(|path| {
+        let language = language_of_file(&path)?;
+        Some(Code { language, script: Some(path), text: None })
+    });
+    let blocks = fences(&subject.skill.body, None).into_iter().filter_map(|fence| {
+        let language = language_of_program(fence.interpreter)?;
+        Some(Code { language, script: None, text: Some(fence.code) })
+    });
+    for code in files.chain(blocks) {
+        match code.language {
+            Language::Python => {
+                let needs = python_needs(subject, &code).ok().flatten().unwrap_or_default();
+                names.extend(needs.requirements.iter().map(ToString::to_string));
+            }
+            Language::Node => {
+                let needs = node_needs(subject, &code).ok().flatten();
+                let npm = needs.into_iter().flat_map(|needs| needs.manifest.names);
+                names.extend(npm.map(|name| format!("{name} (npm)")));
+            }
+        }
+    }
+    names.into_iter().collect()
+}
+
+fn code(subject: &Subject, program: &Program, arguments: &[String]) -> Option<Code> {
+    let folder = subject.folder.as_deref();
+    let is_own = |path: &Path| folder.is_some_and(|folder| path.starts_with(folder));
+    if is_own(&program.path) {
+        let language = language_of_file(&program.path)?;
+        return Some(Code { language, script: Some(program.path.clone()), text: None });
+    }
+    let language = language_of_program(program.path.file_name()?.to_str()?)?;
+    let is_code = |word: &&String| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-m" | "-p");
+    let before = arguments.iter().take_while(|word| !is_code(word));
+    let script = before.map(PathBuf::from).find(|path| is_own(path) && path.is_file());
+    let at = arguments.iter().position(|word| matches!(word.as_str(), "-c" | "-e"));
+    let text = at.and_then(|index| arguments.get(index + 1)).filter(|_| script.is_none()).cloned();
+    Some(Code { language, script, text })
+}
+
+fn language_of_program(name: &str) -> Option<Language> {
+    match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "python" => Some(Language::Python),
+        "node" | "nodejs" | "tsx" | "bun" => Some(Language::Node),
+        _ => None,
+    }
+}
+
+fn language_of_file(path: &Path) -> Option<Language> {
+    if let Some(name) = script::named_interpreter(path) {
+        return language_of_program(&name);
+    }
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "py" => Some(Language::Python),
+        "js" | "mjs" | "cjs" | "ts" | "mts" => Some(Language::Node),
+        _ => None,
+    }
+}
+
+/// The text of a file that is not too large.
+fn read(path: &Path, limit: u64) -> Option<String> {
+    // A pipe would never end.
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let mut bytes = Vec::new();
+    let file = is_file.then(|| File::open(path).ok()).flatten()?;
+    file.take(limit + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= limit).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, RunError> {
+    let text = match &code.script {
+        Some(script) => read(script, MAX_SCRIPT),
+        None => code.text.clone(),
+    };
+    let name = || code.script.as_deref().map_or("the code".into(), |path| shown(subject, path));
+    let inline = inline::read(&text.unwrap_or_default()).map_err(|error| {
+        RunError::refused("requirement-refused", format!("{}: {error}", name()))
+            .way_out("correct the block, or remove it and list packages in requirements.txt")
+    })?;
+    let mut all = subject.skill.requirements.python_packages.clone();
+    let (list, range) = match inline {
+        Some(inline) => (inline.dependencies, inline.requires_python),
+        None => (listed(subject, code.script.as_deref())?, None),
+    };
+    all.extend(list);
+    if all.is_empty() && range.is_none() {
+        return Ok(None);
+    }
+    let requirements = requirements(&all, Places::Refused).map_err(|error| {
+        RunError::refused("requirement-refused", format!("{}: {error}", name()))
+            .way_out(ONLY_THE_INDEX)
+    })?;
+    Ok(Some(PythonNeeds { requirements, range }))
+}
+
+const ONLY_THE_INDEX: &str = "list packages of the index by name and version: six==1.16.0";
+
+/// What the `requirements.txt` beside a script says, or else that of the skill's root.
+fn listed(subject: &Subject, script: Option<&Path>) -> Result<Vec<String>, RunError> {
+    let Some(root) = subject.folder.as_deref() else { return Ok(Vec::new()) };
+    let beside = script.and_then(Path::parent).filter(|folder| folder.starts_with(root));
+    for folder in beside.into_iter().chain([root]) {
+        let path = folder.join("requirements.txt");
+        let Some(text) = read(&path, MAX_SCRIPT) else { continue };
+        let lines = requirements_file::lines(&text);
+        for (number, line) in &lines {
+            // One by one, so that the line can be named.
+            requirements(&[line], Places::Refused).map_err(|error| {
+                let place = format!("{}:{number}", shown(subject, &path));
+                RunError::refused("requirement-refused", format!("{place}: {error}"))
+                    .way_out(ONLY_THE_INDEX)
+            })?;
+        }
+        return Ok(lines.into_iter().map(|(_, line)| line).collect());
+    }
+    Ok(Vec::new())
+}
+
+/// A file of the skill by its path in there.
+fn shown(subject: &Subject, path: &Path) -> String {
+    let folder = subject.folder.as_deref();
+    let inside = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+    inside.display().to_string()
+}
+
+fn node_needs(subject: &Subject, code: &Code) -> Result<Option<NodeNeeds>, RunError> {
+    let Some(root) = subject.folder.as_deref() else { return Ok(None) };
+    let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
+    for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
+        // Packages that the author put there are found as they are.
+        if folder.join("node_modules").is_dir() {
+            return Ok(None);
+        }
+        let Some(text) = read(&folder.join("package.json"), MAX_SCRIPT) else { continue };
+        let lock = read(&folder.join("package-lock.json"), MAX_LIST);
+        let manifest = npm::read(&text, lock.as_deref()).map_err(|error| {
+            let place = shown(subject, &folder.join("package.json"));
+            RunError::refused("requirement-refused", format!("{place}: {error}"))
+                .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
+        })?;
+        if let Some(manifest) = manifest {
+            let (folder, is_argument) = (folder.to_owned(), code.script.is_none());
+            return Ok(Some(NodeNeeds { folder, manifest, is_argument }));
+        }
+    }
+    Ok(None)
+}
+
+/// What the packages are made ready for.
+pub(super) struct Run<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) home: &'a Home,
+    pub(super) cancel: &'a Cancel,
+    pub(super) policy: &'a mut Policy,
+    pub(super) program: &'a mut Program,
+}
+
+impl Packages {
+    /// Makes the packages ready and shows them to the run.
+    pub(super) fn provide(
+        &self,
+        run: &mut Run<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), RunError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Python(needs) => needs.provide(run, progress),
+            Self::Node(needs) => needs.provide(run, progress),
+        }
+    }
+}
+
+/// A folder of the cache, by its real path.
+pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
+    let folder = home.cache_folder(name);
+    let folder = folder.map_err(|error| RunError::failed("cache-unavailable", &error))?;
+    Ok(folder.canonicalize().unwrap_or(folder))
+}
+
+impl PythonNeeds {
+    fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+        let cache = cache(run.home, "python")?;
+        let interpreter = run.program.path.clone();
+        if let Some(range) = &self.range {
+            check_range(&cache, range, &interpreter)?;
+        }
+        if self.requirements.is_empty() {
+            return Ok(());
+        }
+        let made =
+            python_environment(run.cancel, &cache, &interpreter, &self.requirements, progress)?;
+        let python = made.python();
+        run.policy.paths.push(PathGrant::read(&made.root));
+        // With the programs of the system, all libraries are there that a package may need, and the
+        // folder can be executed. Else they are looked for in the files of every package.
+        if run.policy.userland == Userland::Listed {
+            run.policy.programs.retain(|path| *path != interpreter);
+            run.policy.programs.push(python.clone());
+        }
+        search_first(run.policy, &made.root.join("bin"));
+        let root = made.root.to_string_lossy().into_owned();
+        run.policy.environment.insert("VIRTUAL_ENV".to_owned(), Variable::Plain(root));
+        run.program.path = python;
+        Ok(())
+    }
+}
+
+fn check_range(cache: &Path, range: &str, interpreter: &Path) -> Result<(), RunError> {
+    let ask = || version::python_version(interpreter);
+    let found = versions::remembered(cache, interpreter, ask)
+        .map_err(|error| RunError::failed("python-unusable", &error))?;
+    let failed = |message: String| RunError::failed("python-version", message);
+    match version::satisfies(range, &found) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let path = interpreter.display();
+            Err(failed(format!("the script needs Python {range}, {path} is {found}"))
+                .way_out("install a Python that fits, first on PATH"))
+        }
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The environment with these packages.
+pub(super) fn python_environment(
+    cancel: &Cancel,
+    cache: &Path,
+    interpreter: &Path,
+    requirements: &[Requirement],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Environment, RunError> {
+    let wanted = Wanted {
+        python: interpreter,
+        requirements,
+        builds: Builds::Refused,
+        installer: Installer::find(env::var_os("PATH").as_deref()),
+        variables: environment::variables(env::vars_os()),
+    };
+    environment::prepare_until(cancel, cache, &wanted, progress).map_err(|error| failed(&error))
+}
+
+fn failed(error: &EnvironmentError) -> RunError {
+    let failed = RunError::failed("environment-failed", error);
+    match error.hint() {
+        Some(hint) => failed.way_out(hint),
+        None => failed,
+    }
+}
+
+impl NodeNeeds {
+    fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+        let cache = cache(run.home, "node")?;
+        let program = |name: &str| {
+            grant::resolve(name, None).map_err(|_| {
+                let message = format!("the script needs npm packages, and there is no `{name}`");
+                RunError::failed("program-not-found", message)
+                    .way_out(format!("install `{name}`, or remove package.json from the skill"))
+            })
+        };
+        let (node, npm) = (program("node")?, program("npm")?);
+        let tools = node::Tools {
+            node: &node.path,
+            npm: &npm.path,
+            variables: node::variables(env::vars_os()),
+        };
+        let modules = node::prepare(run.cancel, &cache, &self.manifest, &tools, progress)
+            .map_err(|error| failed(&error))?;
+        let shown_at = self.folder.join("node_modules");
+        show_entries(run, &self.folder)?;
+        run.policy.mounts.push(Mount { path: shown_at.clone(), source: modules });
+        search_first(run.policy, &shown_at.join(".bin"));
+        if self.is_argument {
+            let path = shown_at.to_string_lossy().into_owned();
+            run.policy.environment.insert("NODE_PATH".to_owned(), Variable::Plain(path));
+        }
+        Ok(())
+    }
+}
+
+/// Shows a folder of the skill entry by entry. Nothing can be mounted in a folder of the host that has
+/// no place for it, and nothing is made on the host; a folder in memory can have any place.
+fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
+    let failed = |message: String| RunError::failed("packages-not-shown", message);
+    let unreadable = |error| failed(format!("cannot read {}: {error}", folder.display()));
+    let root = run.subject.folder.as_deref().unwrap_or(folder);
+    run.policy.paths.push(PathGrant::hidden(folder));
+    for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
+        let entry = entry.map_err(unreadable)?;
+        if count >= MAX_ENTRIES {
+            let folder = folder.display();
+            let message = format!("{folder} has more than {MAX_ENTRIES} files beside package.json");
+            return Err(failed(message).way_out("put them into folders"));
+        }
+        let (path, name) = (entry.path(), entry.file_name());
+        if HISTORY.iter().any(|history| name == OsStr::new(history)) {
+            continue;
+        }
+        if !entry.file_type().map_err(unreadable)?.is_symlink() {
+            run.policy.paths.push(PathGrant::read(path));
+            continue;
+        }
+        // A link cannot be shown as such; one that leads out leads nowhere, as ever.
+        let real = path.canonicalize().ok().filter(|real| real.starts_with(root));
+        run.policy.mounts.extend(real.map(|source| Mount { path, source }));
+    }
+    Ok(())
+}
+
+/// Programs of a folder are found before those of the same name elsewhere.
+fn search_first(policy: &mut Policy, folder: &Path) {
+    let rest = match policy.environment.get("PATH") {
+        Some(Variable::Plain(path)) => path.clone(),
+        _ => String::new(),
+    };
+    let path = format!("{}:{rest}", folder.display());
+    policy.environment.insert("PATH".to_owned(), Variable::Plain(path));
+}

@@ -1,0 +1,268 @@
+//! [`Secrets`]: values that the user stored for skills, and `Masker`, which removes them from what
+//! a run prints.
+//!
+//! A secret belongs to every skill that declares its name, or to the skill in one folder: a folder is
+//! what approvals are kept for, too, and a name can be taken by anybody.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    clock,
+    envelope::Stream,
+    home::Home,
+    limits,
+    store::{self, Existing, StoreError},
+};
+
+/// What stands in place of a secret.
+const MASK: &str = "[secret]";
+
+/// The folder of the data folder that has them, for its owner alone.
+pub(crate) const FOLDER: &str = "secrets";
+
+/// The format of the file.
+const VERSION: u64 = 1;
+
+/// A stored value.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSecret {
+    /// The name of the variable.
+    pub name: String,
+    /// The folder of the only skill that gets it, as approvals have it; none if any skill may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<PathBuf>,
+    /// RFC 3339, UTC.
+    pub stored_at: String,
+    value: String,
+}
+
+impl StoredSecret {
+    /// A value for a variable, stored now.
+    pub fn new(name: &str, skill: Option<&Path>, value: String) -> Self {
+        let stored_at = clock::rfc3339(SystemTime::now());
+        Self { name: name.to_owned(), skill: skill.map(Path::to_owned), stored_at, value }
+    }
+
+    /// The value, which must not be printed.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    fn is_same(&self, name: &str, skill: Option<&Path>) -> bool {
+        self.name == name && self.skill.as_deref() == skill
+    }
+}
+
+impl fmt::Debug for StoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredSecret")
+            .field("name", &self.name)
+            .field("skill", &self.skill)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    version: u64,
+    secrets: Vec<StoredSecret>,
+}
+
+/// The stored secrets of a user.
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    home: Home,
+}
+
+impl Secrets {
+    /// The store of a home; nothing is read yet.
+    pub fn new(home: &Home) -> Self {
+        Self { home: home.clone() }
+    }
+
+    /// The file that has them, which need not exist.
+    pub fn file(&self) -> PathBuf {
+        self.home.data().join(FOLDER).join("secrets.json")
+    }
+
+    /// All of them, sorted by name.
+    pub fn list(&self) -> Result<Vec<StoredSecret>, StoreError> {
+        let path = self.file();
+        store::refuse_readable(&path)?;
+        let Some(file) = store::read_json::<File>(&path)? else { return Ok(Vec::new()) };
+        if file.version > VERSION {
+            return Err(StoreError::Newer { path, found: file.version, known: VERSION });
+        }
+        Ok(file.secrets)
+    }
+
+    /// Stores a value in place of the one of the same name for the same skill.
+    pub fn set(&self, secret: StoredSecret) -> Result<(), StoreError> {
+        self.change(|secrets| {
+            secrets.retain(|known| !known.is_same(&secret.name, secret.skill.as_deref()));
+            secrets.push(secret);
+        })
+    }
+
+    /// Removes a value; says whether there was one.
+    pub fn remove(&self, name: &str, skill: Option<&Path>) -> Result<bool, StoreError> {
+        if !self.list()?.iter().any(|known| known.is_same(name, skill)) {
+            return Ok(false);
+        }
+        self.change(|secrets| secrets.retain(|known| !known.is_same(name, skill)))?;
+        Ok(true)
+    }
+
+    /// Reads, changes and writes without another writer in between.
+    fn change(&self, change: impl FnOnce(&mut Vec<StoredSecret>)) -> Result<(), StoreError> {
+        self.home.data_folder(FOLDER)?;
+        let path = self.file();
+        let _turn = store::take_turn(&path)?;
+        let mut secrets = self.list()?;
+        change(&mut secrets);
+        secrets.sort_by(|a, b| (&a.name, &a.skill).cmp(&(&b.name, &b.skill)));
+        store::write_json(&path, &File { version: VERSION, secrets }, Existing::Replace)
+    }
+}
+
+/// The value of a variable for the skill in a folder: its own before the one for any skill.
+pub(crate) fn value_for<'a>(
+    secrets: &'a [StoredSecret],
+    name: &str,
+    skill: &Path,
+) -> Option<&'a StoredSecret> {
+    let find = |skill: Option<&Path>| secrets.iter().find(|known| known.is_same(name, skill));
+    find(Some(skill)).or_else(|| find(None))
+}
+
+/// A text without the secrets; values that are too short to be told from other text stay.
+pub(crate) fn mask(secrets: &[String], text: String) -> String {
+    let mut real: Vec<&String> =
+        secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES).collect();
+    // The longer one first, so that nothing of it stays behind one that is a part of it.
+    real.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    real.into_iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
+}
+
+/// The same for every text in a JSON value.
+pub(crate) fn mask_json(secrets: &[String], value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = mask(secrets, std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_json(secrets, item)),
+        Value::Object(map) => map.values_mut().for_each(|item| mask_json(secrets, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a stream may go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum More {
+    MayCome,
+    No,
+}
+
+fn index(stream: Stream) -> usize {
+    usize::from(stream == Stream::Stderr)
+}
+
+/// Removes secrets from output that comes in pieces, each of which may end inside a secret.
+#[derive(Debug, Default)]
+pub(crate) struct Masker {
+    secrets: Vec<Vec<u8>>,
+    /// What may be the beginning of a secret, for each stream.
+    waiting: [Vec<u8>; 2],
+}
+
+impl Masker {
+    pub(crate) fn new(secrets: &[String]) -> Self {
+        let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
+        let mut secrets: Vec<Vec<u8>> = real.map(|secret| secret.clone().into_bytes()).collect();
+        // The longer one first, so that no secret is cut by one that is a part of it.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self { secrets, waiting: Default::default() }
+    }
+
+    /// What can be shown now.
+    pub(crate) fn push(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
+        if self.secrets.is_empty() {
+            return bytes.to_owned();
+        }
+        self.waiting[index(stream)].extend_from_slice(bytes);
+        self.take(stream, More::MayCome)
+    }
+
+    /// What waited for more, at the end of a stream.
+    pub(crate) fn finish(&mut self, stream: Stream) -> Vec<u8> {
+        self.take(stream, More::No)
+    }
+
+    fn take(&mut self, stream: Stream, more: More) -> Vec<u8> {
+        let Self { secrets, waiting } = self;
+        let waiting = &mut waiting[index(stream)];
+        let mut shown = Vec::with_capacity(waiting.len());
+        let mut at = 0;
+        while at < waiting.len() {
+            let rest = &waiting[at..];
+            let goes_on = |secret: &Vec<u8>| secret.len() > rest.len() && secret.starts_with(rest);
+            if more == More::MayCome && secrets.iter().any(goes_on) {
+                break;
+            }
+            if let Some(secret) = secrets.iter().find(|secret| rest.starts_with(secret)) {
+                shown.extend_from_slice(MASK.as_bytes());
+                at += secret.len();
+            } else {
+                shown.push(rest[0]);
+                at += 1;
+            }
+        }
+        waiting.drain(..at);
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_of_a_skill_counts_before_the_one_for_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = Secrets::new(&Home::at(folder.path()));
+        let (own, other) = (Path::new("/skills/own"), Path::new("/skills/other"));
+        secrets.set(StoredSecret::new("TOKEN", None, "for all".into())).unwrap();
+        secrets.set(StoredSecret::new("TOKEN", Some(own), "old".into())).unwrap();
+        secrets.set(StoredSecret::new("TOKEN", Some(own), "for one".into())).unwrap();
+        let list = secrets.list().unwrap();
+        assert_eq!(list.len(), 2);
+        let value = |name, skill| value_for(&list, name, skill).map(StoredSecret::value);
+        assert_eq!(value("TOKEN", own), Some("for one"));
+        assert_eq!(value("TOKEN", other), Some("for all"));
+        assert_eq!(value("OTHER", own), None);
+        assert!(!format!("{list:?}").contains("for one"));
+        assert!(secrets.remove("TOKEN", None).unwrap());
+        assert!(!secrets.remove("TOKEN", None).unwrap());
+        assert_eq!(secrets.list().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_masked() {
+        let secrets = ["hunter2-long".to_owned(), "hunter2".to_owned()];
+        let mut masker = Masker::new(&secrets);
+        let mut shown = Vec::new();
+        for piece in ["a hun", "ter2-l", "ong b hunt", "er2", "! hunt"] {
+            shown.extend(masker.push(Stream::Stdout, piece.as_bytes()));
+        }
+        assert_eq!(masker.push(Stream::Stderr, b"er2 "), b"er2 ");
+        shown.extend(masker.finish(Stream::Stdout));
+        assert_eq!(String::from_utf8(shown).unwrap(), "a [secret] b [secret]! hunt");
+        assert_eq!(masker.push(Stream::Stdout, b"hunter2"), b"");
+        assert_eq!(masker.finish(Stream::Stdout), b"[secret]");
+    }
+}

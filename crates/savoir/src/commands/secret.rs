@@ -1,0 +1,190 @@
+//! `savoir secret`.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_engine::{
+    Home,
+    approval::{shell_word, shown},
+    grant::is_variable_name,
+    secrets::{Secrets, StoredSecret},
+};
+use serde_json::json;
+
+use crate::{
+    error::CommandError,
+    lookup::{self, Target},
+    output, session,
+};
+
+/// Store values that skills get as environment variables
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A skill that declares the variable gets the value once you approved the skill; no other skill does.
+A variable of the same name in your environment counts first. The value is replaced by [secret] in
+output and records, and sent only to hosts that the skill declares.
+
+Examples:
+  savoir secret set ACME_API_TOKEN                  asks for the value
+  savoir secret set ACME_API_TOKEN < token.txt
+  savoir secret set ACME_API_TOKEN --skill acme     for this skill alone
+  savoir secret list
+  savoir secret remove ACME_API_TOKEN
+
+Secrets are stored in secrets/secrets.json of Savoir's data folder, which only you can read.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Set(Set),
+    List(List),
+    Remove(Remove),
+}
+
+/// Store a value, asked for on the terminal or read from standard input
+#[derive(Debug, clap::Args)]
+struct Set {
+    #[command(flatten)]
+    which: Which,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List stored secrets without their values
+#[derive(Debug, clap::Args)]
+struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove a stored value
+#[derive(Debug, clap::Args)]
+struct Remove {
+    #[command(flatten)]
+    which: Which,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Name of the environment variable
+    name: String,
+    /// Only for the skill in this folder, or of this name: the folder counts, as for approvals
+    #[arg(long, value_name = "PATH|NAME")]
+    skill: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let secrets = Secrets::new(&Home::from_environment()?);
+    match &args.command {
+        Command::Set(args) => set(args, &secrets),
+        Command::List(args) => list(args, &secrets),
+        Command::Remove(args) => remove(args, &secrets),
+    }
+}
+
+fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
+    let Which { name, skill } = &args.which;
+    check_name(name)?;
+    let skill = skill.as_deref().map(installed).transpose()?;
+    let value = session::secret("value")?;
+    secrets.set(StoredSecret::new(name, skill.as_deref(), value))?;
+    if args.json {
+        return print(&json!({ "name": name, "skill": skill, "stored": true }));
+    }
+    output::text(&format!("stored {name} for {}\n", receiver(skill.as_deref())))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
+    let found = secrets.list()?;
+    if args.json {
+        let shown = found.iter().map(|secret| {
+            let StoredSecret { name, skill, stored_at, .. } = secret;
+            json!({ "name": name, "skill": skill, "stored_at": stored_at })
+        });
+        return print(&shown.collect());
+    }
+    let width = found.iter().map(|secret| secret.name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for StoredSecret { name, skill, stored_at, .. } in &found {
+        let day = stored_at.get(..10).unwrap_or(stored_at);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:width$}  {day}  {}", receiver(skill.as_deref()));
+    }
+    if found.is_empty() {
+        text.push_str("no secrets are stored; `savoir secret set NAME` stores one\n");
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
+    let Which { name, skill } = &args.which;
+    // The skill may be gone already.
+    let skill = skill.as_deref().map(|text| {
+        installed(text)
+            .unwrap_or_else(|_| std::path::absolute(text).unwrap_or_else(|_| text.into()))
+    });
+    if !secrets.remove(name, skill.as_deref())? {
+        let receiver = receiver(skill.as_deref());
+        return Err(CommandError::input(format!("{} is not stored for {receiver}", shown(name)))
+            .hint("`savoir secret list` shows what is stored"));
+    }
+    if args.json {
+        return print(&json!({ "name": name, "skill": skill, "stored": false }));
+    }
+    output::text(&format!("removed {name}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A name that a run can get as a variable.
+fn check_name(name: &str) -> Result<(), CommandError> {
+    if is_variable_name(name) {
+        return Ok(());
+    }
+    let wrong = CommandError::input(format!("`{}` cannot be the name of a secret", shown(name)));
+    Err(match name.split_once('=') {
+        Some((name, _)) => {
+            wrong.hint(format!("the value is read from standard input: savoir secret set {}", shell_word(name)))
+        }
+        None => wrong.hint(
+            "use letters, digits and _; names such as LD_PRELOAD, PATH and PYTHONPATH are not passed on",
+        ),
+    })
+}
+
+/// The folder or file that approvals are kept for.
+fn installed(text: &str) -> Result<PathBuf, CommandError> {
+    let Target { skill, tool } = lookup::target(text)?;
+    if skill.fetched.is_some() || tool.is_some() {
+        return Err(CommandError::input(format!("`{}` is not an installed skill", shown(text)))
+            .hint("name a skill's folder, or install it first"));
+    }
+    let loaded = crate::load::load(&skill, None)?;
+    let folder = loaded.folder.as_ref().map(|folder| folder.root().to_owned());
+    let path = folder.unwrap_or(loaded.path);
+    path.canonicalize().map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
+}
+
+fn receiver(skill: Option<&Path>) -> String {
+    match skill {
+        Some(path) => format!("the skill in {}", shown(&path.to_string_lossy())),
+        None => "any skill that declares it".to_owned(),
+    }
+}
+
+fn print(value: &serde_json::Value) -> Result<ExitCode, CommandError> {
+    output::json(value)?;
+    Ok(ExitCode::SUCCESS)
+}

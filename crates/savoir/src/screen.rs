@@ -1,0 +1,243 @@
+//! What a program prints, made harmless for a terminal: text, colours, and moves within what it printed
+//! itself pass; what sets titles or modes, asks the terminal, or reaches above is removed.
+
+use std::{
+    io::{self, IsTerminal as _, Write},
+    sync::{Mutex, PoisonError},
+};
+
+/// Bytes of a sequence; no harmless one is longer.
+const LONGEST: usize = 64;
+
+/// Turns colours off and shows the cursor.
+const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
+
+static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
+
+/// The terminal, as far as a program has changed it.
+#[derive(Debug)]
+struct Screen {
+    /// Of standard output and standard error.
+    streams: [Stream; 2],
+    /// Lines between the first one that the program printed and the cursor.
+    row: usize,
+    /// The most that it was.
+    deepest: usize,
+    is_changed: bool,
+}
+
+/// An output of a program, which may end in the middle of a sequence.
+#[derive(Debug)]
+struct Stream {
+    state: State,
+    sequence: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Text,
+    /// After the escape character.
+    Escape,
+    /// In a sequence with parameters, such as a colour.
+    Control,
+    /// In a text for the terminal, such as a title, until its end.
+    Message,
+    /// In such a text, after the escape character.
+    MessageEscape,
+    /// In a letter of several bytes.
+    Letter(u8),
+}
+
+/// Passes on what a program prints, as it comes: byte for byte to a program, harmless to a person.
+pub(crate) fn pass_on(to_stderr: bool, bytes: &[u8]) {
+    if to_stderr {
+        let err = io::stderr().lock();
+        let is_terminal = err.is_terminal();
+        write(err, 1, is_terminal, bytes);
+    } else {
+        let out = io::stdout().lock();
+        let is_terminal = out.is_terminal();
+        write(out, 0, is_terminal, bytes);
+    }
+}
+
+fn write(mut out: impl Write, stream: usize, is_terminal: bool, bytes: &[u8]) {
+    let written = if is_terminal {
+        let mut screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
+        out.write_all(&screen.harmless(stream, bytes))
+    } else {
+        out.write_all(bytes)
+    };
+    // The program goes on when nobody listens any more.
+    let _ = written.and_then(|()| out.flush());
+}
+
+/// Sets the terminal right when a program has ended.
+pub(crate) fn reset() {
+    let mut screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut screen.is_changed) {
+        let mut err = io::stderr().lock();
+        let _ =
+            if err.is_terminal() { err.write_all(RESET) } else { io::stdout().write_all(RESET) };
+    }
+    *screen = Screen::new();
+}
+
+impl Screen {
+    const fn new() -> Self {
+        const STREAM: Stream = Stream { state: State::Text, sequence: Vec::new() };
+        Self { streams: [STREAM; 2], row: 0, deepest: 0, is_changed: false }
+    }
+
+    fn harmless(&mut self, stream: usize, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for byte in bytes {
+            self.step(stream, *byte, &mut out);
+        }
+        out
+    }
+
+    fn step(&mut self, stream: usize, byte: u8, out: &mut Vec<u8>) {
+        let Stream { state, sequence } = &mut self.streams[stream];
+        if matches!(state, State::Letter(_)) && !matches!(byte, 0x80..=0xbf) {
+            // A letter that is cut off is no reason to lose the next one.
+            *state = State::Text;
+        }
+        *state = match (*state, byte) {
+            // After the second, sets of characters: one more byte follows.
+            (State::Text, 0x1b) | (State::Escape, 0x20..=0x2f) => State::Escape,
+            // No title has a line end; without this, one that never ends would swallow the rest.
+            (State::Text | State::Message | State::MessageEscape, b'\n') => {
+                self.row += 1;
+                self.deepest = self.deepest.max(self.row);
+                out.push(byte);
+                State::Text
+            }
+            (State::Text, b'\r' | b'\t' | 0x08 | b' '..=b'~') => {
+                out.push(byte);
+                State::Text
+            }
+            (State::Text, 0xc2..=0xf4) => {
+                *sequence = vec![byte];
+                State::Letter(if byte < 0xe0 { 1 } else { 2 + u8::from(byte >= 0xf0) })
+            }
+            (State::Letter(left), 0x80..=0xbf) => {
+                sequence.push(byte);
+                match left {
+                    0 | 1 => {
+                        push_letter(sequence, out);
+                        State::Text
+                    }
+                    left => State::Letter(left - 1),
+                }
+            }
+            (State::Escape, b'[') => {
+                sequence.clear();
+                State::Control
+            }
+            // Titles, clipboards, links, and what terminals answer.
+            (State::Message, 0x1b) => State::MessageEscape,
+            (State::Message, 0x07) | (State::MessageEscape, b'\\') => State::Text,
+            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_')
+            | (State::Message | State::MessageEscape, _) => State::Message,
+            (State::Control, 0x20..=0x3f) if sequence.len() < LONGEST => {
+                sequence.push(byte);
+                State::Control
+            }
+            (State::Control, 0x40..=0x7e) => {
+                let allowed = allowed(&mut self.row, self.deepest, sequence, byte);
+                self.is_changed |= !allowed.is_empty();
+                out.extend(allowed);
+                State::Text
+            }
+            _ => State::Text,
+        };
+    }
+}
+
+/// A letter, unless it changes the direction of the text or is a control of eight bits.
+fn push_letter(bytes: &[u8], out: &mut Vec<u8>) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let is_hidden = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_hidden) {
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// A sequence that is harmless, as it is passed on.
+fn allowed(row: &mut usize, deepest: usize, parameters: &[u8], last: u8) -> Vec<u8> {
+    let whole = |parameters: &[u8]| [b"\x1b[", parameters, &[last]].concat();
+    let number = || std::str::from_utf8(parameters).ok()?.parse::<usize>().ok();
+    let is_plain = parameters.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'));
+    match last {
+        b'm' | b'K' | b'C' | b'D' | b'G' if is_plain => whole(parameters),
+        b'J' if matches!(parameters, b"" | b"0") => whole(parameters),
+        b'h' | b'l' if parameters == b"?25" => whole(parameters),
+        // Not above what the program printed itself.
+        b'A' | b'F' if is_plain => {
+            let lines = number().unwrap_or(1).max(1).min(*row);
+            *row -= lines;
+            if lines == 0 { Vec::new() } else { whole(lines.to_string().as_bytes()) }
+        }
+        b'B' | b'E' if is_plain => {
+            let lines = number().unwrap_or(1).max(1).min(deepest - *row);
+            *row += lines;
+            if lines == 0 { Vec::new() } else { whole(lines.to_string().as_bytes()) }
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(bytes: &[u8]) -> String {
+        let whole = Screen::new().harmless(0, bytes);
+        let mut screen = Screen::new();
+        let parts: Vec<u8> = bytes.iter().flat_map(|byte| screen.harmless(0, &[*byte])).collect();
+        assert_eq!(whole, parts, "it does not matter how the bytes come");
+        String::from_utf8(whole).expect("text")
+    }
+
+    #[test]
+    fn what_people_want_to_see_passes() {
+        for text in [
+            "plain\ttext\r\n",
+            "10 %\r20 %\r",
+            "\u{1b}[1;31mred\u{1b}[0m",
+            "\u{1b}[2Kline",
+            "üñ 漢字 🎉\n",
+            "a\nb\n\u{1b}[2A\u{1b}[J",
+            "\u{1b}[?25l",
+        ] {
+            assert_eq!(shown(text.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn what_acts_on_the_terminal_is_removed() {
+        for (bytes, text) in [
+            (&b"\x1b]0;title\x07x"[..], "x"),
+            (b"\x1b]52;c;ZXZpbA==\x1b\\x", "x"),
+            (b"\x1bPq\x1b[31m\x1b\\x", "x"),
+            (b"\x1b[2J\x1b[1;1Hx", "x"),
+            (b"\x1b[6nx\x1b[cx", "xx"),
+            (b"\x1b[?1049hx", "x"),
+            (b"\x1bcx\x1b7x", "xx"),
+            (b"\xc2\x9b31mx", "31mx"),
+            (b"\x07\x00x\x7f", "x"),
+            ("\u{202e}x".as_bytes(), "x"),
+            (b"\xff\xfex\xc3y", "xy"),
+            // Only as far up as it has printed itself.
+            (b"\x1b[5Aa\n\x1b[9Ab", "a\n\x1b[1Ab"),
+            (b"a\n\x1b[1000B\x1b[50Ab", "a\n\x1b[1Ab"),
+            (b"\x1b(Bx\x1b]0;never\ny", "x\ny"),
+        ] {
+            assert_eq!(shown(bytes), text, "{:?}", String::from_utf8_lossy(bytes));
+        }
+    }
+}

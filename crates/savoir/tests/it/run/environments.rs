@@ -1,0 +1,613 @@
+//! Packages of scripts, and programs in the user's own folders. No test needs a network: packages come
+//! from a folder of wheels and from a registry on this machine.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::json;
+
+use super::{Stage, has_program};
+use crate::support::Transcript;
+
+/// Makes wheels: a folder, a name, and the code of its only module.
+const MAKE_WHEEL: &str = r#"
+import sys, zipfile
+folder, name, version, code, extra = sys.argv[1:]
+info = f"{name}-{version}.dist-info"
+files = {
+    f"{name}.py": code,
+    f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+    f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+}
+if extra:
+    files[f"{name}.pth"] = extra
+files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in files) + f"{info}/RECORD,,\n"
+with zipfile.ZipFile(f"{folder}/{name}-{version}-py3-none-any.whl", "w") as wheel:
+    for path, text in files.items():
+        wheel.writestr(path, text)
+"#;
+
+/// A skill of scripts, with an index that has the package `tiny`.
+fn stage(files: &[(&str, &str)]) -> Stage {
+    let mut stage = Stage::new();
+    fs::create_dir(stage.path("wheels")).expect("a folder");
+    let wheels = stage.path("wheels").to_string_lossy().into_owned();
+    for (name, value) in [
+        ("PIP_NO_INDEX", "1"),
+        ("PIP_FIND_LINKS", &*wheels),
+        ("PIP_CONFIG_FILE", "/dev/null"),
+        ("UV_OFFLINE", "1"),
+        ("UV_FIND_LINKS", &*wheels),
+    ] {
+        stage.set(name, value);
+    }
+    wheel(&stage, "tiny", "1.0", "def say():\n    return 'tiny 1.0'\n", "");
+    skill(&stage, "tools", files);
+    stage
+}
+
+fn wheel(stage: &Stage, name: &str, version: &str, code: &str, extra: &str) {
+    let made = Command::new("python3")
+        .args(["-c", MAKE_WHEEL])
+        .arg(stage.path("wheels"))
+        .args([name, version, code, extra])
+        .status();
+    assert!(made.expect("python3 runs").success());
+}
+
+fn skill(stage: &Stage, name: &str, files: &[(&str, &str)]) {
+    let head = format!("name: {name}\ndescription: Works on files. Use when asked to.\n");
+    stage.write(&format!("skills/{name}/SKILL.md"), format!("---\n{head}---\n\nRun it.\n"));
+    for (path, content) in files {
+        stage.write(&format!("skills/{name}/{path}"), content);
+    }
+    stage.approve(name);
+}
+
+fn run(stage: &Stage, script: &str) -> Transcript {
+    stage.savoir(&["run", &stage.skill(script)])
+}
+
+#[track_caller]
+fn prints(stage: &Stage, script: &str, expected: &str) {
+    let run = run(stage, script);
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{run}");
+}
+
+/// The environments of a kind that were made.
+fn made(stage: &Stage, kind: &str) -> Vec<PathBuf> {
+    let folder = stage.path(".savoir/cache").join(kind).join("environments");
+    let entries =
+        fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("one").path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+const SAY: &str = "import tiny\nprint(tiny.say())\n";
+
+fn with_metadata(lines: &str) -> String {
+    format!("# /// script\n{lines}# ///\n{SAY}")
+}
+
+#[test]
+fn a_script_with_inline_metadata_has_its_packages() {
+    let script = with_metadata("# requires-python = \">=3.8\"\n# dependencies = [\"tiny>=1\"]\n");
+    let shebang = format!("#!/usr/bin/env -S uv run --script\n{script}");
+    let python = format!("#!/usr/bin/env python3\n{script}");
+    let stage = stage(&[("scripts/a.py", &script), ("scripts/b", &shebang)]);
+    stage.script("skills/tools/scripts/c.py", &python);
+    stage.script("skills/tools/scripts/d.py", &shebang);
+    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    assert!(approved.stdout.contains("installs tiny>=1 into an environment"), "{approved}");
+    for name in ["a.py", "b", "c.py", "d.py"] {
+        prints(&stage, &format!("tools/scripts/{name}"), "tiny 1.0\n");
+    }
+    assert_eq!(made(&stage, "python").len(), 1);
+}
+
+#[test]
+fn requirements_beside_a_script_or_in_the_root_count() {
+    let stage = stage(&[
+        ("requirements.txt", "# what it needs\ntiny  # small\n"),
+        ("scripts/a.py", SAY),
+        ("other/requirements.txt", "other==2\n"),
+        ("other/b.py", "import other\nprint(other.__name__)\n"),
+    ]);
+    wheel(&stage, "other", "2", "", "");
+    prints(&stage, "tools/scripts/a.py", "tiny 1.0\n");
+    prints(&stage, "tools/other/b.py", "other\n");
+    skill(&stage, "second", &[("requirements.txt", "tiny\n"), ("b.py", SAY)]);
+    prints(&stage, "second/b.py", "tiny 1.0\n");
+    assert_eq!(made(&stage, "python").len(), 2, "two skills share one");
+}
+
+#[test]
+fn commands_and_code_blocks_have_packages() {
+    let mut stage = stage(&[]);
+    stage.commands(
+        "demo",
+        "",
+        &[
+            ("python", "", "python3 scripts/a.py"),
+            ("uv", "", "uv run --script scripts/a.py"),
+            ("code", "", "python3 -c 'import tiny; print(tiny.say())'"),
+        ],
+    );
+    stage.write("skills/demo/requirements.txt", "tiny\n");
+    stage.write("skills/demo/scripts/a.py", SAY);
+    stage.approve("demo");
+    for tool in ["python", "uv", "code"] {
+        let envelope = stage.run(&format!("demo/{tool}"), &[]).succeeds();
+        assert_eq!(envelope["output"], "tiny 1.0", "{tool}");
+    }
+    stage.set("PIP_FIND_LINKS", "/nonexistent");
+    let envelope = stage.run("demo/python", &[]).succeeds();
+    assert_eq!(envelope["output"], "tiny 1.0", "nothing is installed twice");
+}
+
+#[test]
+fn what_cannot_be_installed_is_named_with_a_hint() {
+    let stage = stage(&[
+        ("a.py", &with_metadata("# dependencies = [\"no-such-package-here\"]\n")),
+        ("b.py", &with_metadata("# requires-python = \">=99\"\n")),
+    ]);
+    let failed = run(&stage, "tools/a.py");
+    assert_eq!(failed.code, 1, "{failed}");
+    assert!(failed.stderr.contains("no-such-package-here"), "{failed}");
+    assert!(failed.stderr.contains("only wheels are installed"), "{failed}");
+    let failed = run(&stage, "tools/b.py");
+    assert!(failed.stderr.contains("the script needs Python >=99"), "{failed}");
+    assert!(made(&stage, "python").is_empty());
+}
+
+#[test]
+fn versions_stay_when_an_environment_is_made_again() {
+    let stage = stage(&[("a.py", &with_metadata("# dependencies = [\"tiny\"]\n"))]);
+    prints(&stage, "tools/a.py", "tiny 1.0\n");
+    wheel(&stage, "tiny", "2.0", "def say():\n    return 'tiny 2.0'\n", "");
+    fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
+    prints(&stage, "tools/a.py", "tiny 1.0\n");
+}
+
+// Attacks.
+
+#[test]
+fn requirements_that_choose_another_place_are_refused() {
+    let stage = stage(&[("a.py", SAY)]);
+    for line in [
+        "--index-url https://evil.example/simple",
+        "--extra-index-url=https://evil.example/simple",
+        "-i https://evil.example/simple",
+        "-e .",
+        "-r ../../../etc/passwd",
+        "--find-links /tmp",
+        "--trusted-host evil.example",
+        "tiny @ https://evil.example/tiny.whl",
+        "git+https://evil.example/tiny",
+        "https://evil.example/tiny.whl",
+        "./tiny",
+        "/etc/passwd",
+        "tiny --config-settings=x",
+        "tiny \\\n  --index-url https://evil.example",
+    ] {
+        stage.write("skills/tools/requirements.txt", format!("tiny\n{line}\n"));
+        stage.approve("tools");
+        let refused = run(&stage, "tools/a.py");
+        assert_eq!(refused.code, 3, "{line}: {refused}");
+        assert!(refused.stderr.contains("requirements.txt:2: "), "{line}: {refused}");
+        assert!(refused.stderr.contains("list packages of the index"), "{line}: {refused}");
+    }
+    assert!(made(&stage, "python").is_empty());
+}
+
+#[test]
+fn odd_inline_metadata_is_refused() {
+    let stage = stage(&[]);
+    for lines in [
+        "# dependencies = \"tiny\"\n",
+        "# dependencies = [\n",
+        "# dependencies = [\"--index-url=https://evil.example\"]\n",
+        "# dependencies = [\"tiny\\n--pre\"]\n",
+        "# dependencies = [\"tiny @ file:///etc\"]\n",
+        "# dependencies = [\"../../secret\"]\n",
+        "# [tool.uv.sources]\n# tiny = { path = \"/etc\" }\n",
+        "# ///\n# ///\n\n# /// script\n",
+    ] {
+        stage.write("skills/tools/a.py", with_metadata(lines));
+        stage.approve("tools");
+        let refused = run(&stage, "tools/a.py");
+        assert_eq!(refused.code, 3, "{lines}: {refused}");
+        assert!(refused.stderr.contains("a.py: "), "{lines}: {refused}");
+    }
+    assert!(made(&stage, "python").is_empty());
+}
+
+#[test]
+fn a_shared_environment_cannot_be_changed_from_inside() {
+    let code = "import os, sys, pathlib, tiny\ndef attempt(act):\n    try:\n        act()\n        \
+                print('possible')\n    except OSError:\n        print('denied')\n\
+                root = pathlib.Path(sys.prefix)\nfile = pathlib.Path(tiny.__file__)\n\
+                attempt(lambda: file.write_text('evil'))\n\
+                attempt(lambda: (file.parent / 'evil.pth').write_text('evil'))\n\
+                attempt(lambda: file.unlink())\nattempt(lambda: file.chmod(0o777))\n\
+                attempt(lambda: (root / 'bin/python').unlink())\n\
+                attempt(lambda: (root.parent / 'x').mkdir())\n\
+                attempt(lambda: root.rename(str(root) + '.old'))\n\
+                attempt(lambda: os.utime(file))\n";
+    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", code)]);
+    let run = run(&stage, "tools/a.py");
+    // The folder around it is in the private home or in memory: a folder made there is gone afterwards.
+    let possible = run.stdout.lines().filter(|line| *line == "possible").count();
+    assert!(run.code == 0 && run.stdout.lines().count() == 8 && possible <= 1, "{run}");
+    assert_eq!(made(&stage, "python").len(), 1);
+}
+
+#[test]
+fn a_package_that_was_replaced_on_disk_is_noticed() {
+    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    prints(&stage, "tools/a.py", "tiny 1.0\n");
+    let environment = made(&stage, "python").remove(0);
+    let python = fs::read_dir(environment.join("lib")).expect("lib").next().expect("one");
+    let packages = python.expect("one").path().join("site-packages");
+    let evil: [&dyn Fn(); 4] = [
+        &|| {
+            let file = packages.join("tiny.py");
+            let time = fs::metadata(&file).expect("a file").modified().expect("a time");
+            let text = fs::read_to_string(&file).expect("text").replace("1.0", "0.1");
+            fs::write(&file, text).expect("written");
+            let open = fs::File::options().append(true).open(&file).expect("a file");
+            open.set_modified(time).expect("a time");
+        },
+        &|| fs::write(packages.join("evil.pth"), "import os\n").expect("written"),
+        &|| {
+            fs::remove_file(environment.join("bin/python")).expect("removed");
+            symlink("/usr/bin/true", environment.join("bin/python")).expect("a link");
+        },
+        &|| fs::remove_file(environment.join("savoir-environment.json")).expect("removed"),
+    ];
+    for change in evil {
+        change();
+        let run = run(&stage, "tools/a.py");
+        assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{run}");
+        assert!(run.stderr.contains("files of the environment were changed"), "{run}");
+    }
+}
+
+#[test]
+fn code_that_a_package_runs_at_the_start_stays_in_the_sandbox() {
+    let stage = stage(&[("requirements.txt", "sneaky\n"), ("a.py", "print('ran')\n")]);
+    let trace = stage.path("home/trace");
+    let line = format!("import pathlib; pathlib.Path({:?}).write_text('x')\n", trace.display());
+    wheel(&stage, "sneaky", "1", "", &line);
+    prints(&stage, "tools/a.py", "ran\n");
+    prints(&stage, "tools/a.py", "ran\n");
+    assert!(!trace.exists(), "code of the package ran outside");
+}
+
+#[test]
+fn set_user_id_copies_give_nothing() {
+    let script = "set -e\nid -u\ncp /usr/bin/id /tmp/x\nchmod 6755 /tmp/x\n/tmp/x -u\n\
+                  cp /usr/bin/id ~/y\nchmod 6755 ~/y || true\n~/y -u\n";
+    let stage = stage(&[("a.sh", script)]);
+    let run = run(&stage, "tools/a.sh");
+    let mut users: Vec<&str> = run.stdout.lines().collect();
+    users.dedup();
+    assert_eq!(users.len(), 1, "{run}");
+    assert!(!run.stderr.contains("Permission denied"), "{run}");
+}
+
+#[test]
+fn nothing_is_executed_from_granted_folders_with_listed_programs() {
+    let stage = Stage::with_probe(&[
+        "shell:execute:git",
+        "filesystem:write:./out/**",
+        "filesystem:read:./in/**",
+    ]);
+    stage.script("work/in/tool", "#!/usr/bin/git\n");
+    fs::copy("/usr/bin/true", stage.path("work/in/true")).expect("a copy");
+    let code = "import os, shutil, subprocess\nresult = []\n\
+                source = os.path.join(os.getcwd(), 'in', 'true')\n\
+                for folder in ['/tmp', os.environ['HOME'], os.path.join(os.getcwd(), 'out')]:\n    \
+                path = os.path.join(folder, 'copy')\n    os.makedirs(folder, exist_ok=True)\n    shutil.copy(source, path)\n    \
+                os.chmod(path, 0o755)\n    \
+                try:\n        subprocess.run([path])\n        result.append(path)\n    \
+                except PermissionError:\n        pass\n\
+                for path in [source, os.path.join(os.getcwd(), 'in', 'tool')]:\n    \
+                try:\n        subprocess.run([path])\n        result.append(path)\n    \
+                except PermissionError:\n        pass\n";
+    assert_eq!(stage.execute(code), json!([]));
+}
+
+#[test]
+fn the_environment_of_a_user_is_executed_where_it_is_granted() {
+    let stage =
+        stage(&[("a.sh", "set -e\n.venv/bin/python -c 'import own; print(own.__name__)'\n")]);
+    let venv = stage.path("work/.venv");
+    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&venv).status();
+    assert!(made.expect("python3 runs").success());
+    let python = fs::read_dir(venv.join("lib")).expect("lib").next().expect("one").expect("one");
+    fs::write(python.path().join("site-packages/own.py"), "").expect("a file");
+    prints(&stage, "tools/a.sh", "own\n");
+}
+
+#[test]
+fn programs_that_a_tool_makes_can_be_executed() {
+    let script = "set -e\nmkdir -p /tmp/bin \"$HOME/bin\"\n\
+                  printf '#!/bin/sh\\necho made $1\\n' > /tmp/bin/tool\nchmod +x /tmp/bin/tool\n\
+                  cp /tmp/bin/tool \"$HOME/bin/tool\"\n/tmp/bin/tool one\n\"$HOME/bin/tool\" two\n\
+                  cp /usr/bin/env /tmp/bin/env\n/tmp/bin/env echo three\n./own four\n";
+    let stage = stage(&[("a.sh", script)]);
+    stage.script("work/own", "#!/bin/sh\necho own $1\n");
+    prints(&stage, "tools/a.sh", "made one\nmade two\nthree\nown four\n");
+}
+
+// Node.
+
+/// A registry on this machine.
+struct Registry {
+    server: Child,
+    folder: PathBuf,
+    address: String,
+}
+
+impl Registry {
+    fn start(stage: &mut Stage) -> Self {
+        let folder = stage.path("registry");
+        fs::create_dir_all(folder.join("tarballs")).expect("a folder");
+        let mut server = Command::new("python3")
+            .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"])
+            .arg(&folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a server");
+        let mut line = String::new();
+        let output = server.stdout.take().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let port = line.split_whitespace().skip_while(|word| *word != "port").nth(1);
+        let address = format!("http://127.0.0.1:{}", port.expect("a port"));
+        for (name, value) in [
+            ("npm_config_registry", address.as_str()),
+            ("npm_config_userconfig", "/dev/null"),
+            ("NO_PROXY", "127.0.0.1"),
+            ("no_proxy", "127.0.0.1"),
+        ] {
+            stage.set(name, value);
+        }
+        Self { server, folder, address }
+    }
+
+    /// Publishes version 1.0.0 of a package.
+    fn publish(&self, name: &str, more: &serde_json::Value, files: &[(&str, &str)]) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let package = folder.path().join("package");
+        let mut manifest = json!({"name": name, "version": "1.0.0", "main": "index.js"});
+        let fields = manifest.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        let text = manifest.to_string();
+        for (path, text) in files.iter().copied().chain([("package.json", text.as_str())]) {
+            let path = package.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        let file = format!("tarballs/{name}-1.0.0.tgz");
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(self.folder.join(&file)).arg("-C").arg(folder.path()).arg("package");
+        assert!(tar.status().expect("tar runs").success());
+        manifest["dist"] = json!({"tarball": format!("{}/{file}", self.address)});
+        let document = json!({"name": name, "dist-tags": {"latest": "1.0.0"},
+            "versions": {"1.0.0": manifest}});
+        fs::write(self.folder.join(name), document.to_string()).expect("a file");
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // It is our own child; a server that is gone already needs no ending.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// A skill with the package `pad`, and the registry that has it.
+fn node(files: &[(&str, &str)]) -> Option<(Stage, Registry)> {
+    if !has_program("npm") || !has_program("node") {
+        return None;
+    }
+    let mut stage = stage(&[]);
+    let registry = Registry::start(&mut stage);
+    let code = "module.exports = (text) => `[${text}]`;\n";
+    let tool = "#!/usr/bin/env node\nconsole.log(require('./index.js')(process.argv[2]));\n";
+    registry.publish(
+        "pad",
+        &json!({"bin": {"pad": "cli.js"}}),
+        &[("index.js", code), ("cli.js", tool)],
+    );
+    skill(&stage, "tools", &[&[("package.json", PACKAGE)], files].concat());
+    Some((stage, registry))
+}
+
+const PACKAGE: &str = r#"{"name": "tools", "dependencies": {"pad": "^1.0.0"}}"#;
+
+#[test]
+fn node_scripts_have_their_packages() {
+    let Some((stage, _registry)) = node(&[
+        ("scripts/a.js", "console.log(require('pad')('a'));\n"),
+        (
+            "scripts/b.mjs",
+            "import pad from 'pad';\nimport fs from 'node:fs';\n\
+                           fs.readFileSync(new URL('../SKILL.md', import.meta.url));\nconsole.log(pad('b'));\n",
+        ),
+        ("lib/deep/c.cjs", "const pad = require('pad');\nconsole.log(pad('c'));\n"),
+        ("d.sh", "pad d 2>/dev/null || echo none\n"),
+    ]) else {
+        return;
+    };
+    stage.script("skills/tools/e", "#!/usr/bin/env node\nconsole.log(require('pad')('e'));\n");
+    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    assert!(approved.stdout.contains("installs pad@^1.0.0 (npm) into"), "{approved}");
+    prints(&stage, "tools/scripts/a.js", "[a]\n");
+    prints(&stage, "tools/scripts/b.mjs", "[b]\n");
+    prints(&stage, "tools/lib/deep/c.cjs", "[c]\n");
+    prints(&stage, "tools/d.sh", "none\n");
+    prints(&stage, "tools/e", "[e]\n");
+    assert_eq!(made(&stage, "node").len(), 1);
+    assert!(!stage.path("skills/tools/node_modules").exists(), "nothing is made in the skill");
+    stage.commands("demo", "", &[("node", "", "node scripts/a.js")]);
+    stage.write("skills/demo/package.json", PACKAGE);
+    stage.write("skills/demo/scripts/a.js", "console.log(require('pad')('demo'));\n");
+    stage.approve("demo");
+    assert_eq!(stage.run("demo/node", &[]).succeeds()["output"], "[demo]");
+    assert_eq!(made(&stage, "node").len(), 1, "two skills share one");
+}
+
+#[test]
+fn a_lock_file_decides_about_versions() {
+    let Some((stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+        return;
+    };
+    let lock = |version: &str| {
+        json!({"name": "tools", "lockfileVersion": 3, "requires": true, "packages": {
+            "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
+            "node_modules/pad": {"version": version, "bin": {"pad": "cli.js"}}}})
+    };
+    stage.write("skills/tools/package-lock.json", lock("1.0.0").to_string());
+    stage.approve("tools");
+    prints(&stage, "tools/a.js", "[a]\n");
+    stage.write("skills/tools/package-lock.json", lock("1.9.9").to_string());
+    stage.approve("tools");
+    let failed = run(&stage, "tools/a.js");
+    assert_eq!(failed.code, 1, "{failed}");
+    assert!(failed.stderr.contains("npm could not install the packages"), "{failed}");
+}
+
+#[test]
+fn scripts_of_packages_and_settings_of_a_skill_do_not_count() {
+    let Some((stage, registry)) = node(&[
+        ("a.js", "console.log(require('evil'));\n"),
+        (".npmrc", "registry=http://127.0.0.1:9/\nignore-scripts=false\n"),
+    ]) else {
+        return;
+    };
+    let trace = stage.path("trace");
+    let touch = format!("touch {}", trace.display());
+    let scripts = json!({"scripts": {"preinstall": touch, "install": touch, "postinstall": touch,
+        "prepare": touch}});
+    registry.publish("evil", &scripts, &[("index.js", "module.exports = 'loaded';\n")]);
+    let package = json!({"scripts": {"postinstall": touch, "prepare": touch},
+        "dependencies": {"evil": "1"}});
+    stage.write("skills/tools/package.json", package.to_string());
+    stage.approve("tools");
+    prints(&stage, "tools/a.js", "loaded\n");
+    assert!(!trace.exists(), "a script of a package ran");
+}
+
+#[test]
+fn node_packages_of_other_places_are_refused() {
+    let Some((stage, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
+    for range in [
+        "file:../../",
+        "file:/etc",
+        "link:..",
+        "git+ssh://git@evil.example/x.git",
+        "git+https://evil.example/x.git",
+        "github:evil/x",
+        "evil/x",
+        "http://evil.example/x.tgz",
+        "workspace:*",
+    ] {
+        let package = json!({"dependencies": {"pad": range}}).to_string();
+        stage.write("skills/tools/package.json", package);
+        stage.approve("tools");
+        let refused = run(&stage, "tools/a.js");
+        assert_eq!(refused.code, 3, "{range}: {refused}");
+        assert!(refused.stderr.contains("package.json: "), "{range}: {refused}");
+        assert!(refused.stderr.contains("name packages of the registry"), "{range}: {refused}");
+    }
+    let lock = json!({"lockfileVersion": 3, "packages": {"node_modules/pad":
+        {"version": "1.0.0", "resolved": "file:../../../../etc", "link": true}}});
+    stage.write("skills/tools/package.json", PACKAGE);
+    stage.write("skills/tools/package-lock.json", lock.to_string());
+    stage.approve("tools");
+    assert_eq!(run(&stage, "tools/a.js").code, 3);
+    fs::remove_file(stage.path("skills/tools/package-lock.json")).expect("removed");
+    // A package of the registry that itself names another place.
+    for (name, range) in [("deep-file", "file:../../../../work"), ("deep-git", "git+file:///etc")] {
+        stage.write("work/package.json", r#"{"name":"stolen","version":"1.0.0"}"#);
+        registry.publish(name, &json!({"dependencies": {"stolen": range}}), &[("index.js", "")]);
+        stage.write("skills/tools/package.json", json!({"dependencies": {name: "1"}}).to_string());
+        stage.approve("tools");
+        let failed = run(&stage, "tools/a.js");
+        assert_eq!(failed.code, 1, "{range}: {failed}");
+    }
+    assert!(made(&stage, "node").is_empty());
+}
+
+#[test]
+fn node_packages_that_were_changed_on_disk_are_noticed() {
+    let Some((stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+        return;
+    };
+    prints(&stage, "tools/a.js", "[a]\n");
+    let modules = made(&stage, "node").remove(0).join("node_modules");
+    let evil: [&dyn Fn(); 3] = [
+        &|| fs::write(modules.join("pad/index.js"), "module.exports = () => 'evil';\n").expect("x"),
+        &|| {
+            fs::remove_dir_all(modules.join("pad")).expect("removed");
+            symlink(stage.path("home"), modules.join("pad")).expect("a link");
+        },
+        &|| symlink("/etc", modules.join("etc")).expect("a link"),
+    ];
+    for change in evil {
+        change();
+        let run = run(&stage, "tools/a.js");
+        assert_eq!((run.code, run.stdout.as_str()), (0, "[a]\n"), "{run}");
+        assert!(run.stderr.contains("files of the environment were changed"), "{run}");
+    }
+}
+
+#[test]
+fn a_skill_with_node_packages_cannot_be_changed() {
+    let code = "const fs = require('fs'), path = require('path');\nrequire('pad');\n\
+                for (const name of ['SKILL.md', 'new', 'node_modules/pad/index.js', 'node_modules/new', \
+                'a.js', 'lib/x.txt', 'package.json']) {\n  try {\n    \
+                fs.writeFileSync(path.join(__dirname, name), 'evil');\n    console.log('possible', name);\n  \
+                } catch (error) {\n    console.log('denied');\n  }\n}\n";
+    let Some((stage, _registry)) = node(&[("a.js", code), ("lib/x.txt", "x")]) else { return };
+    symlink("lib", stage.path("skills/tools/inside")).expect("a link");
+    let run = stage.savoir(&["approve", &stage.skill("tools"), "--yes", "--allow-write", "."]);
+    assert_eq!(run.code, 0, "{run}");
+    let target = stage.skill("tools/a.js");
+    // Also where the folder around the skill may be written.
+    for folder in ["work", "skills"] {
+        let mut command = stage.command(&["run", &target]);
+        let output = command.current_dir(stage.path(folder)).output().expect("savoir runs");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(printed, "denied\n".repeat(7), "{folder}: {output:?}");
+    }
+    assert!(!stage.path("skills/tools/node_modules").exists());
+    assert_eq!(fs::read_to_string(stage.path("skills/tools/lib/x.txt")).expect("text"), "x");
+}
+
+#[test]
+fn packages_of_a_project_are_executed_where_they_are_granted() {
+    let script = "set -e\nnode_modules/.bin/pad one\nnpx --offline pad two\nnpm run --silent say\n";
+    let Some((stage, _registry)) = node(&[("a.sh", script)]) else { return };
+    let install = |folder: &Path| {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
+        npm.envs(stage.variables.iter().map(|(name, value)| (name, value)));
+        npm.env("HOME", stage.path("home")).stdin(Stdio::null());
+        let output = npm.output().expect("npm runs");
+        assert!(output.status.success(), "{output:?}");
+    };
+    let package = json!({"name": "project", "dependencies": {"pad": "1"},
+        "scripts": {"say": "pad three"}});
+    stage.write("work/package.json", package.to_string());
+    install(&stage.path("work"));
+    prints(&stage, "tools/a.sh", "[one]\n[two]\n[three]\n");
+}

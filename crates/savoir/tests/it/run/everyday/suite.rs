@@ -1,0 +1,226 @@
+//! Runs the everyday skills: in a repository and outside, as this user and as an ordinary one. What has to
+//! be allowed first works after the printed hint was followed once.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::Write as _,
+    os::unix::{fs::chown, process::CommandExt as _},
+    path::Path,
+    process::Stdio,
+};
+
+use savoir_sandbox::find;
+
+use super::{
+    super::{Stage, server::Server},
+    cases::{CASES, Case, Kind},
+};
+use crate::support::Transcript;
+
+const NOBODY: u32 = 65534;
+
+/// How many of how many must work before anything is allowed.
+const AT_FIRST: (usize, usize) = (45, 60);
+
+/// Where and as whom a skill is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    in_repository: bool,
+    as_nobody: bool,
+}
+
+#[test]
+fn everyday_skills_run_in_a_repository() {
+    suite(Place { in_repository: true, as_nobody: false });
+}
+
+#[test]
+fn everyday_skills_run_outside() {
+    suite(Place { in_repository: false, as_nobody: false });
+}
+
+#[test]
+fn everyday_skills_run_in_a_repository_as_an_ordinary_user() {
+    suite(Place { in_repository: true, as_nobody: true });
+}
+
+#[test]
+fn everyday_skills_run_outside_as_an_ordinary_user() {
+    suite(Place { in_repository: false, as_nobody: true });
+}
+
+#[expect(clippy::print_stderr, reason = "the figure is reported")]
+fn suite(place: Place) {
+    if place.as_nobody && !is_root() {
+        return;
+    }
+    let server = Server::answering("served");
+    let folders: Vec<_> = std::env::split_paths("/usr/local/bin:/usr/bin:/bin").collect();
+    let is_here = |program: &&str| find(program, &folders).is_some();
+    let fitting = CASES
+        .iter()
+        .filter(|case| case.needs.iter().all(is_here))
+        .filter(|case| place.in_repository || !case.in_repository);
+    let (mut count, mut at_first, mut failures) = (0, 0, String::new());
+    for case in fitting {
+        count += 1;
+        match try_out(case, place, &server) {
+            Ok(tries) => at_first += usize::from(tries == 1),
+            Err(why) => drop(write!(failures, "\n--- {}: {why}", case.name)),
+        }
+    }
+    assert!(failures.is_empty(), "{place:?}: {failures}");
+    eprintln!("{place:?}: {at_first} of {count} at the first try");
+    let (wanted, of) = AT_FIRST;
+    assert!(at_first * of >= count * wanted, "{place:?}: only {at_first} of {count}");
+}
+
+/// Runs a skill, and follows the hint of a failure once; gives how often it ran.
+fn try_out(case: &Case, place: Place, server: &Server) -> Result<usize, String> {
+    let stage = prepare(case, place, server);
+    let first = run(&stage, case, place);
+    if works(&stage, case, &first) {
+        return Ok(1);
+    }
+    if case.at_first {
+        return Err(format!("not at the first try: {first}"));
+    }
+    let hint = first.stderr.split("savoir approve ").nth(1).and_then(|rest| rest.lines().next());
+    let Some(hint) = hint else { return Err(format!("no hint: {first}")) };
+    let words = format!("approve {hint} --yes");
+    let approved = savoir(&stage, &words.split(' ').collect::<Vec<_>>(), place, "");
+    if approved.code != 0 {
+        return Err(format!("the hint does not work: {first}\n{approved}"));
+    }
+    let second = run(&stage, case, place);
+    if works(&stage, case, &second) { Ok(2) } else { Err(format!("{first}\n{approved}\n{second}")) }
+}
+
+fn works(stage: &Stage, case: &Case, run: &Transcript) -> bool {
+    let is_left = |(file, content): (&str, &str)| {
+        let bytes = fs::read(stage.path("work").join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).contains(content)
+    };
+    run.code == 0 && run.stdout.contains(case.prints) && case.leaves.is_none_or(is_left)
+}
+
+/// A folder with a few files, and the skill, approved.
+fn prepare(case: &Case, place: Place, server: &Server) -> Stage {
+    let mut stage = Stage::new();
+    stage.set("ACME_REGION", "north");
+    stage.write("work/notes.txt", "first line\nsecond line\n");
+    stage.write("work/config.json", r#"{"items": [{"name": "first"}, {"name": "second"}]}"#);
+    stage.write("work/data/sales.csv", "item,amount\na,10\nb,20\n");
+    stage.write("work/port.txt", server.port.to_string());
+    stage.write("shared/list.txt", "from elsewhere\n");
+    stage.write("home/.gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n");
+    write_skill(&stage, case);
+    if place.in_repository {
+        stage.repository();
+        stage.git(&["add", "-A"]);
+        stage.git(&["commit", "--quiet", "-m", "first commit"]);
+    }
+    if place.as_nobody {
+        give(&stage.path(""));
+    }
+    let skill = stage.skill("tools");
+    let approved = savoir(&stage, &["approve", &skill, "--yes"], place, "");
+    assert_eq!(approved.code, 0, "{}: {approved}", case.name);
+    stage
+}
+
+fn write_skill(stage: &Stage, case: &Case) {
+    let head = "name: tools\ndescription: Does things. Use when asked to do things.\n";
+    let text = |fields: &str, body: &str| format!("---\n{head}{fields}---\n\n{body}\n");
+    let file =
+        |path: &str, content: &str| drop(stage.write(&format!("skills/tools/{path}"), content));
+    file("references/help.md", "Help text\n");
+    file("scripts/helper.py", "def word():\n    return 'from the helper'\n");
+    match case.kind {
+        Kind::Script(name) => {
+            file("SKILL.md", &text("", "Run the script."));
+            file(&format!("scripts/{name}"), case.content);
+        }
+        Kind::Claude(name) => {
+            let fields = "allowed-tools: Read, Bash(git:*)\nuser-invocable: true\n";
+            file("SKILL.md", &text(fields, "Run the script."));
+            file(&format!("scripts/{name}"), case.content);
+        }
+        Kind::Command => stage.commands("tools", "", &[("go", "", case.content)]),
+        Kind::CommandWith(command, path) => {
+            stage.commands("tools", "", &[("go", "", command)]);
+            file(path, case.content);
+        }
+        Kind::Gaia(permissions) => {
+            let python = format!(
+                "from gaia.agents.base.tools import tool\n\n\n@tool\ndef probe(code: str) -> dict:\n    \
+                 \"\"\"Does it.\"\"\"\n    {}\n",
+                case.content
+            );
+            stage.gaia("tools", permissions, "", &python);
+        }
+        Kind::Blocks(fields) => {
+            let fields = format!("version: 1.0.0\nruntime:\n  type: markdown-skill\n{fields}");
+            file("SKILL.md", &text(&fields, &format!("Do it.\n\n```{}```", case.content)));
+        }
+        Kind::Handler(name, fields) => {
+            let fields = format!(
+                "claw_version: '1'\nactions:\n  - name: go\n    description: Does it\n    handler: {name}#run\n{fields}"
+            );
+            file("SKILL.md", &text(&fields, "Does it."));
+            file(name, case.content);
+        }
+    }
+}
+
+fn run(stage: &Stage, case: &Case, place: Place) -> Transcript {
+    let skill = stage.skill("tools");
+    let target = match case.kind {
+        Kind::Script(name) | Kind::Claude(name) => format!("{skill}/scripts/{name}"),
+        _ => skill,
+    };
+    let mut words = vec!["run", &target];
+    match case.kind {
+        Kind::Gaia(_) => words.extend(["--param", "code=x"]),
+        Kind::Blocks(_) => words.push("--exec-fences"),
+        _ if case.words.is_empty() => {}
+        _ => words.extend([&["--"], case.words].concat()),
+    }
+    savoir(stage, &words, place, case.stdin)
+}
+
+fn savoir(stage: &Stage, words: &[&str], place: Place, stdin: &str) -> Transcript {
+    let mut command = stage.command(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if place.as_nobody {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let mut child = command.spawn().expect("savoir starts");
+    // A program that does not read may have ended.
+    let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
+    let output = child.wait_with_output().expect("savoir ends");
+    Transcript {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Gives everything below a folder to the ordinary user.
+fn give(folder: &Path) {
+    chown(folder, Some(NOBODY), Some(NOBODY)).expect("an owner");
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            give(&path);
+        } else {
+            std::os::unix::fs::lchown(&path, Some(NOBODY), Some(NOBODY)).expect("an owner");
+        }
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
