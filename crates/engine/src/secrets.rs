@@ -2,7 +2,10 @@
 //! a run prints.
 //!
 //! A secret belongs to every skill that declares its name, or to the skill in one folder: a folder is
-//! what approvals are kept for, too, and a name can be taken by anybody.
+//! what approvals are kept for, too, and a name can be taken by anybody. Its value is in the keyring
+//! of the system where there is one, else in the file that lists all of them.
+
+mod keyring;
 
 use std::{
     fmt,
@@ -12,6 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+pub use self::keyring::KeyringError;
 use crate::{
     clock,
     envelope::Stream,
@@ -27,7 +31,16 @@ const MASK: &str = "[secret]";
 pub(crate) const FOLDER: &str = "secrets";
 
 /// The format of the file.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the keyring of the system.
+    Keyring,
+    /// In a file that only its owner can read.
+    File,
+}
 
 /// A stored value.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,19 +52,34 @@ pub struct StoredSecret {
     pub skill: Option<PathBuf>,
     /// RFC 3339, UTC.
     pub stored_at: String,
-    value: String,
+    /// None if it is in the keyring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
 }
 
 impl StoredSecret {
     /// A value for a variable, stored now.
     pub fn new(name: &str, skill: Option<&Path>, value: String) -> Self {
         let stored_at = clock::rfc3339(SystemTime::now());
-        Self { name: name.to_owned(), skill: skill.map(Path::to_owned), stored_at, value }
+        Self {
+            name: name.to_owned(),
+            skill: skill.map(Path::to_owned),
+            stored_at,
+            value: Some(value),
+        }
     }
 
-    /// The value, which must not be printed.
-    pub fn value(&self) -> &str {
-        &self.value
+    /// Where its value is.
+    pub fn place(&self) -> Place {
+        if self.value.is_some() { Place::File } else { Place::Keyring }
+    }
+
+    /// The value, which must not be printed. The keyring may ask the user to be unlocked.
+    pub fn value(&self) -> Result<String, KeyringError> {
+        match &self.value {
+            Some(value) => Ok(value.clone()),
+            None => keyring::read(&self.name, self.skill.as_deref()),
+        }
     }
 
     fn is_same(&self, name: &str, skill: Option<&Path>) -> bool {
@@ -78,15 +106,17 @@ struct File {
 #[derive(Clone, Debug)]
 pub struct Secrets {
     home: Home,
+    /// Where new values go, if it can be done.
+    preferred: Place,
 }
 
 impl Secrets {
     /// The store of a home; nothing is read yet.
     pub fn new(home: &Home) -> Self {
-        Self { home: home.clone() }
+        Self { home: home.clone(), preferred: Place::Keyring }
     }
 
-    /// The file that has them, which need not exist.
+    /// The file that lists them, which need not exist.
     pub fn file(&self) -> PathBuf {
         self.home.data().join(FOLDER).join("secrets.json")
     }
@@ -102,18 +132,31 @@ impl Secrets {
         Ok(file.secrets)
     }
 
-    /// Stores a value in place of the one of the same name for the same skill.
-    pub fn set(&self, secret: StoredSecret) -> Result<(), StoreError> {
+    /// Stores a value in place of the one of the same name for the same skill, and says where.
+    pub fn set(&self, mut secret: StoredSecret) -> Result<Place, StoreError> {
+        let StoredSecret { name, skill, value, .. } = &mut secret;
+        if let Some(text) = value
+            && self.preferred == Place::Keyring
+            && keyring::store(name, skill.as_deref(), text).is_ok()
+        {
+            *value = None;
+        }
+        let place = secret.place();
         self.change(|secrets| {
             secrets.retain(|known| !known.is_same(&secret.name, secret.skill.as_deref()));
             secrets.push(secret);
-        })
+        })?;
+        Ok(place)
     }
 
     /// Removes a value; says whether there was one.
     pub fn remove(&self, name: &str, skill: Option<&Path>) -> Result<bool, StoreError> {
-        if !self.list()?.iter().any(|known| known.is_same(name, skill)) {
+        let secrets = self.list()?;
+        let Some(secret) = secrets.iter().find(|known| known.is_same(name, skill)) else {
             return Ok(false);
+        };
+        if secret.place() == Place::Keyring {
+            keyring::remove(name, skill)?;
         }
         self.change(|secrets| secrets.retain(|known| !known.is_same(name, skill)))?;
         Ok(true)
@@ -234,16 +277,16 @@ mod tests {
     #[test]
     fn a_secret_of_a_skill_counts_before_the_one_for_all() {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = Secrets::new(&Home::at(folder.path()));
+        let secrets = Secrets { home: Home::at(folder.path()), preferred: Place::File };
         let (own, other) = (Path::new("/skills/own"), Path::new("/skills/other"));
         secrets.set(StoredSecret::new("TOKEN", None, "for all".into())).unwrap();
         secrets.set(StoredSecret::new("TOKEN", Some(own), "old".into())).unwrap();
         secrets.set(StoredSecret::new("TOKEN", Some(own), "for one".into())).unwrap();
         let list = secrets.list().unwrap();
         assert_eq!(list.len(), 2);
-        let value = |name, skill| value_for(&list, name, skill).map(StoredSecret::value);
-        assert_eq!(value("TOKEN", own), Some("for one"));
-        assert_eq!(value("TOKEN", other), Some("for all"));
+        let value = |name, skill| value_for(&list, name, skill).map(|known| known.value().unwrap());
+        assert_eq!(value("TOKEN", own).as_deref(), Some("for one"));
+        assert_eq!(value("TOKEN", other).as_deref(), Some("for all"));
         assert_eq!(value("OTHER", own), None);
         assert!(!format!("{list:?}").contains("for one"));
         assert!(secrets.remove("TOKEN", None).unwrap());

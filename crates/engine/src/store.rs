@@ -60,6 +60,9 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The keyring of the system has something and does not give it.
+    #[error(transparent)]
+    Keyring(#[from] crate::secrets::KeyringError),
     /// A file was written by a newer Savoir.
     #[error("{} has the format {found}, this program knows up to {known}", path.display())]
     Newer {
@@ -103,6 +106,7 @@ impl StoreError {
                 "mend it, or move it away to begin anew without what it holds: mv {0} {0}.damaged",
                 path.display()
             ),
+            Self::Keyring(_) => "unlock the keyring, and try again".to_owned(),
             Self::Newer { .. } => "update Savoir, or set SAVOIR_HOME to another folder".to_owned(),
             Self::NoSuchRun { .. } => "`savoir runs` lists them".to_owned(),
             Self::AmbiguousRun { .. } => "give more of its digits".to_owned(),

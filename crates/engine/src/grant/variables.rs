@@ -113,10 +113,14 @@ pub(super) fn build(
         }
         // A stored secret is asked for by its name: a pattern does not reach it.
         if let Some(secret) = grants.ground.secret(&pattern, grants.skill) {
-            let value = secret.value();
+            let value = secret.value().map_err(|error| {
+                let way_out =
+                    format!("unlock it, or store the value again: savoir secret set {pattern}");
+                Refusal::new(&permission, error.to_string(), way_out)
+            })?;
             let variable = match secrets {
-                Secrets::Masked => Variable::Masked(Secret::new(value)),
-                Secrets::Plain => Variable::Plain(value.to_owned()),
+                Secrets::Masked => Variable::Masked(Secret::new(&value)),
+                Secrets::Plain => Variable::Plain(value),
             };
             variables.insert(pattern, variable);
         }

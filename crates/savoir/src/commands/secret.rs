@@ -10,7 +10,7 @@ use savoir_engine::{
     Home,
     approval::{shell_word, shown},
     grant::is_variable_name,
-    secrets::{Secrets, StoredSecret},
+    secrets::{Place, Secrets, StoredSecret},
 };
 use serde_json::json;
 
@@ -34,7 +34,8 @@ Examples:
   savoir secret list
   savoir secret remove ACME_API_TOKEN
 
-Secrets are stored in secrets/secrets.json of Savoir's data folder, which only you can read.")]
+Values are stored in the keyring of your system (Secret Service). Where there is none, they are in
+secrets/secrets.json of Savoir's data folder, which only you can read.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -98,11 +99,16 @@ fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     check_name(name)?;
     let skill = skill.as_deref().map(installed).transpose()?;
     let value = session::secret("value")?;
-    secrets.set(StoredSecret::new(name, skill.as_deref(), value))?;
+    let place = secrets.set(StoredSecret::new(name, skill.as_deref(), value))?;
     if args.json {
-        return print(&json!({ "name": name, "skill": skill, "stored": true }));
+        let place = word(place);
+        return print(&json!({ "name": name, "skill": skill, "stored": true, "in": place }));
     }
-    output::text(&format!("stored {name} for {}\n", receiver(skill.as_deref())))?;
+    let place = match place {
+        Place::Keyring => "the keyring".to_owned(),
+        Place::File => secrets.file().display().to_string(),
+    };
+    output::text(&format!("stored {name} in {place} for {}\n", receiver(skill.as_deref())))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -111,16 +117,19 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     if args.json {
         let shown = found.iter().map(|secret| {
             let StoredSecret { name, skill, stored_at, .. } = secret;
-            json!({ "name": name, "skill": skill, "stored_at": stored_at })
+            let place = word(secret.place());
+            json!({ "name": name, "skill": skill, "stored_at": stored_at, "in": place })
         });
         return print(&shown.collect());
     }
     let width = found.iter().map(|secret| secret.name.len()).max().unwrap_or_default();
     let mut text = String::new();
-    for StoredSecret { name, skill, stored_at, .. } in &found {
+    for secret in &found {
+        let StoredSecret { name, skill, stored_at, .. } = secret;
         let day = stored_at.get(..10).unwrap_or(stored_at);
+        let place = word(secret.place());
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:width$}  {day}  {}", receiver(skill.as_deref()));
+        let _ = writeln!(text, "{name:width$}  {day}  {place:7}  {}", receiver(skill.as_deref()));
     }
     if found.is_empty() {
         text.push_str("no secrets are stored; `savoir secret set NAME` stores one\n");
@@ -175,6 +184,13 @@ fn installed(text: &str) -> Result<PathBuf, CommandError> {
     let folder = loaded.folder.as_ref().map(|folder| folder.root().to_owned());
     let path = folder.unwrap_or(loaded.path);
     path.canonicalize().map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
+}
+
+fn word(place: Place) -> &'static str {
+    match place {
+        Place::Keyring => "keyring",
+        Place::File => "file",
+    }
 }
 
 fn receiver(skill: Option<&Path>) -> String {

@@ -95,6 +95,8 @@ impl Sandbox {
             .env("XDG_CONFIG_HOME", self.path(".config"))
             .env("SAVOIR_HOME", self.path(".savoir"))
             .env("NO_COLOR", "1")
+            // The keyring of the person who runs the tests has no part in them.
+            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .env_remove("CLICOLOR_FORCE");
         command
     }

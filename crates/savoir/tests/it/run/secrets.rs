@@ -1,5 +1,7 @@
 //! Stored secrets: who gets them, and where they are never seen.
 
+mod keyring;
+
 use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use super::{Stage, Transcript, holds, server::Server};

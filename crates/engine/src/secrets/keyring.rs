@@ -1,0 +1,128 @@
+//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring, KWallet,
+//! KeePassXC.
+//!
+//! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
+//! own, which is left behind when it takes too long.
+
+use std::{collections::HashMap, path::Path, sync::mpsc, thread, time::Duration};
+
+use secret_service::{
+    EncryptionType,
+    blocking::{Collection, SecretService},
+};
+use thiserror::Error;
+
+/// How long a keyring may take to answer at all.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a person may take to unlock it.
+const UNLOCK: Duration = Duration::from_secs(60);
+
+/// Why a value is neither stored in the keyring nor found there.
+#[derive(Clone, Debug, Error)]
+pub enum KeyringError {
+    /// There is none, or it has no place for new values yet.
+    #[error("no keyring answers")]
+    Absent,
+    /// Nobody unlocked it.
+    #[error("the keyring is locked")]
+    Locked,
+    /// It has no such value any more.
+    #[error("the keyring has no value for {0}")]
+    Gone(String),
+    /// Something else.
+    #[error("the keyring failed: {0}")]
+    Failed(String),
+}
+
+impl From<secret_service::Error> for KeyringError {
+    fn from(error: secret_service::Error) -> Self {
+        use secret_service::Error;
+        match error {
+            Error::Unavailable | Error::NoResult => Self::Absent,
+            Error::Locked | Error::Prompt | Error::PromptDisconnected => Self::Locked,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// By what a value is found again.
+#[derive(Clone, Debug)]
+struct Key {
+    name: String,
+    skill: String,
+}
+
+impl Key {
+    fn new(name: &str, skill: Option<&Path>) -> Self {
+        // No skill is in the root folder.
+        let skill = skill.unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+        Self { name: name.to_owned(), skill }
+    }
+
+    fn attributes(&self) -> HashMap<&str, &str> {
+        [("application", "savoir"), ("variable", &*self.name), ("skill", &*self.skill)].into()
+    }
+}
+
+/// Stores a value in place of an earlier one.
+pub(super) fn store(name: &str, skill: Option<&Path>, value: &str) -> Result<(), KeyringError> {
+    let (key, value) = (Key::new(name, skill), value.to_owned());
+    in_keyring(move |collection| {
+        let label = format!("{} for Savoir", key.name);
+        let replace = true;
+        let attributes = key.attributes();
+        collection.create_item(&label, attributes, value.as_bytes(), replace, "text/plain")?;
+        Ok(())
+    })
+}
+
+/// A value.
+pub(super) fn read(name: &str, skill: Option<&Path>) -> Result<String, KeyringError> {
+    let key = Key::new(name, skill);
+    in_keyring(move |collection| {
+        let found = collection.search_items(key.attributes())?;
+        let item = found.first().ok_or_else(|| KeyringError::Gone(key.name.clone()))?;
+        item.ensure_unlocked().or_else(|_| item.unlock())?;
+        let bytes = item.get_secret()?;
+        String::from_utf8(bytes).map_err(|error| KeyringError::Failed(error.to_string()))
+    })
+}
+
+/// Removes a value; nothing happens if it is gone already.
+pub(super) fn remove(name: &str, skill: Option<&Path>) -> Result<(), KeyringError> {
+    let key = Key::new(name, skill);
+    in_keyring(move |collection| {
+        for item in collection.search_items(key.attributes())? {
+            item.delete()?;
+        }
+        Ok(())
+    })
+}
+
+/// Does something with the user's collection, unlocked.
+fn in_keyring<T: Send + 'static>(
+    work: impl FnOnce(&Collection<'_>) -> Result<T, KeyringError> + Send + 'static,
+) -> Result<T, KeyringError> {
+    let service = within(ANSWER, || {
+        let service =
+            SecretService::connect(EncryptionType::Dh).map_err(|_| KeyringError::Absent)?;
+        // There may be a service and no collection: then a new one would need a password.
+        service.get_default_collection()?;
+        Ok(service)
+    })?;
+    within(UNLOCK, move || {
+        let collection = service.get_default_collection()?;
+        collection.ensure_unlocked().or_else(|_| collection.unlock())?;
+        collection.ensure_unlocked()?;
+        work(&collection)
+    })
+}
+
+fn within<T: Send + 'static>(
+    most: Duration,
+    work: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
+) -> Result<T, KeyringError> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(most).unwrap_or(Err(KeyringError::Absent))
+}
