@@ -8,7 +8,8 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Closure, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Verdict,
+    Access, Closure, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Policy, Secret,
+    Variable, Verdict,
 };
 use savoir_skill::{
     Skill,
@@ -16,7 +17,7 @@ use savoir_skill::{
 };
 
 use crate::{
-    approval::shell_word,
+    approval::{Widening, shell_word},
     grant::{self, Refusal},
     ground::Ground,
     home::Home,
@@ -51,7 +52,12 @@ const NAMED_FILES: usize = 2;
 
 /// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
 /// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
-pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), Refusal> {
+pub fn widen(
+    plan: &mut Plan,
+    subject: &Subject,
+    ground: &Ground,
+    extra: &Widening,
+) -> Result<(), Refusal> {
     let writable: BTreeSet<PathBuf> = [Some(&ground.directory), ground.repository.as_ref()]
         .into_iter()
         .flatten()
@@ -60,7 +66,9 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
         .cloned()
         .collect();
     let roots: Vec<PathBuf> = writable.iter().cloned().collect();
-    let protected = grant::protect(ground, subject.folder.as_deref(), &roots, &[])?;
+    // What a person opened by its name stays open, such as the repository.
+    let opened: Vec<PathBuf> = extra.write.iter().map(PathBuf::from).collect();
+    let protected = grant::protect(ground, subject.folder.as_deref(), &roots, &opened)?;
     let policy = &mut plan.policy;
     let is_left = |grant: &PathGrant| match grant.access {
         Access::Hidden | Access::Protected | Access::Make => false,
@@ -75,8 +83,9 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
         .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
     policy.paths.extend(writable.iter().map(PathGrant::write));
     policy.paths.extend(protected);
-    let obeyed = grant::protect_obeyed(ground, &roots, &[], &policy.paths);
+    let obeyed = grant::protect_obeyed(ground, &roots, &opened, &policy.paths);
     policy.paths.extend(obeyed);
+    policy.paths.extend(grant::stored_secrets(ground).map(PathGrant::hidden));
     if let Ok(host) = "*".parse::<HostPattern>() {
         let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
             host: host.clone(),
@@ -92,6 +101,7 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
         };
         policy.network = Network::Hosts(any.into_iter().chain(named).collect());
     }
+    mask_secrets(policy, subject, ground);
     plan.directory = start_directory(subject, ground);
     policy.directory.clone_from(&plan.directory);
     let request = &mut plan.request;
@@ -105,6 +115,16 @@ pub fn widen(plan: &mut Plan, subject: &Subject, ground: &Ground) -> Result<(), 
         scope: Some(format!("{}/**", path.display())),
     }));
     Ok(())
+}
+
+/// A tool with a network sees placeholders of secrets.
+fn mask_secrets(policy: &mut Policy, subject: &Subject, ground: &Ground) {
+    for (name, variable) in &mut policy.environment {
+        let is_secret = grant::is_secret(name) || ground.secret(name, subject.path()).is_some();
+        if let (true, Variable::Plain(value)) = (is_secret, &*variable) {
+            *variable = Variable::Masked(Secret::new(value));
+        }
+    }
 }
 
 fn top_folders() -> Vec<PathBuf> {
@@ -245,8 +265,11 @@ fn folders_of(written: &BTreeSet<PathBuf>, plan: &Noted, ground: &Ground) -> BTr
         let wanted = file(Level::Write, &path.to_string_lossy());
         !plan.unasked.iter().any(|permission| permission.covers(&wanted))
     });
-    let folders =
-        asked.filter_map(|path| if path.is_dir() { Some(&**path) } else { path.parent() });
+    let folders = asked.filter_map(|path| {
+        // In a repository, git writes all over its own folder.
+        let git = path.ancestors().find(|above| above.ends_with(".git"));
+        git.or(if path.is_dir() { Some(&**path) } else { path.parent() })
+    });
     folders.map(|folder| scope_of(folder, ground)).collect()
 }
 

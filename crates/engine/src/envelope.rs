@@ -19,6 +19,8 @@ use std::{borrow::Cow, time::Duration};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::run::Denial;
+
 mod capture;
 
 pub use capture::{Capture, Captured, HEAD_SIZE, PARSED_SIZE, Stream, TAIL_SIZE};
@@ -45,6 +47,10 @@ pub struct Envelope {
     pub truncated: bool,
     /// How long it took.
     pub duration_ms: u64,
+    /// What the sandbox denied it, with the options that allow it. The specification does not have this
+    /// field.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denial>,
 }
 
 /// How a process ended.
@@ -80,6 +86,7 @@ impl Envelope {
             code: code.map(Cow::Borrowed),
             truncated: captured.truncated > 0,
             duration_ms: milliseconds(duration),
+            denied: Vec::new(),
         }
     }
 
@@ -98,6 +105,7 @@ impl Envelope {
             code: Some(code.into()),
             truncated: false,
             duration_ms: milliseconds(duration),
+            denied: Vec::new(),
         }
     }
 

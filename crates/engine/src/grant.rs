@@ -21,7 +21,9 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{is_protected, protect, protect_obeyed};
+pub(crate) use self::files::{
+    is_protected, never_written, protect, protect_obeyed, stored_secrets,
+};
 pub(crate) use self::git::led_by_repository;
 pub(crate) use self::obeyed::{Care, Obeyed, SIGNS_OF_GIT, is_repository};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};

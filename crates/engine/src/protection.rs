@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
 
-pub(crate) use self::look::{Aside, Baseline, Before};
+pub(crate) use self::look::{Baseline, Before, shown};
 use crate::grant::Obeyed;
 
 /// Why a folder cannot be looked through: a code and a sentence.
@@ -55,13 +55,15 @@ pub(crate) struct Held<'a> {
     roots: Vec<(Root, Baseline)>,
     obeyed: &'a Obeyed,
     home: &'a Path,
-    /// Folders that are not looked through, and why.
-    unheld: Vec<String>,
 }
 
 impl<'a> Held<'a> {
     /// Opens the folders that a policy lets a program write to.
-    pub(crate) fn new(policy: &Policy, obeyed: &'a Obeyed, home: &'a Path) -> Self {
+    pub(crate) fn new(
+        policy: &Policy,
+        obeyed: &'a Obeyed,
+        home: &'a Path,
+    ) -> Result<Self, Unusable> {
         let is_folder = |grant: &&PathGrant| {
             matches!(grant.access, Access::Write | Access::Make) && grant.path.is_dir()
         };
@@ -71,49 +73,41 @@ impl<'a> Held<'a> {
         paths.dedup_by(|inner, outer| inner.starts_with(outer));
         // In what git keeps, the list of its own names is enough.
         paths.retain(|path| !path.components().any(|part| part.as_os_str() == ".git"));
-        let mut held = Self { roots: Vec::new(), obeyed, home, unheld: Vec::new() };
-        for path in paths {
-            match Root::new(path.to_owned()) {
-                Ok(root) => held.roots.push((root, Baseline::default())),
-                Err(error) => held.unheld.push(unheld(path, &error.to_string())),
+        let open = |path: &Path| match Root::new(path.to_owned()) {
+            Ok(root) => Some(Ok((root, Baseline::default()))),
+            // The sandbox refuses links.
+            Err(_) if path.is_symlink() => None,
+            Err(error) => {
+                let message = format!("{} cannot be opened: {error}", path.display());
+                Some(Err(("folder-unusable", message)))
             }
-        }
-        held
+        };
+        let roots = paths.into_iter().filter_map(open).collect::<Result<_, Unusable>>()?;
+        Ok(Self { roots, obeyed, home })
     }
 
-    /// Runs something with everything held that is there, and puts aside what it adds. It is told what
-    /// cannot be held.
+    /// Runs something with everything held that is there, and puts aside what it adds.
     pub(crate) fn around<T>(
-        mut self,
+        self,
         mut policy: Policy,
-        run: impl FnOnce(Policy, &[String]) -> T,
-    ) -> (T, Vec<PutAside>) {
+        run: impl FnOnce(Policy) -> T,
+    ) -> Result<(T, Vec<PutAside>, Vec<String>), Unusable> {
         let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
         let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
         let mut all = Vec::new();
         for (root, baseline) in &self.roots {
-            match baseline.before(root, self.obeyed.clone(), self.home, &protected) {
-                Ok((before, more)) => {
-                    policy.paths.extend(more);
-                    all.push((root, before));
-                }
-                // What the sandbox itself holds must do.
-                Err((_, why)) => self.unheld.push(unheld(root.path(), &why)),
-            }
+            let (before, more) =
+                baseline.before(root, self.obeyed.clone(), self.home, &protected)?;
+            policy.paths.extend(more);
+            all.push((root, before));
         }
-        let ran = run(policy, &self.unheld);
-        let put_aside = |(root, before): &(&Root, Before<'_>)| {
-            let aside = before.put_aside(root);
-            let place = |path: String| root.path().join(path);
-            let moved = |Aside { from, to }| PutAside { from: place(from), to: to.ok().map(place) };
-            aside.into_iter().map(moved).collect::<Vec<_>>()
-        };
-        let aside = all.iter().flat_map(put_aside).collect();
-        (ran, aside)
+        let ran = run(policy);
+        let (mut aside, mut failed) = (Vec::new(), Vec::new());
+        for (root, before) in all {
+            let (put, why) = before.put_aside(root);
+            aside.extend(put);
+            failed.extend(why);
+        }
+        Ok((ran, aside, failed))
     }
-}
-
-fn unheld(folder: &Path, why: &str) -> String {
-    let folder = folder.display();
-    format!("{folder} is not searched for files that other programs obey: {why}")
 }

@@ -8,6 +8,7 @@ mod denied;
 pub(crate) mod packages;
 mod python;
 pub(crate) mod script;
+mod terminal;
 mod variables;
 
 use std::{
@@ -27,7 +28,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
-use self::{action::Input, packages::Packages};
+use self::{action::Input, denied::Surroundings, packages::Packages, variables::Unseen};
 pub use self::{
     action::{Action, Functions, PythonCall},
     denied::Denial,
@@ -39,12 +40,12 @@ use crate::{
     cancel::{Cancel, Guard},
     envelope::{Envelope, Stream},
     error::RunError,
-    grant::{self, Grants, Obeyed, Visible},
+    grant::{self, Grants, Visible},
     ground::Ground,
     home::Home,
     inspect::inspect,
     limits,
-    protection::Held,
+    protection::{Held, Unusable},
     record::{DecisionRecord, ErrorRecord, Record},
     requirements,
     secrets::{Masker, mask},
@@ -108,17 +109,12 @@ pub struct Plan {
     /// What is installed for it first.
     packages: Packages,
     seconds: u32,
-    /// What other programs obey.
-    obeyed: Obeyed,
-    user_home: PathBuf,
-    /// Variables that its script names, and that it does not get.
-    unpassed: Vec<String>,
+    /// What a denial is explained by.
+    surroundings: Surroundings,
     /// Ends it when nobody waits for it any more.
     cancel: Cancel,
     /// Values that are removed from what is left of it.
     secrets: Visible,
-    /// Names of variables that have a value and that it does not see.
-    unseen: Vec<String>,
 }
 
 /// The standard input of a program.
@@ -129,6 +125,8 @@ pub enum Stdin {
     Empty,
     /// That of this process. It is copied, so that the program never has the file itself.
     Inherited,
+    /// The terminal of this process. The program gets one of its own, for its output, too.
+    Terminal,
 }
 
 /// What is heard of a run before it is over.
@@ -151,30 +149,6 @@ pub struct Finished {
     pub outcome: Outcome,
     /// What a function gave back, whole.
     pub value: Option<Value>,
-    /// Variables of the user that its script names, and that it did not get.
-    pub unpassed: Vec<String>,
-    /// Folders in which it could write.
-    pub writable: Vec<PathBuf>,
-    /// Names of variables that have a value and that it did not see.
-    pub unseen: Vec<String>,
-}
-
-impl Finished {
-    /// Variables that a failed run names in its output, that have a value and that it did not see.
-    pub fn unseen_but_named(&self) -> Vec<&str> {
-        if self.envelope.success {
-            return Vec::new();
-        }
-        let said = [Some(&self.envelope.output), self.envelope.error.as_ref()];
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let is_said = |name: &str| {
-            let mut words = said.iter().flatten().flat_map(|text| text.split(|c| !is_part(c)));
-            words.any(|word| word == name)
-        };
-        // A name without an underscore is too often just a word.
-        let names = self.unseen.iter().map(String::as_str);
-        names.filter(|name| name.contains('_') && is_said(name)).collect()
-    }
 }
 
 /// Works out everything that a call will do. Nothing is started, written or installed.
@@ -309,10 +283,16 @@ fn assemble(
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = shown_set.into_iter().chain(action.shown()).collect();
     request.tools = Vec::new();
-    let unpassed = variables::unpassed(subject, &action, ground, &policy);
+    let surroundings = Surroundings {
+        here: ground.directory.clone(),
+        home: ground.home.clone(),
+        writable: writable(&policy),
+        never_written: grant::never_written(ground),
+        obeyed,
+        variables: Unseen::of(subject, &action, ground, &policy),
+    };
     let (warnings, cancel) = (Vec::new(), Cancel::default());
     let stdin = Stdin::default();
-    let unseen = unseen_variables(ground, &policy);
     Ok(Plan {
         request,
         action,
@@ -322,12 +302,9 @@ fn assemble(
         stdin,
         packages: Packages::None,
         seconds,
-        obeyed,
-        user_home: ground.home.clone(),
-        unpassed,
+        surroundings,
         cancel,
         secrets,
-        unseen,
     })
 }
 
@@ -449,7 +426,6 @@ impl Plan {
         let record = self.record(subject);
         // A tool may put a secret into an exception or a path: it must not be kept there.
         let Visible { in_output, in_records } = self.secrets.clone();
-        let unseen = self.unseen.clone();
         let mut masker = Masker::new(&in_output);
         let mut hear_masked = |heard: Heard<'_>| match heard {
             Heard::Progress(line) => hear(Heard::Progress(line)),
@@ -457,17 +433,15 @@ impl Plan {
                 hear(Heard::Printed(stream, &masker.push(stream, bytes)));
             }
         };
-        let (obeyed, user_home) = (self.obeyed.clone(), self.user_home.clone());
-        let held = Held::new(&self.policy, &obeyed, &user_home);
-        let unpassed = std::mem::take(&mut self.unpassed);
+        let surroundings = self.surroundings.clone();
+        self.install(subject, home, &mut |line| hear_masked(Heard::Progress(line)))?;
+        let held =
+            Held::new(&self.policy, &surroundings.obeyed, &surroundings.home).map_err(unheld)?;
         let policy = std::mem::take(&mut self.policy);
-        let writable = writable(&policy);
-        let (done, mut put_aside) = held.around(policy, |policy, unheld| {
-            for why in unheld {
-                hear_masked(Heard::Progress(why));
-            }
+        let ran = held.around(policy, |policy| {
             Self { policy, ..self }.carry_out(subject, home, &mut hear_masked)
         });
+        let (done, mut put_aside, unseen) = ran.map_err(unheld)?;
         for stream in [Stream::Stdout, Stream::Stderr] {
             let rest = masker.finish(stream);
             if !rest.is_empty() {
@@ -475,6 +449,10 @@ impl Plan {
             }
         }
         put_aside.extend(done.iter().flat_map(|done| done.outcome.put_aside.clone()));
+        for why in unseen {
+            let line = format!("look yourself for files that other programs obey: {why}");
+            hear(Heard::Progress(&line));
+        }
         for one in put_aside.iter().take(limits::MOST_TOLD) {
             hear(Heard::Progress(&one.to_string()));
         }
@@ -486,12 +464,31 @@ impl Plan {
             Ok(mut done) => {
                 done.outcome.put_aside = put_aside;
                 done.mask(&in_output, &in_records);
-                let finished = action::complete(record, done);
-                let record = finished.record.map_texts(&|text| mask(&in_records, text));
-                Ok(Finished { record, unpassed, writable, unseen, ..finished })
+                let mut finished = action::complete(record, done);
+                let Finished { envelope, outcome, record, .. } = &mut finished;
+                envelope.denied = surroundings.denied(envelope, outcome);
+                *record = std::mem::take(record).map_texts(&|text| mask(&in_records, text));
+                Ok(finished)
             }
             Err(error) => Err(RunError { message: mask(&in_records, error.message), ..error }),
         }
+    }
+
+    /// Installs the packages that it needs.
+    fn install(
+        &mut self,
+        subject: &Subject,
+        home: &Home,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), RunError> {
+        still_wanted(&self.cancel)?;
+        let packages = std::mem::take(&mut self.packages);
+        let Action::Command { program, .. } = &mut self.action else { return Ok(()) };
+        let (cancel, policy) = (&self.cancel, &mut self.policy);
+        packages.provide(&mut packages::Run { subject, home, cancel, policy, program }, say)?;
+        // It may have taken minutes.
+        subject.refuse_changed()?;
+        still_wanted(&self.cancel)
     }
 
     fn carry_out(
@@ -503,21 +500,10 @@ impl Plan {
         still_wanted(&self.cancel)?;
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
-            Action::Command { mut program, arguments, input } => {
-                let mut run = packages::Run {
-                    subject,
-                    home,
-                    cancel: &self.cancel,
-                    policy: &mut self.policy,
-                    program: &mut program,
-                };
-                let packages = std::mem::take(&mut self.packages);
-                packages.provide(&mut run, &mut |line| hear(Heard::Progress(line)))?;
-                // Packages may have taken minutes to install.
-                subject.refuse_changed()?;
-                still_wanted(&self.cancel)?;
+            Action::Command { program, arguments, input } => {
                 let input = match self.stdin {
                     Stdin::Inherited if input.is_empty() => Input::Inherited,
+                    Stdin::Terminal if input.is_empty() => Input::Terminal,
                     _ => Input::Text(&input),
                 };
                 let command = (&program, arguments.as_slice(), input);
@@ -574,12 +560,10 @@ fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Names of variables that have a value, in the environment or stored, and that a run does not see.
-fn unseen_variables(ground: &Ground, policy: &Policy) -> Vec<String> {
-    let set = ground.variables.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name);
-    let stored = ground.secrets.iter().map(|secret| &secret.name);
-    let unseen = set.chain(stored).filter(|name| !policy.environment.contains_key(*name));
-    unseen.filter(|name| !grant::is_never(name)).cloned().collect()
+/// Why a folder cannot be opened for writing, although it is granted.
+fn unheld((code, why): Unusable) -> RunError {
+    RunError::refused(code, format!("a folder cannot be opened for writing: {why}"))
+        .way_out("grant a smaller folder with --allow-write")
 }
 
 /// What a record says of every run of a skill.

@@ -10,6 +10,11 @@ use crate::{
 
 /// Where the proxy is inside.
 const PROXY: &str = "http://127.0.0.1:3128";
+
+/// A script that makes Node use the proxy, and the option that loads it. No folder that can be granted has it.
+pub(crate) const NODE_PROXY: &str = "/.savoir-node-proxy.cjs";
+const NODE_OPTIONS: &str = "--require=/.savoir-node-proxy.cjs";
+
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Names by which programs find the proxy and the certificates that they trust.
@@ -52,7 +57,12 @@ pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxEr
     if has_proxy {
         let proxy = PROXY_NAMES.map(|name| (name, PROXY));
         let certificates = CERTIFICATE_NAMES.map(|name| (name, CERTIFICATES));
-        let others = [("NO_PROXY", ""), ("no_proxy", ""), ("NODE_USE_ENV_PROXY", "1")];
+        let others = [
+            ("NO_PROXY", ""),
+            ("no_proxy", ""),
+            ("NODE_USE_ENV_PROXY", "1"),
+            ("NODE_OPTIONS", NODE_OPTIONS),
+        ];
         for (name, value) in proxy.into_iter().chain(certificates).chain(others) {
             built.variables.retain(|(old, _)| old != name);
             built.variables.push((name.to_owned(), value.to_owned()));

@@ -93,7 +93,7 @@ pub use memory::give_memory_back;
 pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome, PutAside};
 pub use policy::{
     Access, Counted, HostGrant, Limits, Methods, Mount, Network, PathGrant, Policy, Scheme, Secret,
-    Userland, Variable, Watch,
+    TerminalSize, Userland, Variable, Watch,
 };
 pub use proxy::{Caught, HostEvent, Refusal, Verdict};
 pub use support::{Level, Missing, Part, Support, landlock};

@@ -8,7 +8,7 @@ use crate::{
     closure::Closure,
     error::SandboxError,
     outcome::{Enforcement, Outcome},
-    policy::Policy,
+    policy::{Policy, TerminalSize},
     support::{Missing, Part, Support},
 };
 
@@ -62,6 +62,12 @@ impl Sandbox {
         self
     }
 
+    /// Programs get a terminal of their own.
+    #[must_use]
+    pub fn on_terminal(self, _size: TerminalSize) -> Self {
+        self
+    }
+
     /// The policy.
     pub fn policy(&self) -> &Policy {
         match self.0 {}
@@ -111,6 +117,11 @@ impl Process {
 
     /// Waits until it has ended by itself, or this long.
     pub fn wait_at_most(self, _most: Duration) -> Outcome {
+        match self.0 {}
+    }
+
+    /// Its terminal, if it runs on one.
+    pub fn terminal(&self) -> io::Result<Option<File>> {
         match self.0 {}
     }
 

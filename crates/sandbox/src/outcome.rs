@@ -35,14 +35,18 @@ pub struct PutAside {
     pub from: PathBuf,
     /// Where it is now; nothing if it could not be moved.
     pub to: Option<PathBuf>,
+    /// Why it could not be moved, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 impl std::fmt::Display for PutAside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "it made {}, which other programs obey; ", self.from.display())?;
-        match &self.to {
-            Some(to) => write!(f, "that is now {}", to.display()),
-            None => f.write_str("look at it, or remove it"),
+        match (&self.to, &self.error) {
+            (Some(to), _) => write!(f, "that is now {}", to.display()),
+            (None, Some(error)) => write!(f, "remove it, since it cannot be renamed: {error}"),
+            (None, None) => f.write_str("look at it, or remove it"),
         }
     }
 }

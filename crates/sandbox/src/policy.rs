@@ -305,3 +305,12 @@ impl Serialize for Variable {
         serializer.serialize_str(self.kind())
     }
 }
+
+/// How large a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters of a line.
+    pub columns: u16,
+}

@@ -56,6 +56,8 @@ impl CommandError {
 
     /// A program was run and ended with a code, which becomes that of the command.
     pub(crate) fn exited(code: u8, message: impl fmt::Display) -> Self {
+        // The words are the tool's: no line of them must pass for one of ours.
+        let message = message.to_string().replace('\n', "\n  ");
         Self { kind: Kind::Exited(code), ..Self::input(message) }
     }
 

@@ -104,6 +104,15 @@ impl WorkspaceError {
 /// What went wrong, and the stable word for it.
 type Wrong = (&'static str, String);
 
+/// The same for a workspace as for a folder.
+fn unusable((code, why): Wrong) -> Wrong {
+    let code = match code {
+        "folder-too-large" => "workspace-too-large",
+        _ => "workspace-unusable",
+    };
+    (code, format!("{why}; name a smaller folder with --workspace"))
+}
+
 impl HostTools {
     /// Tools for a folder. The ground says what must stay as it is even there.
     pub fn new(

@@ -198,7 +198,7 @@ impl SkillTools {
         tool: &str,
         given: &Map<String, Value>,
         fence: Fence<'_>,
-    ) -> Result<(Finished, Vec<LeftFile>), RunError> {
+    ) -> Result<(Finished, Left), RunError> {
         let subject = self.subject(skill).await?;
         let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
         let turn = self.queue.turn(atomic).await;
@@ -228,7 +228,7 @@ impl SkillTools {
             let finished = bench.session(&subject).run(plan, decision, &mut |_| {});
             let left = own.map(|(workspaces, folder)| keep(&workspaces, folder, &finished));
             drop((turn, place));
-            finished.map(|finished| (finished, left.unwrap_or_default()))
+            finished.map(|finished| (finished, left.unwrap_or_else(|| Ok(Vec::new()))))
         };
         blocking(work).await
     }
@@ -365,26 +365,29 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
     told.collect()
 }
 
-/// Keeps what a run left in its folder.
-fn keep(
-    workspaces: &Workspaces,
-    folder: TempDir,
-    finished: &Result<Finished, RunError>,
-) -> Vec<LeftFile> {
-    let Ok(finished) = finished else { return Vec::new() };
-    workspaces.keep(folder, &finished.record.id).unwrap_or_else(|error| {
+/// What a run left in its folder, or why that is lost.
+type Left = Result<Vec<LeftFile>, String>;
+
+/// Keeps what a run left in its folder; else gives why not.
+fn keep(workspaces: &Workspaces, folder: TempDir, finished: &Result<Finished, RunError>) -> Left {
+    let Ok(finished) = finished else { return Ok(Vec::new()) };
+    workspaces.keep(folder, &finished.record.id).map_err(|error| {
         tracing::warn!(%error, "what a tool left is not kept");
-        Vec::new()
+        error.to_string()
     })
 }
 
 /// What a model reads of a run: the envelope, whether it went well or not, and what it left.
-fn answer(finished: &Finished, left: &[LeftFile]) -> ToolAnswer {
+fn answer(finished: &Finished, left: &Left) -> ToolAnswer {
     let envelope = &finished.envelope;
     let mut data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
-    if !left.is_empty() {
-        data["run"] = json!(finished.record.id);
-        data["files"] = json!(left.iter().take(MOST_NAMED).collect::<Vec<_>>());
+    match left {
+        Ok(left) if left.is_empty() => {}
+        Ok(left) => {
+            data["run"] = json!(finished.record.id);
+            data["files"] = json!(left.iter().take(MOST_NAMED).collect::<Vec<_>>());
+        }
+        Err(why) => data["files_lost"] = json!(format!("the files that it left are gone: {why}")),
     }
     if !finished.outcome.put_aside.is_empty() {
         let told = finished.outcome.put_aside.iter().map(ToString::to_string);

@@ -57,9 +57,10 @@ impl Workspaces {
         let files = files_below(folder.path())?;
         let size: u64 = files.iter().map(|file| file.size).sum();
         if size > MOST_BYTES {
-            tracing::warn!(run, size, "a tool left more than is kept");
+            let message = format!("they have more than {} MiB", MOST_BYTES >> 20);
+            return Err(io::Error::other(message));
         }
-        if files.is_empty() || size > MOST_BYTES || !is_id(run) {
+        if files.is_empty() || !is_id(run) {
             return folder.close().map(|()| Vec::new());
         }
         fs::rename(folder.path(), self.root.join(run))?;
@@ -124,7 +125,7 @@ fn files_below(root: &Path) -> io::Result<Vec<LeftFile>> {
                 files.push(LeftFile { path, size: entry.metadata()?.len() });
             }
             if files.len() + folders.len() > MOST_FILES {
-                return Err(io::Error::other("too many files"));
+                return Err(io::Error::other(format!("they are more than {MOST_FILES}")));
             }
         }
     }

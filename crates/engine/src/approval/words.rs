@@ -312,7 +312,9 @@ pub fn quoted(argument: &str) -> String {
 /// A word as a POSIX shell takes it, for commands that somebody is told to run.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    // A shell takes `~name` for the home of somebody.
+    let is_home_of = word.starts_with('~') && word != "~" && !word.starts_with("~/");
+    if !word.is_empty() && !is_home_of && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

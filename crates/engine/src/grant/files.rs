@@ -10,9 +10,10 @@ use savoir_skill::permission::{Domain, Level, Permission};
 use super::{
     Grants, Refusal,
     glob::{self, Shape},
-    is_unproven, obeyed,
+    is_unproven,
+    obeyed::{self, Care, Obeyed},
 };
-use crate::{ground::Ground, limits, secrets};
+use crate::{approval::shell_word, ground::Ground, limits, secrets};
 
 /// What stays as it is even in a folder that a run may change, because others execute or obey it.
 pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
@@ -100,6 +101,10 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
         let path = absolute(scope, grants.ground);
         match glob::shape(&path) {
             Shape::Tree(path) => {
+                if access == Access::Write {
+                    refuse_whole_home(grants, permission, &path)?;
+                    refuse_obeyed(grants, permission, &path)?;
+                }
                 missing.extend(add_tree(grants, permission, (path.clone(), access), paths)?);
                 if permission.domain == Domain::Database && access == Access::Write {
                     for file in beside_database(&path) {
@@ -145,9 +150,7 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
     let obeyed = protect_obeyed(grants.ground, &writable, &opened, paths);
     paths.extend(obeyed);
     let is_shown = |folder: &PathBuf| paths.iter().any(|grant| folder.starts_with(&grant.path));
-    let secrets: Vec<PathBuf> = secret_folders(grants.ground)
-        .filter(|folder| folder.is_dir() && is_shown(folder))
-        .collect();
+    let secrets: Vec<PathBuf> = stored_secrets(grants.ground).filter(is_shown).collect();
     paths.extend(secrets.into_iter().map(PathGrant::hidden));
     Ok(())
 }
@@ -155,6 +158,11 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
 /// Where Savoir keeps secrets. No skill sees them, whatever is granted around them.
 fn secret_folders(ground: &Ground) -> impl Iterator<Item = PathBuf> {
     ground.kept.iter().map(|kept| kept.join(secrets::FOLDER))
+}
+
+/// Those that are there.
+pub(crate) fn stored_secrets(ground: &Ground) -> impl Iterator<Item = PathBuf> {
+    secret_folders(ground).filter(|folder| folder.is_dir())
 }
 
 /// What programs obey below writable folders, unless it is granted by its name.
@@ -250,6 +258,39 @@ fn unscoped(
     Ok(PathGrant { path, access })
 }
 
+/// A home that is named is every file of it, too.
+fn refuse_whole_home(
+    grants: &Grants<'_>,
+    permission: &Permission,
+    path: &Path,
+) -> Result<(), Refusal> {
+    let is_home = path.parent().is_some() && grants.ground.home.starts_with(path);
+    if grants.ground.is_own || !is_home {
+        return Ok(());
+    }
+    unscoped(grants, permission, Access::Write).map(drop)
+}
+
+/// A skill does not open for itself what other programs run or take their rights from; a person may.
+fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> Result<(), Refusal> {
+    let ground = grants.ground;
+    let roots = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
+    let root = roots.into_iter().flatten().find(|root| path.starts_with(root));
+    let root = root.map_or(Path::new("/"), PathBuf::as_path);
+    let is_opened = opened(grants).iter().any(|opened| path.starts_with(opened));
+    if is_opened || Obeyed::of(ground).strictest(path, root) != Some(Care::Kept) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        permission,
+        format!("other programs run or obey what is in {}", path.display()),
+        format!(
+            "write somewhere else; if you trust the skill: savoir approve SKILL --allow-write {}",
+            shell_word(&path.to_string_lossy())
+        ),
+    ))
+}
+
 /// The path of a scope: `~` is the home, everything relative starts where the user is.
 fn absolute(scope: &str, ground: &Ground) -> PathBuf {
     let path = if scope == "~" {
@@ -300,7 +341,20 @@ fn add_tree(
 
 /// The protected path that a path is, or lies in.
 fn protected_above(path: &Path, ground: &Ground, opened: &[PathBuf]) -> Option<PathBuf> {
-    protected_paths(ground, opened).into_iter().find(|protected| path.starts_with(protected))
+    // A run may write in a folder of its own, wherever that lies.
+    let is_own = ground.is_own && path.starts_with(&ground.directory);
+    let is_around = |protected: &Path| is_own && ground.directory.starts_with(protected);
+    protected_paths(ground, opened)
+        .into_iter()
+        .find(|protected| path.starts_with(protected) && !is_around(protected))
+}
+
+/// What no person can open for writing either.
+pub(crate) fn never_written(ground: &Ground) -> Vec<PathBuf> {
+    let roots = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
+    let repositories: Vec<PathBuf> =
+        roots.into_iter().flatten().map(|root| root.join(".git")).collect();
+    protected_paths(ground, &repositories)
 }
 
 /// What a person opened for writing by name.
@@ -323,9 +377,7 @@ pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBu
         }
     }
     paths.extend(PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name)));
-    // A run may write in a folder of its own, wherever that lies.
-    let is_around = |kept: &&PathBuf| ground.is_own && ground.directory.starts_with(kept);
-    paths.extend(ground.kept.iter().filter(|kept| !is_around(kept)).cloned());
+    paths.extend(ground.kept.iter().cloned());
     paths
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum Care {
 
 /// Names besides those of [`PROTECTED_IN_PROJECT`] and the folders of agents, in every folder. A part
 /// before a slash is the folder around it.
-const NAMES: [(&str, Care); 64] = [
+const NAMES: [(&str, Care); 69] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", Care::Kept),
     ("opencode.jsonc", Care::Kept),
@@ -50,7 +50,9 @@ const NAMES: [(&str, Care); 64] = [
     (".warp", Care::Kept),
     (".nvimrc", Care::Kept),
     (".nvim.lua", Care::Kept),
+    (".vimrc", Care::Kept),
     (".dir-locals.el", Care::Kept),
+    (".dir-locals-2.el", Care::Kept),
     // Others than git keep their hooks there.
     (".hg", Care::Kept),
     (".jj", Care::Kept),
@@ -63,6 +65,7 @@ const NAMES: [(&str, Care); 64] = [
     ("mise.local.toml", Care::Kept),
     (".mise.local.toml", Care::Kept),
     (".mise", Care::Kept),
+    ("mise.dev.toml", Care::Kept),
     (".rtx.toml", Care::Kept),
     // Hooks of git that projects keep among their files.
     (".husky", Care::Kept),
@@ -91,6 +94,8 @@ const NAMES: [(&str, Care); 64] = [
     (".pre-commit-config.yaml", Care::Asked),
     ("lefthook.yml", Care::Asked),
     ("lefthook.yaml", Care::Asked),
+    (".lefthook.yml", Care::Asked),
+    ("lefthook-local.yml", Care::Asked),
     (".overcommit.yml", Care::Asked),
     // It says which registries skills come from.
     ("savoir.toml", Care::Asked),

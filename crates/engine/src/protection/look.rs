@@ -64,24 +64,6 @@ pub(crate) struct Before<'a> {
     held: HashSet<PathBuf>,
 }
 
-/// Something that was put aside.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Aside {
-    /// Where a command put it.
-    pub(crate) from: String,
-    /// Where it is now, or why it is still there.
-    pub(crate) to: Result<String, String>,
-}
-
-impl Aside {
-    /// What the sandbox put aside itself.
-    pub(crate) fn of(put: &PutAside, root: &Root) -> Self {
-        let below = |path: &Path| shown(path.strip_prefix(root.path()).unwrap_or(path));
-        let to = put.to.as_deref().map(below).ok_or_else(|| "it cannot be renamed".to_owned());
-        Self { from: below(&put.from), to }
-    }
-}
-
 /// A file or folder, whatever its path becomes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
@@ -225,7 +207,7 @@ fn follow(
             return Ok((found, closed));
         }
     }
-    Err(too_much("links and settings of git lead from one to the other"))
+    Err(too_much(root, "links and settings of git lead from one to the other"))
 }
 
 /// What must be held of what was found.
@@ -235,9 +217,8 @@ fn grants(
     held: &HashSet<PathBuf>,
 ) -> Result<Vec<PathGrant>, Unusable> {
     if found.iter().any(|one| one.path.as_os_str().is_empty()) {
-        let message = "the workspace is itself what git keeps of a repository; name the folder of a \
-            project with --workspace";
-        return Err(("workspace-unusable", message.to_owned()));
+        let message = format!("{} is what git keeps of a repository", root.display());
+        return Err(("folder-unusable", message));
     }
     let own_repository = root.join(".git");
     let is_held = |path: &Path| path.ancestors().any(|above| held.contains(above));
@@ -254,31 +235,29 @@ fn grants(
     // What lies in another that is held needs nothing.
     paths.dedup_by(|inner, outer| inner.starts_with(outer));
     if paths.len() > MOST_PLACES {
-        let message = format!(
-            "the workspace has more than {MOST_PLACES} repositories and folders of agents in it"
-        );
-        return Err(too_much(&message));
+        let message = format!("it has more than {MOST_PLACES} repositories and folders of agents");
+        return Err(too_much(root, &message));
     }
     if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MOST_PATH) {
-        return Err(too_much(&format!("the path of `{}` is too long", shown(path))));
+        return Err(too_much(root, &format!("the path of `{}` is too long", shown(path))));
     }
     Ok(paths.into_iter().map(PathGrant::protected).collect())
 }
 
-fn too_much(message: &str) -> Unusable {
-    ("workspace-too-large", format!("{message}; name a smaller one with --workspace"))
+fn too_much(root: &Path, message: &str) -> Unusable {
+    ("folder-too-large", format!("{}: {message}", root.display()))
 }
 
 impl Before<'_> {
-    /// Puts aside what has come since.
-    pub(crate) fn put_aside(&self, at: &Root) -> Vec<Aside> {
-        let root = at.path();
+    /// Puts aside what has come since; gives that, and why not all of the folder could be looked through.
+    pub(crate) fn put_aside(&self, at: &Root) -> (Vec<PutAside>, Option<String>) {
         let _turn = self.baseline.turn();
-        let mut look = Look::new(root, &self.obeyed, &self.held, Some(self.baseline));
-        if let Err((_, why)) = look.walk(at) {
-            look.tell(root, Err(why));
+        let mut look = Look::new(at.path(), &self.obeyed, &self.held, Some(self.baseline));
+        let failed = look.walk(at).err().map(|(_, why)| why);
+        if let Some(error) = &failed {
+            tracing::error!(error, "a folder cannot be looked through after a run");
         }
-        look.aside
+        (look.aside, failed)
     }
 }
 
@@ -304,7 +283,7 @@ struct Look<'a> {
     found: Vec<Found>,
     /// Folders that cannot be looked into.
     closed: Vec<Identity>,
-    aside: Vec<Aside>,
+    aside: Vec<PutAside>,
 }
 
 /// How a folder is kept, by itself or by what it lies in.
@@ -327,8 +306,8 @@ impl<'a> Look<'a> {
 
     fn walk(&mut self, at: &Root) -> Result<(), Unusable> {
         let unusable = |error: io::Error| {
-            let message = format!("the workspace cannot be looked through: {error}");
-            ("workspace-unusable", message)
+            let message = format!("{} cannot be looked through: {error}", self.root.display());
+            ("folder-unusable", message)
         };
         let root = at.open().map_err(unusable)?;
         let root = Folder::root(root).map_err(|error| unusable(error.into()))?;
@@ -367,7 +346,8 @@ impl<'a> Look<'a> {
     ) -> Result<Left, Unusable> {
         self.folders += 1;
         if self.baseline.is_none() && self.folders > MOST_FOLDERS {
-            return Err(too_much(&format!("the workspace has more than {MOST_FOLDERS} folders")));
+            let message = format!("it has more than {MOST_FOLDERS} folders");
+            return Err(too_much(self.root, &message));
         }
         let (mut left, mut signs) = (Vec::new(), HashSet::new());
         for Entry { name, kind } in entries {
@@ -479,9 +459,8 @@ impl<'a> Look<'a> {
     /// Moves what lies too deep up to the workspace, where the walk goes on.
     fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Unusable> {
         if self.baseline.is_none() {
-            let message =
-                format!("the workspace has more than {MOST_DEPTH} folders in one another");
-            return Err(too_much(&message));
+            let message = format!("it has more than {MOST_DEPTH} folders in one another");
+            return Err(too_much(self.root, &message));
         }
         let moved = match &*open {
             [(root, _), .., (folder, _)] => self.put_aside(folder, name, root),
@@ -497,7 +476,7 @@ impl<'a> Look<'a> {
         let from = folder.path.join(name);
         match folder.put_aside(name, to) {
             Ok(new) => {
-                self.tell(&from, Ok(shown(&to.path.join(&new))));
+                self.tell(&from, Ok(to.path.join(&new)));
                 Some(new)
             }
             // The look after another command was faster.
@@ -509,12 +488,16 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn tell(&mut self, from: &Path, to: Result<String, String>) {
-        let from = shown(from);
+    fn tell(&mut self, from: &Path, to: Result<PathBuf, String>) {
         if let Err(error) = &to {
-            tracing::error!(path = from, error, "what other programs obey cannot be put aside");
+            let path = shown(from);
+            tracing::error!(path, error, "what other programs obey cannot be put aside");
         }
-        self.aside.push(Aside { from, to });
+        let (to, error) = match to {
+            Ok(to) => (Some(self.root.join(to)), None),
+            Err(error) => (None, Some(error)),
+        };
+        self.aside.push(PutAside { from: self.root.join(from), to, error });
     }
 }
 
@@ -527,7 +510,7 @@ where
 }
 
 /// A path for a message; the end of a long one says most.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     let text = visible(&path.to_string_lossy()).into_owned();
     let length = text.chars().count();
     if length <= MOST_TOLD {

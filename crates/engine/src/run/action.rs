@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, poll};
-use savoir_sandbox::{End, Outcome, Policy, Sandbox, Stream};
+use savoir_sandbox::{End, Outcome, Policy, PutAside, Sandbox, Stream};
 use savoir_skill::{
     command::InterpolateError,
     skill::{Runner, Tool},
@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use super::{
     Finished, Heard,
     script::{self, Start},
+    terminal::{self, Keeper, Lines},
 };
 use crate::{
     approval::Program,
@@ -210,29 +211,55 @@ pub(super) enum Input<'a> {
     Text(&'a str),
     /// The standard input of this process.
     Inherited,
+    /// The terminal of this process: the program gets one of its own.
+    Terminal,
 }
 
 /// How long the input is waited for before it is asked whether the program still runs.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Passes on what comes, until there is no more or the program has ended.
-fn copy_stdin(mut program: File, ended: &AtomicBool) {
+/// Passes on what comes, until there is no more or the program has ended. `look` is told of it, and now and
+/// then of nothing.
+fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
     let stdin = io::stdin();
     let mut buffer = [0; 16 << 10];
     while !ended.load(Ordering::Relaxed) {
         let timeout = PATIENCE.try_into().ok();
         let mut waits = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut waits, timeout.as_ref()) {
-            Ok(0) => continue,
+            Ok(0) => {
+                look(&[]);
+                continue;
+            }
             Ok(_) => {}
             Err(_) => return,
         }
         // Not by the buffer of the standard library: what is in there would be lost for a question.
         match rustix::io::read(&stdin, &mut buffer) {
-            Ok(length @ 1..) if program.write_all(&buffer[..length]).is_ok() => {}
+            Ok(length @ 1..) => {
+                look(&buffer[..length]);
+                if pass_on(program, &buffer[..length], ended).is_err() {
+                    return;
+                }
+            }
             _ => return,
         }
     }
+}
+
+/// Writes all of it, also where the other end does not wait.
+fn pass_on(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Result<()> {
+    while !bytes.is_empty() && !ended.load(Ordering::Relaxed) {
+        match program.write(bytes) {
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let timeout = PATIENCE.try_into().ok();
+                poll(&mut [PollFd::new(program, PollFlags::OUT)], timeout.as_ref())?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Runs a program, with its arguments and input, until it ends, a limit is reached or nobody waits
@@ -245,30 +272,45 @@ pub(super) fn run_command(
 ) -> Result<Done, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
-    let mut process = Sandbox::new(policy)?.start(&program.path, arguments)?;
+    let mut sandbox = Sandbox::new(policy)?;
+    let is_on_terminal = matches!(input, Input::Terminal);
+    if is_on_terminal {
+        sandbox = sandbox.on_terminal(terminal::size());
+    }
+    let mut process = sandbox.start(&program.path, arguments)?;
     let killer = process.killer().map_err(|error| RunError::failed("sandbox-failed", error))?;
     cancel.hold(killer);
     let mut capture = Capture::default();
     let ended = Arc::new(AtomicBool::new(false));
+    // Without it, keys come line by line, which is better than nothing.
+    let raw = is_on_terminal.then(|| terminal::Raw::enter().ok()).flatten();
+    let mut keeper = process.terminal().ok().flatten().map(Keeper::new);
     let input = match input {
         Input::Text(text) => text.as_bytes(),
-        Input::Inherited => {
+        Input::Inherited | Input::Terminal => {
             if let Some(stdin) = process.take_stdin() {
                 let ended = Arc::clone(&ended);
-                thread::spawn(move || copy_stdin(stdin, &ended));
+                let look = move |keys: &[u8]| keeper.iter_mut().for_each(|one| one.look(keys));
+                thread::spawn(move || copy_stdin(&stdin, &ended, look));
             }
             &[]
         }
     };
+    let mut lines = Lines::default();
     let mut outcome = process.drive(input, |stream, bytes| {
         let stream = match stream {
             Stream::Output => Captured::Stdout,
             Stream::Error => Captured::Stderr,
         };
         hear(Heard::Printed(stream, bytes));
-        capture.push(stream, bytes);
+        if is_on_terminal {
+            capture.push(stream, &lines.plain(bytes));
+        } else {
+            capture.push(stream, bytes);
+        }
     });
     ended.store(true, Ordering::Relaxed);
+    drop(raw);
     if cancel.is_cancelled() {
         outcome.end = End::Stopped;
     }
@@ -305,6 +347,12 @@ pub(super) const STOPPED: &str = "Command was stopped";
 const SIGNAL_CPU: i32 = 24;
 const SIGNAL_FILE_SIZE: i32 = 25;
 
+/// What was put aside, and its new name.
+fn moved(PutAside { from, to, .. }: &PutAside) -> String {
+    let to = to.iter().map(|to| format!(": now {}", to.display()));
+    std::iter::once(from.display().to_string()).chain(to).collect()
+}
+
 /// Puts what happened into the record.
 pub(super) fn complete(mut record: Record, done: Done) -> Finished {
     let Done { envelope, outcome, value } = done;
@@ -327,10 +375,9 @@ pub(super) fn complete(mut record: Record, done: Done) -> Finished {
         read: texts(&outcome.files.read),
         written: texts(&outcome.files.written),
         denied: texts(&outcome.files.denied),
-        put_aside: texts(&outcome.put_aside.iter().map(|one| one.from.clone()).collect()),
+        put_aside: outcome.put_aside.iter().map(moved).collect(),
         more: outcome.files.more,
     };
     record.programs = texts(&outcome.files.executed);
-    let (unpassed, unseen, writable) = (Vec::new(), Vec::new(), Vec::new());
-    Finished { envelope, record, outcome, value, unpassed, writable, unseen }
+    Finished { envelope, record, outcome, value }
 }

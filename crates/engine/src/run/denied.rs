@@ -5,12 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_sandbox::{Refusal, Verdict};
-
+use savoir_sandbox::{Outcome, Refusal, Verdict};
 use savoir_skill::check::render::visible;
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use super::Finished;
-use crate::{contract::is_of_the_system, grant};
+use super::variables::Unseen;
+use crate::{
+    approval::shell_word,
+    contract::is_of_the_system,
+    envelope::Envelope,
+    grant::{self, Obeyed},
+};
 
 /// Things of a kind that are named; the record has them all.
 const NAMED: usize = 5;
@@ -50,109 +55,207 @@ pub struct Denial {
     pub what: String,
     /// The option that allows it, with its value; nothing if no option does.
     pub option: Option<(&'static str, String)>,
-    /// Whether a user should think twice before allowing it.
-    pub is_secret: bool,
+    /// Why a user should think twice before allowing it.
+    pub risk: Option<Risk>,
+    /// What can be done where no option allows it.
+    pub way_out: Option<&'static str>,
 }
 
-impl Finished {
-    /// What a failed run was denied. Whether that is why it failed, a person has to judge.
-    pub fn denials(&self, directory: &Path, home: &Path) -> Vec<Denial> {
-        if self.envelope.success {
-            return Vec::new();
+/// Why allowing something is not an everyday answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Risk {
+    /// Somebody could do harm with it.
+    Secret,
+    /// Other programs run it, or take their instructions from it.
+    Obeyed,
+}
+
+impl Risk {
+    /// What it is, after "which".
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::Secret => "is a secret",
+            Self::Obeyed => "other programs run or obey",
         }
-        let mut denials = self.denied_writes(directory, home);
-        let files = &self.outcome.files;
-        let reads = files.denied.difference(&files.denied_writes);
-        denials.extend(reads.filter(|path| is_of_interest(path)).take(NAMED).map(|path| {
-            let name = short(path, directory);
-            denial(&format!("reading {name}"), ("--allow-read", name), is_secret(path, home))
-        }));
-        for (option, hosts) in [
-            ("--allow-host", self.refused_hosts(is_not_granted)),
-            ("--allow-private-host", self.refused_hosts(|why| why == Refusal::PrivateAddress)),
-        ] {
-            let denied = hosts
-                .into_iter()
-                .map(|host| denial(&format!("connecting to {host}"), (option, host), false));
-            denials.extend(denied.take(NAMED));
+    }
+}
+
+impl Serialize for Denial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { what, option, risk, .. } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("what", what)?;
+        if let Some((name, value)) = option {
+            map.serialize_entry("allow", &format!("{name} {}", shell_word(value)))?;
         }
-        denials.extend(self.git_identity(home, directory));
-        let programs = self.denied_programs().into_iter().take(NAMED);
+        if let Some(risk) = risk {
+            map.serialize_entry("risk", risk.phrase())?;
+        }
+        map.end()
+    }
+}
+
+/// What is known beforehand about what a run may be denied.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// The folder that the user is in.
+    pub(super) here: PathBuf,
+    pub(super) home: PathBuf,
+    /// Folders in which it may write.
+    pub(super) writable: Vec<PathBuf>,
+    /// What no option opens for writing.
+    pub(super) never_written: Vec<PathBuf>,
+    pub(super) obeyed: Obeyed,
+    pub(super) variables: Unseen,
+}
+
+impl Surroundings {
+    /// What a run was denied. Whether that is why it failed, a person has to judge; of one that went well,
+    /// only hosts count, since programs look for files in many places.
+    pub(super) fn denied(&self, envelope: &Envelope, outcome: &Outcome) -> Vec<Denial> {
+        let hosts = denied_hosts(outcome);
+        if envelope.success {
+            return hosts;
+        }
+        let mut denials = self.writes(outcome);
+        denials.extend(self.reads(outcome));
+        denials.extend(hosts);
+        denials.extend(self.git_identity(envelope, outcome));
+        let programs = denied_programs(envelope, outcome).into_iter().take(NAMED);
         denials.extend(
             programs
-                .map(|name| denial(&format!("starting {name}"), ("--allow-program", name), false)),
+                .map(|name| Denial::new(&format!("starting {name}"), ("--allow-program", name))),
         );
-        denials.extend(self.denied_variables());
+        denials.extend(self.variables(envelope));
         denials
     }
 
-    fn denied_writes(&self, directory: &Path, home: &Path) -> Vec<Denial> {
+    fn reads(&self, outcome: &Outcome) -> impl Iterator<Item = Denial> {
+        let files = &outcome.files;
+        let reads = files.denied.difference(&files.denied_writes);
+        reads.filter(|path| is_of_interest(path)).take(NAMED).map(|path| {
+            let name = short(path, &self.here);
+            let risk = is_secret(path, &self.home).then_some(Risk::Secret);
+            Denial::new(&format!("reading {name}"), ("--allow-read", name)).with_risk(risk)
+        })
+    }
+
+    fn writes(&self, outcome: &Outcome) -> Vec<Denial> {
         let mut denials = Vec::new();
         let mut granted = BTreeSet::new();
-        let paths = &self.outcome.files.denied_writes;
+        let paths = &outcome.files.denied_writes;
         for path in paths.iter().filter(|path| is_of_interest(path)) {
-            // Where it may write, only names are kept that other programs obey: each has to be named.
-            let is_kept = self.writable.iter().any(|folder| path.starts_with(folder));
-            let folder = if is_kept { path.clone() } else { writable_for(path) };
+            let folder = self.to_be_granted(path);
             // One folder is granted once, whatever was to be written there.
             if granted.insert(folder.clone()) {
-                let what = format!("writing {}", short(path, directory));
-                // A hint must not lead to a skill that may write the whole home.
-                let option = (!home.starts_with(&folder))
-                    .then(|| ("--allow-write", short(&folder, directory)));
-                let is_secret = is_secret(&folder, home) || holds_secrets(&folder, home);
-                denials.push(Denial::new(&what, option, is_secret));
+                denials.push(self.write(path, &folder));
             }
         }
         denials.truncate(NAMED);
         denials
     }
 
-    fn denied_variables(&self) -> Vec<Denial> {
-        let named = self.unpassed.iter().map(String::as_str).chain(self.unseen_but_named());
-        let named: BTreeSet<&str> = named.filter(|name| !grant::is_never(name)).collect();
-        let named = named.into_iter().take(NAMED).map(|name| {
-            let is_secret = grant::is_secret(name);
-            denial(&format!("the variable {name}"), ("--allow-env", name.to_owned()), is_secret)
-        });
-        named.collect()
+    fn write(&self, path: &Path, folder: &Path) -> Denial {
+        let name = short(path, &self.here);
+        if self.never_written.iter().any(|never| path.starts_with(never)) {
+            return Denial::without_option(&format!("writing {name}"), "no skill may write there");
+        }
+        // A hint must not lead to a skill that may write the whole home.
+        if self.home.starts_with(folder) {
+            let way_out = "run it in the folder of a project, or name a folder with --allow-write";
+            return Denial::without_option(&format!("writing {name}"), way_out);
+        }
+        let option = short(folder, &self.here);
+        let what = match option.as_str() {
+            "." => format!("writing {name} in this folder"),
+            _ if folder == path => format!("writing {name}"),
+            folder => format!("writing {name} in {folder}"),
+        };
+        let is_secret = is_secret(folder, &self.home) || holds_secrets(folder, &self.home);
+        let is_obeyed = folder.ancestors().any(|part| self.obeyed.care(part).is_some())
+            && !folder.ends_with(".git");
+        let risk = match (is_secret, is_obeyed) {
+            (true, _) => Some(Risk::Secret),
+            (false, true) => Some(Risk::Obeyed),
+            (false, false) => None,
+        };
+        Denial::new(&what, ("--allow-write", option)).with_risk(risk)
+    }
+
+    /// What must be granted so that something can be written.
+    fn to_be_granted(&self, path: &Path) -> PathBuf {
+        // In a repository, git writes all over its own folder.
+        if let Some(git) = path.ancestors().find(|above| above.ends_with(".git")) {
+            return git.to_owned();
+        }
+        // Where it may write, only names are kept that other programs obey: each has to be named.
+        if self.writable.iter().any(|folder| path.starts_with(folder)) {
+            return path.to_owned();
+        }
+        writable_for(path)
+    }
+
+    fn variables(&self, envelope: &Envelope) -> impl Iterator<Item = Denial> {
+        let named = self.variables.named(envelope).into_iter().take(NAMED);
+        named.map(|variable| {
+            let name = variable.name.clone();
+            let risk = (variable.is_stored || grant::is_secret(&name)).then_some(Risk::Secret);
+            Denial::new(&format!("the variable {name}"), ("--allow-env", name)).with_risk(risk)
+        })
     }
 
     /// The settings in which git looks for a name and an address. It asks whether they are there before it
     /// opens them, so nobody sees that it did not find them.
-    fn git_identity(&self, home: &Path, directory: &Path) -> Option<Denial> {
-        let ran_git = self.outcome.files.executed.iter().any(|path| path.ends_with("git"));
-        let settings = [".gitconfig", ".config/git/config"].map(|name| home.join(name));
-        let is_unread =
-            |path: &&PathBuf| path.is_file() && !self.outcome.files.read.contains(*path);
-        let path = settings.iter().find(is_unread).filter(|_| ran_git)?;
-        let name = short(path, directory);
-        Some(denial(&format!("reading {name}, the settings of git"), ("--allow-read", name), false))
-    }
-
-    /// Names of programs that are installed and could not be started.
-    fn denied_programs(&self) -> BTreeSet<String> {
-        let tried = self.outcome.files.denied_programs.iter().filter_map(|path| path.file_name());
-        let mut names: BTreeSet<String> =
-            tried.map(|name| name.to_string_lossy().into_owned()).collect();
-        if self.envelope.exit_code == Some(NOT_FOUND) {
-            names.extend(not_found(&self.envelope.output).map(str::to_owned));
+    fn git_identity(&self, envelope: &Envelope, outcome: &Outcome) -> Option<Denial> {
+        let ran_git = outcome.files.executed.iter().any(|path| path.ends_with("git"));
+        let output = envelope.output.trim();
+        if !ran_git || !(output.is_empty() || output.contains("tell me who you are")) {
+            return None;
         }
-        names.retain(|name| grant::resolve(name, None).is_ok());
-        names
+        let settings = [".gitconfig", ".config/git/config"].map(|name| self.home.join(name));
+        let is_unread = |path: &&PathBuf| path.is_file() && !outcome.files.read.contains(*path);
+        let name = short(settings.iter().find(is_unread)?, &self.here);
+        Some(Denial::new(&format!("reading {name}, the settings of git"), ("--allow-read", name)))
     }
+}
 
-    fn refused_hosts(&self, matches: impl Fn(Refusal) -> bool) -> BTreeSet<String> {
-        let refused = self.outcome.hosts.iter().filter(
-            |event| matches!(event.verdict, Verdict::Refused { reason } if matches(reason)),
-        );
-        refused
-            .map(|event| match event.port {
-                0 | 80 | 443 => event.host.clone(),
-                port => format!("{}:{port}", event.host),
-            })
-            .collect()
+fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
+    let mut denials = Vec::new();
+    for (option, hosts) in [
+        ("--allow-host", refused_hosts(outcome, is_not_granted)),
+        ("--allow-private-host", refused_hosts(outcome, |why| why == Refusal::PrivateAddress)),
+    ] {
+        let denied = hosts
+            .into_iter()
+            .map(|host| Denial::new(&format!("connecting to {host}"), (option, host)));
+        denials.extend(denied.take(NAMED));
     }
+    denials
+}
+
+/// Names of programs that are installed and could not be started.
+fn denied_programs(envelope: &Envelope, outcome: &Outcome) -> BTreeSet<String> {
+    let tried = outcome.files.denied_programs.iter().filter_map(|path| path.file_name());
+    let mut names: BTreeSet<String> =
+        tried.map(|name| name.to_string_lossy().into_owned()).collect();
+    if envelope.exit_code == Some(NOT_FOUND) {
+        names.extend(not_found(&envelope.output).map(str::to_owned));
+    }
+    names.retain(|name| grant::resolve(name, None).is_ok());
+    names
+}
+
+fn refused_hosts(outcome: &Outcome, matches: impl Fn(Refusal) -> bool) -> BTreeSet<String> {
+    let refused = outcome
+        .hosts
+        .iter()
+        .filter(|event| matches!(event.verdict, Verdict::Refused { reason } if matches(reason)));
+    refused
+        .map(|event| match event.port {
+            0 | 80 | 443 => event.host.clone(),
+            port => format!("{}:{port}", event.host),
+        })
+        .collect()
 }
 
 /// Programs that a shell says it does not find: `sh: 1: seq: not found`.
@@ -165,16 +268,21 @@ fn not_found(printed: &str) -> impl Iterator<Item = &str> {
     lines.filter(move |name| !name.is_empty() && name.chars().all(is_name))
 }
 
-fn denial(what: &str, option: (&'static str, String), is_secret: bool) -> Denial {
-    Denial::new(what, Some(option), is_secret)
-}
-
 impl Denial {
     /// Names come from the tool: they must not pass for lines of their own, and what cannot be typed is
     /// not offered.
-    fn new(what: &str, option: Option<(&'static str, String)>, is_secret: bool) -> Self {
-        let option = option.filter(|(_, value)| !value.contains(char::is_control));
-        Self { what: visible(what).into_owned(), option, is_secret }
+    fn new(what: &str, option: (&'static str, String)) -> Self {
+        let option = Some(option).filter(|(_, value)| !value.contains(char::is_control));
+        Self { what: visible(what).into_owned(), option, risk: None, way_out: None }
+    }
+
+    fn without_option(what: &str, way_out: &'static str) -> Self {
+        let what = visible(what).into_owned();
+        Self { what, option: None, risk: None, way_out: Some(way_out) }
+    }
+
+    fn with_risk(self, risk: Option<Risk>) -> Self {
+        Self { risk, ..self }
     }
 }
 
@@ -199,10 +307,6 @@ fn is_of_interest(path: &Path) -> bool {
 /// The folder that must be writable so that something in it can be written. Programs write a new file
 /// and rename it, so the file alone does not do.
 fn writable_for(path: &Path) -> PathBuf {
-    // In a repository, git writes all over its own folder.
-    if let Some(git) = path.ancestors().find(|above| above.ends_with(".git")) {
-        return git.to_owned();
-    }
     let there = path.ancestors().skip(1).find(|above| above.is_dir());
     there.unwrap_or(path).to_owned()
 }
@@ -210,7 +314,7 @@ fn writable_for(path: &Path) -> PathBuf {
 fn is_secret(path: &Path, home: &Path) -> bool {
     SECRETS.iter().any(|name| path.starts_with(home.join(name)))
         || path.starts_with("/etc")
-        || path.ends_with(".env")
+        || path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".env"))
 }
 
 /// Whether a folder has something in it that is a secret.
@@ -222,6 +326,10 @@ fn holds_secrets(folder: &Path, home: &Path) -> bool {
 fn short(path: &Path, directory: &Path) -> String {
     match path.strip_prefix(directory) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+        // `~` would be the home, and `-` an option.
+        Ok(rest) if rest.to_string_lossy().starts_with(['~', '-']) => {
+            format!("./{}", rest.display())
+        }
         Ok(rest) => rest.display().to_string(),
         Err(_) => path.display().to_string(),
     }
@@ -245,7 +353,7 @@ mod tests {
         assert_eq!(writable_for(&root.join("out/deep/a.txt")), root);
         assert_eq!(short(&root.join("a/b"), root), "a/b");
         assert_eq!(short(root, root), ".");
-        assert_eq!(writable_for(&root.join(".git/refs/heads/x")), root.join(".git"));
+        assert_eq!(short(&root.join("~/x"), root), "./~/x");
         assert!(is_secret(&root.join(".ssh/id"), root) && !is_secret(&root.join("ssh"), root));
         assert!(is_secret(Path::new("/etc/shadow"), root));
     }

@@ -3,10 +3,10 @@
 
 use std::{collections::BTreeSet, fs::File, io::Read as _, path::PathBuf};
 
-use savoir_sandbox::{Policy, Variable};
+use savoir_sandbox::Policy;
 
 use super::Action;
-use crate::{approval::Widening, ground::Ground, subject::Subject};
+use crate::{approval::Widening, envelope::Envelope, grant, ground::Ground, subject::Subject};
 
 /// Bytes of a script in which names are looked for.
 const MOST_BYTES: u64 = 256 << 10;
@@ -28,33 +28,60 @@ pub(super) fn use_environment(extra: &Widening, policy: &mut Policy) {
         .collect();
     let programs = root.join("bin").to_string_lossy().into_owned();
     let path = match policy.environment.get("PATH") {
-        Some(Variable::Plain(path)) => format!("{programs}:{path}"),
+        Some(savoir_sandbox::Variable::Plain(path)) => format!("{programs}:{path}"),
         _ => programs,
     };
     let root = root.to_string_lossy().into_owned();
     for (name, value) in [("PATH", path), ("VIRTUAL_ENV", root), ("PYTHONPATH", packages.join(":"))]
     {
-        policy.environment.insert(name.to_owned(), Variable::Plain(value));
+        policy.environment.insert(name.to_owned(), savoir_sandbox::Variable::Plain(value));
     }
 }
 
-/// The variables of the user that a script of the skill names and that the policy does not pass on.
-pub(super) fn unpassed(
-    subject: &Subject,
-    action: &Action,
-    ground: &Ground,
-    policy: &Policy,
-) -> Vec<String> {
-    let mut names = BTreeSet::new();
-    for path in scripts(subject, action) {
-        let Some(text) = head(&path) else { continue };
-        names.extend(named(&text).map(str::to_owned));
+/// Variables that have a value, in the environment or stored, and that a run does not get.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unseen(Vec<Variable>);
+
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// Whether the value is stored, and not in the environment.
+    pub(super) is_stored: bool,
+    is_in_script: bool,
+}
+
+impl Unseen {
+    pub(super) fn of(subject: &Subject, action: &Action, ground: &Ground, policy: &Policy) -> Self {
+        let texts: Vec<String> =
+            scripts(subject, action).iter().filter_map(|path| head(path)).collect();
+        let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
+        let set = ground.variables.iter().filter(|(_, value)| !value.is_empty());
+        let set = set.map(|(name, _)| (name, false));
+        let stored = ground.secrets.iter().map(|secret| (&secret.name, true));
+        let is_unseen = |name: &str| {
+            let is_ordinary = !OF_THE_SHELL.contains(&name) && !grant::is_never(name);
+            is_ordinary && !policy.environment.contains_key(name)
+        };
+        let unseen = set.chain(stored).filter(|(name, _)| is_unseen(name));
+        let unseen = unseen.map(|(name, is_stored)| Variable {
+            name: name.clone(),
+            is_stored,
+            is_in_script: in_scripts.contains(name.as_str()),
+        });
+        Self(unseen.collect())
     }
-    let is_set = |name: &String| ground.variables.iter().any(|(known, _)| known == name);
-    let is_unpassed = |name: &String| {
-        !policy.environment.contains_key(name) && !OF_THE_SHELL.contains(&name.as_str())
-    };
-    names.into_iter().filter(is_unpassed).filter(is_set).collect()
+
+    /// Those that its script or its output names, which is the likely reason when it fails.
+    pub(super) fn named(&self, envelope: &Envelope) -> Vec<&Variable> {
+        let said = [Some(&envelope.output), envelope.error.as_ref()];
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_said = |name: &str| {
+            let mut words = said.iter().flatten().flat_map(|text| text.split(|c| !is_part(c)));
+            // A name without an underscore is too often just a word.
+            name.contains('_') && words.any(|word| word == name)
+        };
+        self.0.iter().filter(|one| one.is_in_script || is_said(&one.name)).collect()
+    }
 }
 
 /// Files of the skill that an action executes.
@@ -68,7 +95,7 @@ fn scripts(subject: &Subject, action: &Action) -> Vec<PathBuf> {
 fn head(path: &PathBuf) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    String::from_utf8(bytes).ok()
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Names as variables are written: `$NAME`, `${NAME}`, `environ["NAME"]`, `env.NAME`.

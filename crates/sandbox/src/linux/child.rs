@@ -107,6 +107,7 @@ pub(crate) enum Message {
 
 /// What the old process tells the new one: to end everyone, and to go on.
 pub(crate) const TERMINATE: &[u8] = b"t";
+pub(crate) const INTERRUPT: &[u8] = b"i";
 pub(crate) const GO_ON: &[u8] = b"g";
 
 /// Bytes of a message.
@@ -379,6 +380,9 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
     for (standard, fd) in (0..).zip(descriptors.standard) {
         sys::duplicate(fd, standard).at(Stage::Limits)?;
     }
+    if plan.on_terminal {
+        sys::take_terminal().at(Stage::Limits)?;
+    }
     for &(resource, soft, hard) in &plan.limits {
         sys::set_limit(resource, soft, hard).at(Stage::Limits)?;
     }
@@ -432,6 +436,7 @@ fn wait_for_program(worker: libc::pid_t) -> Option<c_int> {
         if waits[0].ready {
             let mut bytes = [0; MESSAGE];
             match sys::receive(0, &mut bytes) {
+                Ok((1.., _)) if bytes.starts_with(INTERRUPT) => sys::signal_everyone(libc::SIGINT),
                 Ok((1.., _)) => sys::signal_everyone(libc::SIGTERM),
                 _ => return None,
             }

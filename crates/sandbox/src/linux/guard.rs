@@ -91,7 +91,7 @@ impl Guarded {
             |place: &Place| place.path.with_file_name(OsStr::from_bytes(place.aside.to_bytes()));
         let moved = self.steps.iter().find(|place| at(place).symlink_metadata().is_ok());
         if let Some(place) = moved {
-            return Some(PutAside { from: place.path.clone(), to: Some(at(place)) });
+            return Some(PutAside { from: place.path.clone(), to: Some(at(place)), error: None });
         }
         let last = self.steps.last()?;
         let is_wrong = match &self.target {
@@ -101,7 +101,7 @@ impl Guarded {
                 last.path.read_link().map_or(true, |found| found != target)
             }
         };
-        is_wrong.then(|| PutAside { from: last.path.clone(), to: None })
+        is_wrong.then(|| PutAside { from: last.path.clone(), to: None, error: None })
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     environment,
     error::SandboxError,
     outcome::{Enforcement, LimitedBy},
-    policy::{Network, Policy},
+    policy::{Network, Policy, TerminalSize},
     proxy::{Authority, Proxy, Settings, SystemResolver, Trap},
     support::Missing,
 };
@@ -53,19 +53,27 @@ pub struct Sandbox {
     policy: Policy,
     closure: Closure,
     trust: Vec<CertificateDer<'static>>,
+    terminal: Option<TerminalSize>,
 }
 
 impl Sandbox {
     /// Makes a policy ready: finds out what its programs need.
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         let closure = Closure::of(&policy.programs)?;
-        Ok(Self { policy, closure, trust: Vec::new() })
+        Ok(Self { policy, closure, trust: Vec::new(), terminal: None })
     }
 
     /// Certificates of authorities that the proxy trusts beside those of the system.
     #[must_use]
     pub fn trusting(mut self, certificates: Vec<CertificateDer<'static>>) -> Self {
         self.trust = certificates;
+        self
+    }
+
+    /// Programs get a terminal of their own, which is input and both outputs.
+    #[must_use]
+    pub fn on_terminal(mut self, size: TerminalSize) -> Self {
+        self.terminal = Some(size);
         self
     }
 
@@ -125,7 +133,8 @@ impl Sandbox {
         });
         // Whoever is interrupted from here on has something to tidy up.
         let interruptions = Interruptions::hold()?;
-        let launch = Launch { policy, layout: &layout, landlock, program };
+        let terminal = self.terminal;
+        let launch = Launch { policy, layout: &layout, landlock, program, terminal };
         launch.start(plan, settings, interruptions)
     }
 }
@@ -145,24 +154,47 @@ struct Launch<'a> {
     layout: &'a Layout,
     landlock: Option<u32>,
     program: &'a Path,
+    terminal: Option<TerminalSize>,
 }
 
-/// Both ends of the three standard streams, and of the control socket.
-struct Pipes {
-    control: (OwnedFd, OwnedFd),
-    stdin: (io::PipeReader, io::PipeWriter),
-    stdout: (io::PipeReader, io::PipeWriter),
-    stderr: (io::PipeReader, io::PipeWriter),
+/// Both ends of the three standard streams.
+struct Streams {
+    /// Those of the program.
+    theirs: [OwnedFd; 3],
+    stdin: File,
+    stdout: File,
+    /// None on a terminal, where both outputs are one.
+    stderr: Option<File>,
+    terminal: Option<File>,
 }
 
-impl Pipes {
-    fn new() -> Result<Self, SandboxError> {
-        let failed = |source| SandboxError::build("making pipes", source);
+impl Streams {
+    fn new(terminal: Option<TerminalSize>) -> Result<Self, SandboxError> {
+        let made = terminal.map_or_else(Self::pipes, Self::terminal);
+        made.map_err(|source| SandboxError::build("making pipes", source))
+    }
+
+    fn pipes() -> io::Result<Self> {
+        let (stdin, stdout, stderr) = (io::pipe()?, io::pipe()?, io::pipe()?);
+        let file = |end: io::PipeReader| File::from(OwnedFd::from(end));
         Ok(Self {
-            control: sys::message_pair().map_err(|errno| failed(errno.into()))?,
-            stdin: io::pipe().map_err(failed)?,
-            stdout: io::pipe().map_err(failed)?,
-            stderr: io::pipe().map_err(failed)?,
+            theirs: [stdin.0.into(), stdout.1.into(), stderr.1.into()],
+            stdin: File::from(OwnedFd::from(stdin.1)),
+            stdout: file(stdout.0),
+            stderr: Some(file(stderr.0)),
+            terminal: None,
+        })
+    }
+
+    fn terminal(TerminalSize { rows, columns }: TerminalSize) -> io::Result<Self> {
+        let (ours, theirs) = sys::open_terminal(rows, columns)?;
+        let ours = File::from(ours);
+        Ok(Self {
+            theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs],
+            stdin: ours.try_clone()?,
+            stdout: ours.try_clone()?,
+            stderr: None,
+            terminal: Some(ours),
         })
     }
 }
@@ -174,25 +206,29 @@ impl Launch<'_> {
         settings: Option<Settings>,
         interruptions: Interruptions,
     ) -> Result<Process, SandboxError> {
-        let pipes = Pipes::new()?;
+        let failed = |errno: sys::Errno| SandboxError::build("making pipes", errno);
+        let control = sys::message_pair().map_err(failed)?;
+        let streams = Streams::new(self.terminal)?;
         let group = Group::new(&self.policy.limits);
         plan.grouped = group.is_some();
+        plan.on_terminal = self.terminal.is_some();
         let started = Instant::now();
-        let pidfd = fork(&mut plan, &pipes)?;
+        let pidfd = fork(&mut plan, &control.1, &streams.theirs)?;
         // Before it goes on, so that nobody is started outside the group.
         let group = group.filter(|group| group.add(pidfd.as_fd()));
         if plan.grouped {
-            let go_on = sys::send(pipes.control.0.as_raw_fd(), child::GO_ON, None);
+            let go_on = sys::send(control.0.as_raw_fd(), child::GO_ON, None);
             go_on.map_err(|errno| SandboxError::build("starting", errno))?;
         }
-        let Pipes { control, stdin, stdout, stderr } = pipes;
-        drop((control.1, stdin.0, stdout.1, stderr.1));
+        let Streams { theirs, stdin, stdout, stderr, terminal } = streams;
+        drop((control.1, theirs));
         let mut process = Process {
             control: control.0,
             pidfd,
-            stdin: Some(File::from(OwnedFd::from(stdin.1))),
-            stdout: Some(File::from(OwnedFd::from(stdout.0))),
-            stderr: Some(File::from(OwnedFd::from(stderr.0))),
+            stdin: Some(stdin),
+            stdout: Some(stdout),
+            stderr,
+            terminal,
             proxy: None,
             watcher: None,
             guarded: std::mem::take(&mut plan.guarded),
@@ -282,14 +318,19 @@ impl Launch<'_> {
 }
 
 #[expect(unsafe_code, reason = "the child of a fork runs here")]
-fn fork(plan: &mut Plan, pipes: &Pipes) -> Result<OwnedFd, SandboxError> {
+fn fork(
+    plan: &mut Plan,
+    control: &OwnedFd,
+    streams: &[OwnedFd; 3],
+) -> Result<OwnedFd, SandboxError> {
     // Descriptors that the child copies over 0 to 2 must not be among these themselves.
+    let [stdin, stdout, stderr] = streams;
     let standard = [
-        above_standard(pipes.stdin.0.as_fd())?,
-        above_standard(pipes.stdout.1.as_fd())?,
-        above_standard(pipes.stderr.1.as_fd())?,
+        above_standard(stdin.as_fd())?,
+        above_standard(stdout.as_fd())?,
+        above_standard(stderr.as_fd())?,
     ];
-    let control = above_standard(pipes.control.1.as_fd())?;
+    let control = above_standard(control.as_fd())?;
     let descriptors = Descriptors {
         control: control.as_raw_fd(),
         standard: [0, 1, 2].map(|index| standard[index].as_raw_fd()),

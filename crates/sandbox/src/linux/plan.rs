@@ -57,6 +57,8 @@ pub(crate) struct Plan {
     pub(crate) proxy: Option<u16>,
     /// Whether the new process must be put into a control group before it goes on.
     pub(crate) grouped: bool,
+    /// Whether the standard streams are a terminal.
+    pub(crate) on_terminal: bool,
     pub(crate) watched: bool,
     pub(crate) directory: CString,
     pub(crate) program: CString,
@@ -177,6 +179,7 @@ impl Plan {
             filter: filter::compile(sockets, watched),
             limits: resource_limits(&policy.limits),
             grouped: false,
+            on_terminal: false,
             proxy: (policy.network != Network::None).then_some(PROXY_PORT),
             watched,
             directory: c_path(&policy.directory)?,

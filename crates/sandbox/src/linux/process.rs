@@ -68,6 +68,7 @@ pub struct Process {
     pub(super) stdin: Option<File>,
     pub(super) stdout: Option<File>,
     pub(super) stderr: Option<File>,
+    pub(super) terminal: Option<File>,
     pub(super) proxy: Option<Proxy>,
     pub(super) watcher: Option<JoinHandle<FileEvents>>,
     pub(super) guarded: Vec<Guarded>,
@@ -106,7 +107,7 @@ impl Process {
     /// Gives it the input and passes on its output until it has ended or a limit is reached.
     pub fn drive(mut self, input: &[u8], mut sink: impl FnMut(Stream, &[u8])) -> Outcome {
         let mut drive =
-            Drive { input, printed: 0, end: None, interrupted: false, everyone_is_dead: false };
+            Drive { input, printed: 0, end: None, interrupted: None, everyone_is_dead: false };
         // The program can read its own output and fill its own input: what was ready a moment ago
         // may not be any more, and waiting for it would stop the clock.
         for file in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
@@ -124,11 +125,13 @@ impl Process {
                     drive.end = Some(End::TimedOut);
                 } else if drive.printed > self.output {
                     drive.end = Some(End::TooMuchOutput);
-                } else if drive.interrupted {
+                } else if drive.interrupted.is_some() {
                     drive.end = Some(End::Stopped);
                 }
                 if drive.end.is_some() {
-                    self.terminate();
+                    // Whoever presses Ctrl-C means the program.
+                    let is_key = drive.interrupted == Some(libc::SIGINT);
+                    self.ask_to_end(if is_key { child::INTERRUPT } else { child::TERMINATE });
                     kill_at = Some(now + limits::GRACE);
                 }
             }
@@ -189,8 +192,7 @@ impl Process {
         }
         let [control, stdout, stderr, stdin, interrupted] = waits.map(|wait| wait.ready);
         if interrupted {
-            sys::drain(self.interruptions.arrivals.as_raw_fd());
-            drive.interrupted = true;
+            drive.interrupted = sys::first_signal(self.interruptions.arrivals.as_raw_fd());
         }
         if stdout {
             drive.read(&mut self.stdout, Stream::Output, sink);
@@ -243,8 +245,13 @@ impl Process {
     }
 
     /// Asks everyone inside to end.
-    fn terminate(&self) {
-        let _ = sys::send(self.control.as_raw_fd(), child::TERMINATE, None);
+    fn ask_to_end(&self, how: &[u8]) {
+        let _ = sys::send(self.control.as_raw_fd(), how, None);
+    }
+
+    /// Its terminal, if it runs on one: whoever has this can say how large it is.
+    pub fn terminal(&self) -> io::Result<Option<File>> {
+        self.terminal.as_ref().map(File::try_clone).transpose()
     }
 
     /// Kills the first process of the namespace, and so everyone, and waits until it is gone.
@@ -310,8 +317,8 @@ struct Drive<'a> {
     input: &'a [u8],
     printed: u64,
     end: Option<End>,
-    /// Someone wants this process to end.
-    interrupted: bool,
+    /// The signal by which someone wants this process to end.
+    interrupted: Option<libc::c_int>,
     /// Nothing can come any more that is not there yet.
     everyone_is_dead: bool,
 }

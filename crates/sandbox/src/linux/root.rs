@@ -9,6 +9,7 @@ use std::{
 use super::{guard::Guarded, userland};
 use crate::{
     closure::{Closure, Contents, Kind},
+    environment::NODE_PROXY,
     error::SandboxError,
     policy::{Access, Mount, Policy, Userland},
 };
@@ -304,6 +305,7 @@ impl Layout {
         text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned());
         if let Some(certificate) = certificate {
             text(CERTIFICATES, (*certificate).to_owned());
+            text(NODE_PROXY, include_str!("../node_proxy.cjs").to_owned());
             for path in CERTIFICATE_LINKS {
                 self.items.entry(path.into()).or_insert(Item::Link(CERTIFICATES.into()));
             }

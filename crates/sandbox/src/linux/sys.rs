@@ -659,6 +659,41 @@ pub(crate) fn new_session() -> Result<()> {
     check_int(unsafe { libc::setsid() }).map(drop)
 }
 
+/// A new terminal of this size: the end that works it, and the end that a program has.
+pub(crate) fn open_terminal(rows: u16, columns: u16) -> Result<(OwnedFd, OwnedFd)> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let lock: c_int = 0;
+    // SAFETY: the pointers are valid for each call; both descriptors are new.
+    unsafe {
+        let ours = OwnedFd::from_raw_fd(check_int(libc::posix_openpt(flags))?);
+        let fd = ours.as_raw_fd();
+        check_int(libc::ioctl(fd, libc::TIOCSPTLCK, &raw const lock))?;
+        check_int(libc::ioctl(fd, libc::TIOCSWINSZ, &raw const size))?;
+        let theirs = check_int(libc::ioctl(fd, libc::TIOCGPTPEER, flags))?;
+        Ok((ours, OwnedFd::from_raw_fd(theirs)))
+    }
+}
+
+/// Makes the terminal on standard input that of the session.
+pub(crate) fn take_terminal() -> Result<()> {
+    // SAFETY: the call takes a number.
+    check_int(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map(drop)
+}
+
+/// Which signal arrived first; the others are dropped.
+pub(crate) fn first_signal(arrivals: RawFd) -> Option<c_int> {
+    // SAFETY: the place is valid for its size, and read only if all of it was written.
+    unsafe {
+        let mut about: libc::signalfd_siginfo = zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        let read = libc::read(arrivals, (&raw mut about).cast(), size);
+        let is_whole = usize::try_from(read).is_ok_and(|read| read == size);
+        drain(arrivals);
+        is_whole.then_some(about.ssi_signo as c_int)
+    }
+}
+
 /// Makes `to` the same open file as `from`; stays open over an execution.
 pub(crate) fn duplicate(from: RawFd, to: RawFd) -> Result<()> {
     // SAFETY: dup2 takes no pointers.
@@ -833,6 +868,7 @@ impl Plain for libc::ifreq {}
 impl Plain for libc::sockaddr_in {}
 impl Plain for libc::msghdr {}
 impl Plain for libc::siginfo_t {}
+impl Plain for libc::signalfd_siginfo {}
 impl Plain for libc::sigset_t {}
 impl Plain for libc::sigaction {}
 impl Plain for libc::seccomp_notif {}

@@ -77,7 +77,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
         let Ok(notification) = sys::next_notification(listener) else { continue };
         let mut is_allowed = true;
         for (path, usage) in uses(&notification, sight) {
-            is_allowed &= !(usage == Use::Make && is_not_to_be_made(sight, &path));
+            is_allowed &= !is_beside_granted(sight, &path, usage);
             note(&mut events, sight, path, usage);
         }
         let _ = if is_allowed {
@@ -98,17 +98,24 @@ fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)
         .filter_map(|call| {
             let path = read_path(pid, *arguments.get(call.path)?)?;
             let folder = call.folder.and_then(|index| arguments.get(index).copied());
-            let path = absolute(pid, folder, &path)?;
-            let real = led(sight, &path).then(|| real(pid, &path, call.usage)).flatten();
+            let whole = whole(pid, folder, &path)?;
+            let path = folded(&whole);
+            // Behind a link, `..` leads elsewhere than it seems.
+            let is_led = path != whole || led(sight, &path);
+            let real = is_led.then(|| real(pid, &whole, call.usage)).flatten();
             Some((path.clone(), real.filter(|real| *real != path), call.usage))
         })
         .flat_map(|(path, real, usage)| std::iter::once(path).chain(real).map(move |p| (p, usage)))
         .collect()
 }
 
-/// Whether it would be made in a folder that is open only for something else.
-fn is_not_to_be_made(sight: &Sight, path: &Path) -> bool {
-    sight.policy.access(path) == Some(Access::Make) && path.symlink_metadata().is_err()
+/// Whether it lies, or would be made, in a folder that is open only for something else. What was there
+/// before has a grant of its own.
+fn is_beside_granted(sight: &Sight, path: &Path, usage: Use) -> bool {
+    let is_open_folder = || sight.policy.paths.iter().any(|grant| grant.path == path);
+    sight.policy.access(path) == Some(Access::Make)
+        && !is_open_folder()
+        && (usage == Use::Make || path.symlink_metadata().is_ok())
 }
 
 /// Whether a path may lead elsewhere: the program can make links there, or the kernel has some.
@@ -199,8 +206,8 @@ fn read_path(pid: libc::pid_t, address: u64) -> Option<PathBuf> {
     None
 }
 
-/// The path from the root, without `.` and `..`. Paths are the same inside and outside.
-fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
+/// The path from the root. Paths are the same inside and outside.
+fn whole(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
     if path.as_os_str().is_empty() {
         return None;
     }
@@ -209,15 +216,20 @@ fn absolute(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBu
         None | Some(libc::AT_FDCWD) => std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?,
         Some(fd) => std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?,
     };
+    Some(base.join(path))
+}
+
+/// The same path without `.` and `..`.
+fn folded(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
-    for part in base.join(path).components() {
+    for part in path.components() {
         match part {
             Component::ParentDir => drop(result.pop()),
             Component::CurDir => {}
             part => result.push(part),
         }
     }
-    Some(result)
+    result
 }
 
 fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {

@@ -1,10 +1,10 @@
 //! `savoir run --record`: what a tool really needs.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{fs, io, path::Path, process::ExitCode};
 
 use savoir_engine::{
     RunError,
-    approval::shell_word,
+    approval::{Widening, shell_word},
     contract::{Noted, options, smallest, unsaid, widen},
     envelope::Envelope,
     ground::Ground,
@@ -19,7 +19,7 @@ use savoir_skill::{
 };
 use serde::Serialize;
 
-use super::run::Door;
+use super::run::{Door, exit_code};
 use crate::{error::CommandError, output, write};
 
 /// Where the permissions go.
@@ -56,25 +56,29 @@ pub(super) fn run(
     door: &Door<'_>,
     mut plan: Plan,
     ground: &Ground,
+    extra: &Widening,
     reading: &Reading,
     into: Output,
 ) -> Result<ExitCode, CommandError> {
     let subject = door.subject;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    if let Err(refusal) = widen(&mut plan, subject, ground) {
+    if let Err(refusal) = widen(&mut plan, subject, ground, extra) {
         return Err(RunError::from(refusal).into());
     }
     let noted = Noted::of(&plan, subject, door.home());
     let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
     let used = smallest(&finished.outcome, &noted, subject, ground);
     if !finished.envelope.success {
-        output::note("the run failed, so nothing is noted; until then it used:");
+        output::note("the run failed, so nothing is noted");
+        if !used.is_empty() {
+            output::note("until then it used:");
+        }
         for permission in &used {
             output::note(&format!("  {permission}"));
         }
         if door.is_json() {
             output::json(&Recorded { used: &used, ..Recorded::of(&finished.envelope) })?;
-            return Ok(ExitCode::from(1));
+            return Ok(ExitCode::from(exit_code(&finished.envelope)));
         }
         return door.print_failed(&finished);
     }
@@ -130,7 +134,8 @@ fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission
     let mut notes = match fs::read(&path) {
         Ok(bytes) => Observed::parse(&bytes)
             .map_err(|error| failed(&error).hint("remove the file, and record every tool anew"))?,
-        Err(_) => Observed::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Observed::default(),
+        Err(error) => return Err(failed(&error)),
     };
     notes.add(tool, used);
     let mut text = serde_json::to_string_pretty(&notes)?;

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    fmt::Write as _,
     io::{self, IsTerminal as _},
     path::Path,
     process::ExitCode,
@@ -178,9 +179,9 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
         home: &home,
         subject: &subject,
         fetched,
-        here: &ground.directory,
         user_home: &ground.home,
         again: Cell::new(None),
+        is_kept: Cell::new(false),
     };
     let tool = tool.map(|tool| script_of(&subject, tool)).or_else(|| only_tool(&subject));
     let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
@@ -265,12 +266,12 @@ pub(super) struct Door<'a> {
     pub(super) subject: &'a Subject,
     /// The skill, if it was fetched to be tried once.
     fetched: Option<&'a Fetched>,
-    /// The folder that the user is in.
-    here: &'a Path,
     /// The user's home.
     user_home: &'a Path,
     /// What was answered when a failed run was offered again with more rights.
     again: Cell<Option<Agreed>>,
+    /// Whether all that the last run was granted is approved for the next ones, too.
+    is_kept: Cell<bool>,
 }
 
 /// Why a plan does not run.
@@ -327,7 +328,7 @@ impl Door<'_> {
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
-                record::run(self, self.in_time(plan), ground, reading, output)
+                record::run(self, self.in_time(plan), ground, extra, reading, output)
             }
             Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
@@ -431,7 +432,7 @@ impl Door<'_> {
         // What was allowed once belongs into a hint that holds for all runs.
         let mut all: Vec<Denial> = Vec::new();
         loop {
-            plan.stdin = Stdin::Inherited;
+            plan.stdin = self.stdin();
             if io::stdout().is_terminal() {
                 plan.print_at_once();
             }
@@ -441,28 +442,38 @@ impl Door<'_> {
             };
             let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
             let can_offer = !self.args.json && ask::can_ask();
-            // Whatever goes wrong with the offer, the failure of the tool is what counts.
-            let offered = if can_offer { self.offer(&new).ok().flatten() } else { None };
+            // Whoever does not answer wants to see how the tool failed.
+            let offered = if can_offer { self.offer(&new).unwrap_or_default() } else { None };
             all.extend(new);
             let Some((answer, more)) = offered else { return Err(self.with_hints(error, &all)) };
             extra = extra.and(&more);
             self.again.set(Some(answer));
-            plan = match self.session().plan(&Call { extra: &extra, ..call.clone() }) {
-                Ok(plan) => plan,
-                Err(_) => return Err(self.with_hints(error, &all)),
-            };
+            plan = self.session().plan(&Call { extra: &extra, ..call.clone() })?;
+        }
+    }
+
+    /// What a program reads. On a terminal it gets one of its own.
+    fn stdin(&self) -> Stdin {
+        let is_terminal =
+            io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+        // In the background, keys are somebody else's.
+        let is_ahead = rustix::termios::tcgetpgrp(io::stdin())
+            .is_ok_and(|group| group == rustix::process::getpgrp());
+        match is_terminal && is_ahead && !self.args.json {
+            true => Stdin::Terminal,
+            false => Stdin::Inherited,
         }
     }
 
     /// Offers to allow what was denied, but no secrets, and to run it again.
     fn offer(&self, denials: &[Denial]) -> Result<Option<(Agreed, Widening)>, CommandError> {
         let allowed: Vec<&Denial> =
-            denials.iter().filter(|one| one.option.is_some() && !one.is_secret).collect();
+            denials.iter().filter(|one| one.option.is_some() && one.risk.is_none()).collect();
         if allowed.is_empty() {
             return Ok(None);
         }
-        for denial in denials.iter().filter(|one| one.is_secret) {
-            output::note(&format!("the sandbox denied {}, which is a secret", denial.what));
+        for (what, risk) in denials.iter().filter_map(|one| Some((&one.what, one.risk?))) {
+            output::note(&format!("the sandbox denied {what}, which {}", risk.phrase()));
         }
         let what = |denial: &&Denial| {
             let option = denial.option.as_ref().map(|(name, value)| format!(" ({name} {value})"));
@@ -470,7 +481,8 @@ impl Door<'_> {
         };
         let what: Vec<String> = allowed.iter().map(what).collect();
         output::note("it failed after something was denied; what it did until then stays");
-        let is_kept = self.fetched.is_none() && !self.asks_again();
+        // An answer that is kept is about all that a run is granted, and this question only about more.
+        let is_kept = self.fetched.is_none() && !self.asks_again() && self.is_kept.get();
         let choices = if is_kept { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
         let question =
             format!("Allow {}, and run it again? {choices}: ", output::harmless(&what.join(", ")));
@@ -505,8 +517,11 @@ impl Door<'_> {
         {
             output::note(&format!("nothing was printed; {empty}"));
         }
+        if finished.envelope.success && !self.args.json {
+            self.hints(&finished.envelope.denied).iter().for_each(|hint| output::note(hint));
+        }
         self.print(&finished).map_err(|error| {
-            let denials = finished.denials(self.here, self.user_home);
+            let denials = finished.envelope.denied.clone();
             // Only a guess, so it has to stand back where something is known.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
             Failed { error: empty.into_iter().fold(error, CommandError::hint), denials }
@@ -515,8 +530,7 @@ impl Door<'_> {
 
     /// Prints what a failed run came to, and what it was denied.
     pub(super) fn print_failed(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
-        let denials = finished.denials(self.here, self.user_home);
-        self.print(finished).map_err(|error| self.with_hints(error, &denials))
+        self.print(finished).map_err(|error| self.with_hints(error, &finished.envelope.denied))
     }
 
     /// A plan with the time that was given.
@@ -536,23 +550,20 @@ impl Door<'_> {
         };
         let mut options = String::new();
         let mut hints = Vec::new();
-        for Denial { what, option, is_secret } in denials {
+        for Denial { what, option, risk, way_out } in denials {
+            let mut hint = format!("the sandbox denied {what}");
             let words =
                 option.as_ref().map(|(name, value)| format!(" {name} {}", shell_word(value)));
-            match words {
-                Some(words) if *is_secret => hints.push(format!(
-                    "the sandbox denied {what}, which is a secret; only if you trust the skill: {}",
-                    allow(&words)
-                )),
-                Some(words) => {
-                    hints.push(format!("the sandbox denied {what}"));
-                    options.push_str(&words);
+            match (words, risk) {
+                (Some(words), Some(risk)) => {
+                    let allow = allow(&words);
+                    let which = risk.phrase();
+                    let _ = write!(hint, ", which {which}; only if you trust the skill: {allow}");
                 }
-                None => hints.push(format!(
-                    "the sandbox denied {what}; run it in the folder of a project, or name a folder \
-                     with --allow-write"
-                )),
+                (Some(words), None) => options.push_str(&words),
+                (None, _) => hint.extend(way_out.map(|way_out| format!("; {way_out}"))),
             }
+            hints.push(hint);
         }
         if !options.is_empty() {
             hints.push(format!("to allow it: {}", allow(&options)));
@@ -646,6 +657,7 @@ impl Door<'_> {
         let earlier = if self.args.record { Earlier::IsForgotten } else { Earlier::Counts };
         let mut question = match self.session().weigh(plan, earlier)? {
             Weighed::Run(decision) => {
+                self.is_kept.set(true);
                 trust::show_banner(plan.request.trust);
                 return Ok(decision);
             }
@@ -655,7 +667,10 @@ impl Door<'_> {
             question.reasons = vec!["a recording has nearly every right".to_owned()];
         }
         match self.answer(&question)? {
-            Ok(agreed) => Ok(self.session().agree(&question, agreed)?),
+            Ok(agreed) => {
+                self.is_kept.set(agreed == Agreed::Always);
+                Ok(self.session().agree(&question, agreed)?)
+            }
             Err(NotAgreed { verdict, error }) => {
                 self.session().turn_down(plan, verdict, "not-approved", &error.to_string());
                 Err(error)
@@ -806,7 +821,7 @@ fn lost_in_home(files: &FileEvents, home: &Path) -> Option<String> {
 }
 
 /// The code of a program that failed, or what shells give for one that was ended.
-fn exit_code(envelope: &Envelope) -> u8 {
+pub(super) fn exit_code(envelope: &Envelope) -> u8 {
     match (envelope.exit_code, envelope.code.as_deref()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1).max(1),
         (None, Some("stopped")) => INTERRUPTED,

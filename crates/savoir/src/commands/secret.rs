@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write as _,
+    io::{self, IsTerminal as _, Read as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -19,6 +20,9 @@ use crate::{
     lookup::{self, Target},
     output, session,
 };
+
+/// What fits into the environment of a program.
+const MOST_BYTES: u64 = 64 << 10;
 
 /// Store values that skills get as environment variables
 #[derive(Debug, clap::Args)]
@@ -98,7 +102,7 @@ fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     let Which { name, skill } = &args.which;
     check_name(name)?;
     let skill = skill.as_deref().map(installed).transpose()?;
-    let value = session::secret("value")?;
+    let value = value()?;
     let place = secrets.set(StoredSecret::new(name, skill.as_deref(), value))?;
     if args.json {
         let place = word(place);
@@ -110,6 +114,30 @@ fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     };
     output::text(&format!("stored {name} in {place} for {}\n", receiver(skill.as_deref())))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A value asked for on the terminal, or all of standard input: keys have several lines.
+fn value() -> Result<String, CommandError> {
+    if io::stdin().is_terminal() {
+        return session::secret("value");
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::input(format!("the value cannot be read: {error}"))
+            .hint(format!("give at most {MOST_BYTES} bytes of UTF-8 on standard input"))
+    };
+    let mut text = String::new();
+    let input = io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
+    input.map_err(|error| failed(&error))?;
+    if text.len() as u64 > MOST_BYTES || text.contains('\0') {
+        return Err(failed(&"it is too long, or has a NUL"));
+    }
+    let value = text.strip_suffix('\n').unwrap_or(&text);
+    let value = value.strip_suffix('\r').unwrap_or(value);
+    if value.is_empty() {
+        return Err(CommandError::input("there is no value")
+            .hint("give it on standard input, or run this on a terminal"));
+    }
+    Ok(value.to_owned())
 }
 
 fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {

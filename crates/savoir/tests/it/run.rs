@@ -6,6 +6,7 @@
 
 mod calls;
 mod commands;
+mod denials;
 mod doctor;
 mod environments;
 mod everyday;
@@ -22,6 +23,7 @@ mod records;
 mod refusals;
 mod secrets;
 mod server;
+mod terminal;
 mod tiers;
 mod unrunnable;
 

@@ -1,6 +1,6 @@
 //! Running the program in a folder of its own.
 
-mod terminal;
+pub(crate) mod terminal;
 
 use std::{
     env,

@@ -8,18 +8,18 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Counted, End, Limits, Network, Outcome, PathGrant, Policy, Sandbox, Stream,
+    Access, Counted, End, Limits, Network, Outcome, PathGrant, Policy, PutAside, Sandbox, Stream,
     TRUSTED_PATH, Userland, Variable, Watch, find,
 };
 use serde_json::json;
 
-use super::{HostTools, Wrong};
+use super::{HostTools, Wrong, unusable};
 use crate::{
     agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
     grant,
-    protection::{Aside, Before, Root},
+    protection::{Before, Root, shown},
 };
 
 /// Seconds that a command may take, and if nothing is said.
@@ -55,7 +55,9 @@ impl HostTools {
         let turn = Arc::clone(&self.commands).read_owned().await;
         let work = move || {
             let root = workspace.folder_to_look_at();
-            let before = |protected: &[PathGrant]| baseline.before(root, obeyed, &home, protected);
+            let before = |protected: &[PathGrant]| {
+                baseline.before(root, obeyed, &home, protected).map_err(unusable)
+            };
             let ran = run_and_look(policy, &shell, &words, &cancel, root, before);
             drop(turn);
             ran
@@ -77,6 +79,7 @@ impl HostTools {
         }
         paths.push(PathGrant::write(&root));
         paths.extend(protected);
+        paths.extend(grant::stored_secrets(&self.ground).map(PathGrant::hidden));
         let home = self.ground.home.display().to_string();
         let search = TRUSTED_PATH.join(":");
         let environment = [
@@ -113,7 +116,8 @@ impl HostTools {
 struct Ran {
     end: End,
     captured: Captured,
-    aside: Vec<Aside>,
+    /// What was put aside, in words.
+    aside: Vec<String>,
 }
 
 /// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
@@ -130,9 +134,10 @@ fn run_and_look<'a>(
     let (before, more) = before(&protected)?;
     policy.paths.extend(more);
     let ran = run(policy, shell, words, cancel);
-    let mut aside = before.put_aside(root);
+    let (mut aside, failed) = before.put_aside(root);
     ran.map(|(outcome, captured)| {
-        aside.extend(outcome.put_aside.iter().map(|one| Aside::of(one, root)));
+        aside.extend(outcome.put_aside);
+        let aside = aside.iter().map(|one| told(one, root.path())).chain(failed).collect();
         Ran { end: outcome.end, captured, aside }
     })
 }
@@ -179,7 +184,7 @@ fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
     if aside.is_empty() {
         return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
     }
-    let mut told: Vec<String> = aside.iter().take(MOST_TOLD).map(told).collect();
+    let mut told: Vec<String> = aside.iter().take(MOST_TOLD).cloned().collect();
     if let Some(more) = aside.len().checked_sub(MOST_TOLD + 1) {
         told.push(format!("{} more were found", more + 1));
     }
@@ -193,10 +198,13 @@ fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
     ToolAnswer { text, data: Some(data), failure: Some(failure) }
 }
 
-fn told(Aside { from, to }: &Aside) -> String {
+fn told(PutAside { from, to, error }: &PutAside, root: &Path) -> String {
+    let below = |path: &Path| shown(path.strip_prefix(root).unwrap_or(path));
+    let from = below(from);
     match to {
-        Ok(to) => format!("`{from}` was put aside and is `{to}` now"),
-        Err(error) => {
+        Some(to) => format!("`{from}` was put aside and is `{}` now", below(to)),
+        None => {
+            let error = error.as_deref().unwrap_or("it cannot be renamed");
             format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
         }
     }

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    HostTools, Wrong,
+    HostTools, Wrong, unusable,
     workspace::{self, Inside},
 };
 use crate::{
@@ -27,7 +27,15 @@ fn makes_a_repository(path: &Path, root: &Path) -> bool {
 
 impl HostTools {
     pub(super) fn read_file(&self, path: &str) -> Result<ToolAnswer, Wrong> {
-        Ok(ToolAnswer::text(self.workspace.read(&self.workspace.inside(path)?)?))
+        let inside = self.workspace.inside(path)?;
+        let whole = inside.below(self.workspace.root());
+        if grant::stored_secrets(&self.ground).any(|secrets| whole.starts_with(secrets)) {
+            return Err((
+                "protected-path",
+                "the stored secrets of the person are there".to_owned(),
+            ));
+        }
+        Ok(ToolAnswer::text(self.workspace.read(&inside)?))
     }
 
     pub(super) fn list_dir(&self, path: &str) -> Result<ToolAnswer, Wrong> {
@@ -87,7 +95,8 @@ impl HostTools {
     async fn led(&self) -> Result<Obeyed, Wrong> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
         let (obeyed, home) = (self.obeyed(), self.ground.home.clone());
-        let look = move || baseline.led(workspace.folder_to_look_at(), obeyed, &home);
+        let look =
+            move || baseline.led(workspace.folder_to_look_at(), obeyed, &home).map_err(unusable);
         let looked = tokio::task::spawn_blocking(look).await;
         looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }

@@ -148,7 +148,9 @@ fn what_others_obey_is_never_written() {
 #[test]
 fn what_others_obey_is_never_made() {
     // Neither in a folder that is no repository yet, nor by way of a folder above.
-    let stage = Stage::with_probe(&["filesystem:write:./**", "filesystem:write:~/**"]);
+    let stage = Stage::with_probe(&["filesystem:write:./**"]);
+    let approved = stage.savoir(&["approve", &stage.skill("probe"), "--yes", "--allow-write", "~"]);
+    assert_eq!(approved.code, 0, "{approved}");
     stage.write("home/.config/systemd/user/own.service", "[Unit]");
     let expressions = [
         "os.rename(os.path.expanduser('~/.config'), os.path.expanduser('~/moved'))",
@@ -173,7 +175,7 @@ fn what_others_obey_is_never_made() {
     assert!(results.iter().all(|result| !result.is_string()), "{results:?}");
     let aside = stage.record()["files"]["put_aside"].to_string();
     for name in [".git", "autostart", ".local/bin", ".bashrc", "deep/down/.git", "CLAUDE.md"] {
-        assert!(aside.contains(&format!("/{name}\"")), "{name}: {aside}");
+        assert!(aside.contains(&format!("/{name}: now ")), "{name}: {aside}");
     }
     // What was granted is the real home.
     let fine = try_out(

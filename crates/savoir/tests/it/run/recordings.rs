@@ -84,3 +84,45 @@ fn a_command_where_there_are_no_fields() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(stage.sandbox.read("work/out/sorted.txt"), "a\nb\n");
 }
+
+#[test]
+fn a_commit_is_recorded() {
+    let stage = Stage::new();
+    let text = "---\nname: tools\ndescription: Does things. Use in tests.\n---\n\nRun it.\n";
+    stage.write("skills/tools/SKILL.md", text);
+    let script = "set -e\necho more >> notes.txt\ngit add notes.txt\n\
+        git -c user.name=A -c user.email=a@example.org commit -q -m more\n";
+    stage.write("skills/tools/scripts/commit.sh", script);
+    stage.repository();
+    stage.write("work/notes.txt", "a\n");
+    let tool = stage.skill("tools/scripts/commit.sh");
+    let asked = stage.savoir(&["run", &tool, "--record", "--allow", "git"]);
+    let digits = super::fingerprint(&asked);
+    let recorded =
+        stage.savoir(&["run", &tool, "--record", "--allow", "git", "--approve", &digits]);
+    assert_eq!(recorded.code, 0, "{recorded}");
+    follow(&stage, &recorded.stderr);
+    let again = stage.savoir(&["run", &tool]);
+    assert_eq!(again.code, 0, "{again}");
+}
+
+#[test]
+fn a_recording_keeps_stored_secrets_to_itself() {
+    let stage = Stage::new();
+    stage.probe("probe", &["env:read:ACME_TOKEN"], "");
+    let mut set = stage.command(&["secret", "set", "ACME_TOKEN"]);
+    set.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut set = set.spawn().expect("savoir starts");
+    let mut stdin = set.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut stdin, b"acme-secret\nof two lines\n").expect("it reads");
+    drop(stdin);
+    assert!(set.wait().expect("an end").success());
+    let file = super::holds(&stage.path(".savoir"), "acme-secret").expect("it is stored");
+    let code = format!(
+        "code=import os\nvalue = os.environ['ACME_TOKEN']\ntry:\n  text = open('{}').read()\n\
+         except OSError: text = ''\nresult = ['two lines' in value, 'acme' in text]",
+        file.display()
+    );
+    let run = stage.run_agreed("probe", &["--param", &code, "--record"]);
+    assert_eq!(run.succeeds()["parsed"]["result"], serde_json::json!([false, false]));
+}

@@ -13,32 +13,73 @@ use rustix::{
 
 use super::Transcript;
 
+/// A command in a session of its own, whose terminal is all that it reads and writes. Somebody types as soon
+/// as something is shown.
+pub(crate) fn run_alone(command: &Command, shown: &str, typed: &str) -> Transcript {
+    let mut alone = Command::new("setsid");
+    alone.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        alone.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => alone.env(name, value),
+            None => alone.env_remove(name),
+        };
+    }
+    run_with(alone, (shown, typed), Output::Terminal)
+}
+
+/// Where standard output goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Terminal,
+    Pipe,
+}
+
 /// Runs a command whose standard input and error are a terminal. What is shown there is `stderr`.
-pub(super) fn run(mut command: Command, typed: &str) -> Transcript {
+pub(crate) fn run(command: Command, typed: &str) -> Transcript {
+    run_with(command, ("", typed), Output::Pipe)
+}
+
+fn run_with(mut command: Command, (awaited, typed): (&str, &str), output: Output) -> Transcript {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&ours).expect("a terminal");
     unlockpt(&ours).expect("a terminal");
     let name = ptsname(&ours, Vec::new()).expect("its name");
     let end =
         || File::from(open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it"));
-    command.stdin(Stdio::from(end())).stderr(Stdio::from(end())).stdout(Stdio::piped());
+    let stdout = match output {
+        Output::Terminal => Stdio::from(end()),
+        Output::Pipe => Stdio::piped(),
+    };
+    command.stdin(Stdio::from(end())).stderr(Stdio::from(end())).stdout(stdout);
     let mut child = command.spawn().expect("savoir runs");
     // The command holds the other end, which must be gone for the reading to end.
     drop(command);
     let mut ours = File::from(ours);
-    ours.write_all(typed.as_bytes()).expect("it is typed");
+    if awaited.is_empty() {
+        ours.write_all(typed.as_bytes()).expect("it is typed");
+    }
+    let mut is_typed = awaited.is_empty();
     let mut shown = Vec::new();
     let mut stdout = String::new();
-    let mut piped = child.stdout.take().expect("standard output");
+    let piped = child.stdout.take();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut bytes = [0; 4096];
             // Linux ends a terminal that nobody holds any more with an error.
             while let Ok(count @ 1..) = ours.read(&mut bytes) {
                 shown.extend_from_slice(&bytes[..count]);
+                if !is_typed && String::from_utf8_lossy(&shown).contains(awaited) {
+                    ours.write_all(typed.as_bytes()).expect("it is typed");
+                    is_typed = true;
+                }
             }
         });
-        piped.read_to_string(&mut stdout).expect("text");
+        if let Some(mut piped) = piped {
+            piped.read_to_string(&mut stdout).expect("text");
+        }
     });
     let code = child.wait().expect("an end").code().unwrap_or(-1);
     Transcript { code, stdout, stderr: String::from_utf8_lossy(&shown).into_owned() }

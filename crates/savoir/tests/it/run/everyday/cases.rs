@@ -155,6 +155,7 @@ pub(super) const CASES: &[Case] = &[
     case("git commit", Script("a.sh"), "set -e\ngit add -A\ngit -c user.name=A -c user.email=a@b.c commit --allow-empty -qm second\ngit log --oneline | wc -l\n", "2").needs(&["git"]).after_a_hint().in_repository(),
     case("git identity", Script("a.sh"), "set -e\ngit config --get user.email\n", "ada@example.com").needs(&["git"]).after_a_hint().in_repository(),
     case("reads elsewhere", Script("a.sh"), "cat ../shared/list.txt\n", "from elsewhere").after_a_hint(),
+    case("node fetch", Script("a.mjs"), "import { readFileSync } from 'node:fs';\nconst port = readFileSync('port.txt', 'utf8').trim();\nconst answer = await fetch(`http://127.0.0.1:${port}/x`);\nif (!answer.ok) throw new Error(await answer.text());\nconsole.log(await answer.text())\n", "served").needs(&["node"]).after_a_hint(),
     case("curl", Script("a.sh"), "curl -sSf \"http://127.0.0.1:$(cat port.txt)/x\"\n", "served").needs(&["curl"]).after_a_hint(),
     case("python request", Script("a.py"), "import urllib.request\nprint(urllib.request.urlopen('http://127.0.0.1:%s/x' % open('port.txt').read().strip()).read().decode())\n", "served").after_a_hint(),
     case("a variable", Script("a.sh"), ": \"${ACME_REGION:?not set}\"; echo $ACME_REGION\n", "north").after_a_hint(),

@@ -1,0 +1,122 @@
+//! The terminal of a person, while a program runs on one of its own: keys are passed on as they are
+//! pressed, and the program decides what they mean. So it can ask for a password, draw and use colours.
+
+use std::{
+    fs::File,
+    io,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    process::{Signal, getpid, kill_process},
+    termios::{
+        OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+    },
+};
+use savoir_sandbox::TerminalSize;
+
+/// What Ctrl-C sends.
+const CTRL_C: u8 = 3;
+/// A program that goes on after so many of them, in this time, is stopped.
+const PRESSES: usize = 3;
+const PRESSED_WITHIN: Duration = Duration::from_secs(3);
+
+/// Keys go to the program as long as this is there.
+pub(super) struct Raw {
+    before: Termios,
+}
+
+impl Raw {
+    pub(super) fn enter() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// How large the terminal of the person is.
+pub(super) fn size() -> TerminalSize {
+    match tcgetwinsize(io::stdin()) {
+        Ok(Winsize { ws_row: rows @ 1.., ws_col: columns @ 1.., .. }) => {
+            TerminalSize { rows, columns }
+        }
+        _ => TerminalSize { rows: 24, columns: 80 },
+    }
+}
+
+/// Looks after the terminal of a program.
+pub(super) struct Keeper {
+    terminal: File,
+    size: TerminalSize,
+    presses: Vec<Instant>,
+}
+
+impl Keeper {
+    pub(super) fn new(terminal: File) -> Self {
+        Self { terminal, size: size(), presses: Vec::new() }
+    }
+
+    /// Told of every key, and now and then of none.
+    pub(super) fn look(&mut self, keys: &[u8]) {
+        let size = size();
+        if size != self.size {
+            self.size = size;
+            let TerminalSize { rows: ws_row, columns: ws_col } = size;
+            let size = Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+            let _ = tcsetwinsize(&self.terminal, size);
+        }
+        self.presses.extend(keys.iter().filter(|key| **key == CTRL_C).map(|_| Instant::now()));
+        self.presses.retain(|pressed| pressed.elapsed() < PRESSED_WITHIN);
+        if self.presses.len() >= PRESSES {
+            self.presses.clear();
+            // As if the key had reached this program.
+            let _ = kill_process(getpid(), Signal::INT);
+        }
+    }
+}
+
+/// Lines as they are without a terminal, of output that comes in pieces.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// Whether the last piece ended between the two characters of a line's end.
+    has_return: bool,
+}
+
+impl Lines {
+    pub(super) fn plain(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::with_capacity(bytes.len() + 1);
+        for &byte in bytes {
+            if self.has_return && byte != b'\n' {
+                plain.push(b'\r');
+            }
+            self.has_return = byte == b'\r';
+            if !self.has_return {
+                plain.push(byte);
+            }
+        }
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_lines_are_plain() {
+        let mut lines = Lines::default();
+        let plain: Vec<u8> = [&b"a\r"[..], b"\nb\r\n", b"50%\r100%\r", b"\r\n"]
+            .iter()
+            .flat_map(|bytes| lines.plain(bytes))
+            .collect();
+        assert_eq!(plain, b"a\nb\n50%\r100%\r\n");
+    }
+}
