@@ -379,8 +379,12 @@ fn rules(policy: &Policy, layout: &Layout, version: u32) -> Result<Rules, Sandbo
         Userland::System => landlock::WRITE_AND_RUN,
     };
     for (path, item) in layout.iter() {
-        if *item == Item::Scratch {
-            paths.push((c_path(path)?, scratch));
+        match item {
+            Item::Scratch => paths.push((c_path(path)?, scratch)),
+            Item::Text(_) if !path.starts_with("/etc") => {
+                paths.push((c_path(path)?, landlock::READ & landlock::FILE));
+            }
+            _ => {}
         }
     }
     Ok(Rules { handled, size, paths })
