@@ -32,6 +32,7 @@ pub use self::{
     action::{Action, Functions, PythonCall},
     denied::Denial,
     python::{Answer, PythonTools},
+    script::is_script_name,
 };
 use crate::{
     approval::{Program, Request, Widening},
