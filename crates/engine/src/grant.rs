@@ -173,7 +173,8 @@ impl Grants<'_> {
         policy.paths.extend(self.history(&granted));
         uncover(&mut policy.paths);
         drop_weaker(&mut policy.paths);
-        policy.programs.extend(programs::granted(self.permissions, self.extra)?);
+        let added = programs::granted(self.permissions, self.extra)?;
+        policy.programs.extend(added.iter().cloned());
         if policy.userland == Userland::System {
             policy.programs.extend(programs::of_environments(&granted));
         }
@@ -182,7 +183,7 @@ impl Grants<'_> {
         } else {
             variables::Secrets::Masked
         };
-        policy.environment = variables::build(self, secrets)?;
+        policy.environment = variables::build(self, &added, secrets)?;
         policy.network = network;
         for (name, value) in self.own_variables {
             policy.environment.insert(name.clone(), Variable::Plain(value.clone()));

@@ -33,6 +33,7 @@ pub use self::{
     action::{Action, Functions, PythonCall},
     denied::Denial,
     python::{Answer, PythonTools},
+    script::is_script_name,
 };
 use crate::{
     approval::{Program, Request, Widening},
@@ -178,12 +179,12 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
     let packages = packages::needs(subject, &mut action)?;
     let mut plan = assemble(call, tool, action, set)?;
     plan.packages = packages;
-    plan.warnings = warnings(call);
+    plan.warnings = warnings(call, tool);
     Ok(plan)
 }
 
 /// What does not keep a tool from running, but may make it fail or surprise.
-fn warnings(call: &Call<'_>) -> Vec<String> {
+fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
     let Call { subject, ground, .. } = call;
     let requirements = &subject.skill.requirements;
     let path = ground.variables.iter().find(|(name, _)| name == "PATH");
@@ -191,6 +192,10 @@ fn warnings(call: &Call<'_>) -> Vec<String> {
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
     warnings.extend(requirements::advice(requirements, &requirements::Facts::of_this_machine()));
+    if let Some(Runner::Command(template)) = tool.map(|tool| &tool.runner) {
+        let hint = "put the line into a script of the skill, or use bash -c '…'";
+        warnings.extend(template.shell_problems.iter().map(|problem| format!("{problem}: {hint}")));
+    }
     warnings
 }
 

@@ -1,8 +1,11 @@
-//! The question whether something may run: shown on standard error, answered on standard input, and
-//! only if both are a terminal, so that no pipe can say yes.
+//! The question whether something may run: shown on standard error and answered on standard input, if
+//! both are a terminal. Beside a pipe or a file, which are input of the program, it is answered on the
+//! terminal of this process: no pipe can say yes.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _, Write},
+    fs::File,
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Write},
+    os::{fd::AsFd as _, unix::fs::FileTypeExt as _},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -72,7 +75,36 @@ pub(crate) fn nobody() {
 
 /// Whether there is somebody to ask.
 pub(crate) fn can_ask() -> bool {
-    !NOBODY.load(Ordering::Relaxed) && io::stdin().is_terminal() && io::stderr().is_terminal()
+    is_interactive() || terminal().is_some()
+}
+
+/// Whether a person types the standard input, so that it can be asked for what could also be left out.
+pub(crate) fn is_interactive() -> bool {
+    can_show() && io::stdin().is_terminal()
+}
+
+fn can_show() -> bool {
+    !NOBODY.load(Ordering::Relaxed) && io::stderr().is_terminal()
+}
+
+/// The terminal of this process, if the standard input is a pipe or a file.
+fn terminal() -> Option<File> {
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let kind = input.metadata().ok()?.file_type();
+    let is_data = kind.is_fifo() || kind.is_file();
+    (is_data && can_show()).then(|| File::open("/dev/tty").ok()).flatten()
+}
+
+/// The next line that a person types; nothing at the end, or if it is no text.
+fn typed_line() -> Option<String> {
+    let mut line = String::new();
+    let read = match terminal() {
+        Some(terminal) => BufReader::new(terminal).read_line(&mut line),
+        // Without a terminal, a pipe would answer.
+        None if !is_interactive() => return None,
+        None => io::stdin().lock().read_line(&mut line),
+    };
+    read.is_ok_and(|length| length > 0).then_some(line)
 }
 
 /// Shows the request and waits for an answer; refuses where nobody can answer.
@@ -90,12 +122,11 @@ pub(crate) fn ask(
     for _ in 0..TRIES {
         write!(err, "{}", choices.question())?;
         err.flush()?;
-        let mut line = String::new();
         // The end of the input, or bytes that are no text, are no yes.
-        if io::stdin().lock().read_line(&mut line).unwrap_or_default() == 0 {
+        let Some(line) = typed_line() else {
             writeln!(err)?;
             return Ok(Answer::No);
-        }
+        };
         if let Some(answer) = choices.answer(&line) {
             return Ok(answer);
         }
@@ -115,11 +146,10 @@ pub(crate) fn line<T>(
     write!(err, "{question}")?;
     for _ in 0..TRIES {
         err.flush()?;
-        let mut line = String::new();
-        if io::stdin().lock().read_line(&mut line).unwrap_or_default() == 0 {
+        let Some(line) = typed_line() else {
             writeln!(err)?;
             return Ok(None);
-        }
+        };
         match meant(&line) {
             Some(answer) => return Ok(Some(answer)),
             None => write!(err, "That is no answer. Again: ")?,

@@ -14,7 +14,7 @@ mod remote;
 use std::{
     collections::HashSet,
     ops::Deref,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use savoir_engine::Home;
@@ -379,6 +379,9 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
             _ => break,
         }
     }
+    if let Some(target) = in_skill_around(text) {
+        return Ok(target);
+    }
     let (name, rest) = text.split_at(text.find('/').unwrap_or(text.len()));
     if !is_name(name) {
         return Err(no_path(text));
@@ -387,12 +390,45 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
     match lookup.find(name) {
         Some(found) => Ok(Target { skill: found.path.into(), tool: tool(rest) }),
         None if rest.is_empty() => Err(lookup.unknown(name)),
+        None if Path::new(name).is_dir() || near_path(text).is_some() => Err(no_path(text)),
         None => Err(no_path(text).hint(format!("no installed skill is called `{name}`"))),
     }
 }
 
+/// A file of the skill whose folder somebody is in.
+fn in_skill_around(text: &str) -> Option<Target> {
+    let leaves = Path::new(text).components().any(|part| part == Component::ParentDir);
+    let file = std::path::absolute(text).ok().filter(|path| path.is_file() && !leaves)?;
+    let folder = file.ancestors().skip(1).find(|above| is_skill(above))?;
+    let tool = file.strip_prefix(folder).ok()?.to_str()?.to_owned();
+    Some(Target { skill: short(folder).into(), tool: Some(tool) })
+}
+
+/// The path that was meant, if the name of one of its folders is misspelled.
+fn near_path(text: &str) -> Option<String> {
+    let path = Path::new(text);
+    let missing = path.ancestors().take_while(|part| part.symlink_metadata().is_err());
+    let missing = missing.filter(|part| !part.as_os_str().is_empty()).last()?;
+    let folder = match missing.parent()? {
+        here if here.as_os_str().is_empty() => Path::new("."),
+        folder => folder,
+    };
+    let entries = folder.read_dir().ok()?.flatten().filter(|entry| entry.path().is_dir());
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = nearest(missing.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    let rest = path.strip_prefix(missing).ok()?;
+    let mut meant = missing.with_file_name(near);
+    meant.extend(rest);
+    Some(meant.display().to_string())
+}
+
 fn no_path(text: &str) -> CommandError {
-    CommandError::input(format!("there is no skill at `{text}`"))
+    let error = CommandError::input(format!("there is no skill at `{text}`"));
+    if let Some(meant) = near_path(text) {
+        return error.hint(format!("did you mean {meant}?"));
+    }
+    error
         .hint("name a skill's folder or an installed skill, a slash and one of its tools")
         .hint("`savoir list` shows the skills that are installed")
 }

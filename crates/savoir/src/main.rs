@@ -22,6 +22,8 @@ mod load;
 mod locked_copies;
 mod log_filter;
 mod lookup;
+mod lost_files;
+mod missing_package;
 mod mode;
 mod offline;
 mod output;

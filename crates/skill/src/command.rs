@@ -144,6 +144,9 @@ pub struct CommandTemplate {
     pub program: String,
     /// Its arguments.
     pub args: Vec<ArgTemplate>,
+    /// Sentences about words that join commands or files in a shell, and are arguments here.
+    #[serde(skip)]
+    pub shell_problems: Vec<String>,
 }
 
 /// A flag whose value may be missing, so that it would take the argument after it.
@@ -247,6 +250,8 @@ impl CommandTemplate {
     /// several lines. Blank lines and lines that start with `#` do not count.
     pub fn parse(block: &str) -> Result<Self, CommandError> {
         let tokens = token::Lexer::new(block).run(token::Extent::Block)?;
+        let joining = shell_operators(&tokens).filter(|one| one.feature.joins_commands());
+        let shell_problems = joining.map(|one| one.problem()).collect();
         let assigned = tokens.iter().take_while(|token| token.assigned_name().is_some()).count();
         let (assignments, tokens) = tokens.split_at(assigned);
         let environment = assignments.iter().filter_map(|token| {
@@ -261,7 +266,8 @@ impl CommandTemplate {
         if program.has_variables() {
             return Err(CommandError::PlaceholderInProgram);
         }
-        Ok(Self { environment, program: program.text, args: words.collect() })
+        let args = words.collect();
+        Ok(Self { environment, program: program.text, args, shell_problems })
     }
 
     /// With other texts in the arguments that have no placeholders.

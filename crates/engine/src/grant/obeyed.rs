@@ -123,6 +123,8 @@ pub(crate) struct Obeyed {
     last_names: HashSet<OsString>,
     /// What a person opened by its name: it and all below is not kept.
     opened: Vec<PathBuf>,
+    /// Folders in which a person lets something be made: only they themselves are not kept.
+    made_in: Vec<PathBuf>,
 }
 
 impl Obeyed {
@@ -134,12 +136,17 @@ impl Obeyed {
         let roots = || [Some(&ground.directory), ground.repository.as_ref()].into_iter().flatten();
         for folder in Agent::ALL.iter().flat_map(project_folders) {
             if agent_name(folder).is_none() {
-                places.extend(roots().map(|root| root.join(folder)));
+                let found = roots().map(|root| root.join(folder));
+                // A person who works in a folder called `skills` does not mean that of an agent.
+                // `.github/skills` is always that.
+                let is_hidden = folder.starts_with('.');
+                let is_agents = |place: &PathBuf| is_hidden || !ground.directory.starts_with(place);
+                places.extend(found.filter(is_agents));
             }
         }
         places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
-        let (last_names, opened) = (HashSet::new(), Vec::new());
-        let mut obeyed = Self { names, places: HashMap::new(), last_names, opened };
+        let (last_names, opened, made_in) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut obeyed = Self { names, places: HashMap::new(), last_names, opened, made_in };
         for place in places {
             obeyed.insert(place, Care::Kept);
         }
@@ -155,6 +162,10 @@ impl Obeyed {
     pub(crate) fn opening(mut self, paths: Vec<PathBuf>) -> Self {
         let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());
         self.opened = paths.into_iter().filter(is_obeyed).collect();
+        let missing = self.opened.iter().filter(|path| path.symlink_metadata().is_err());
+        let folders = missing.filter_map(|path| path.ancestors().skip(1).find(|at| at.is_dir()));
+        let kept = folders.filter(|folder| self.care(folder) == Some(Care::Kept));
+        self.made_in = kept.map(Path::to_owned).collect();
         self
     }
 
@@ -182,7 +193,8 @@ impl Obeyed {
 
     /// How it is kept what lies at a path, if it is obeyed.
     pub(crate) fn care(&self, path: &Path) -> Option<Care> {
-        if self.opened.iter().any(|opened| path.starts_with(opened)) {
+        let is_opened = self.opened.iter().any(|opened| path.starts_with(opened));
+        if is_opened || self.made_in.iter().any(|folder| folder == path) {
             return None;
         }
         let last = path.file_name();
@@ -313,6 +325,14 @@ mod tests {
         {
             assert_eq!(obeyed.strictest(Path::new(path), Path::new("/w")), None, "{path}");
         }
+        let ground = Ground { directory: "/w/skills/a".into(), ..ground };
+        let inside = Obeyed::of(&ground);
+        let care = |path: &str| inside.strictest(Path::new(path), Path::new("/w"));
+        assert_eq!(care("/w/skills/report.md"), None, "the user works there");
+        assert_eq!(care("/w/skills/.claude/skills/x"), Some(Care::Kept));
+        let ground = Ground { directory: "/w/.github/skills".into(), ..ground };
+        let path = Path::new("/w/.github/skills/x");
+        assert_eq!(Obeyed::of(&ground).strictest(path, Path::new("/w")), Some(Care::Kept));
         // Where the work happens is the person's choice.
         assert_eq!(obeyed.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")), None);
     }

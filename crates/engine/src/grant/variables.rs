@@ -1,6 +1,6 @@
 //! The environment of a run: a short list, never the caller's with names removed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use savoir_sandbox::{Policy, Secret, Variable};
 use savoir_skill::permission::{Domain, Level};
@@ -80,10 +80,11 @@ pub(super) enum Secrets {
 
 pub(super) fn build(
     grants: &Grants<'_>,
+    added: &[PathBuf],
     secrets: Secrets,
 ) -> Result<BTreeMap<String, Variable>, Refusal> {
     let mut variables = BTreeMap::new();
-    variables.insert("PATH".to_owned(), Variable::Plain(search_path(grants)));
+    variables.insert("PATH".to_owned(), Variable::Plain(search_path(grants, added)));
     variables.insert(
         "HOME".to_owned(),
         Variable::Plain(grants.private_home().to_string_lossy().into_owned()),
@@ -193,13 +194,14 @@ pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
     visible
 }
 
-/// Folders of the granted programs that are not among the usual ones come last.
-fn search_path(grants: &Grants<'_>) -> String {
+/// Folders of the granted programs that are not among the usual ones come last. Nothing else of such a
+/// folder is there.
+fn search_path(grants: &Grants<'_>, added: &[PathBuf]) -> String {
     let mut path = PATH.to_owned();
-    for folder in grants.programs.iter().filter_map(|program| program.parent()) {
+    let programs = grants.programs.iter().chain(added);
+    for folder in programs.filter_map(|program| program.parent()) {
+        let is_own = grants.folder.is_some_and(|own| folder.starts_with(own));
         let folder = folder.to_string_lossy();
-        let is_own =
-            grants.folder.is_some_and(|own| std::path::Path::new(&*folder).starts_with(own));
         if !is_own && !path.split(':').any(|known| known == folder) {
             path.push(':');
             path.push_str(&folder);

@@ -64,13 +64,25 @@ pub(crate) struct Start {
 /// How a word of a skill is started: a program of the system, or a file of the skill.
 pub(crate) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
     let folder = subject.folder.as_deref();
-    match grant::resolve(word, folder) {
+    match resolve(word, folder) {
         Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
         // The system cannot start it without a line that names its interpreter.
         Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
-        Ok(program) if is_run_by_uv(&program.path) => interpreted(&program.path),
+        Ok(program) if is_run_by_another(&program.path) => interpreted(&program.path),
         program => Ok(Start { program: program?, arguments: Vec::new() }),
     }
+}
+
+/// Finds a program. Many systems have Python by the name `python3` alone.
+fn resolve(word: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
+    match grant::resolve(word, folder) {
+        Err(ProgramError::NotFound(_)) if is_python(word) => grant::resolve("python3", None),
+        found => found,
+    }
+}
+
+fn is_python(word: &str) -> bool {
+    matches!(word, "python" | "/usr/bin/python" | "/usr/local/bin/python" | "/bin/python")
 }
 
 /// Replaces the script in the arguments of an interpreter by its path, if it is a file of the skill:
@@ -142,7 +154,7 @@ fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), Ru
     if base == UV {
         return Ok((grant::resolve("python3", None)?, Vec::new()));
     }
-    let program = grant::resolve(name, None).or_else(|_| grant::resolve(base, None));
+    let program = grant::resolve(name, None).or_else(|_| resolve(base, None));
     let program = program.map_err(|error| {
         let message = format!("{} needs `{base}`: {error}", script.display());
         RunError::failed(error.code(), message).way_out(format!("install `{base}`"))
@@ -185,10 +197,26 @@ pub(super) fn named_interpreter(script: &Path) -> Option<String> {
     Some(if name == UV { "python3" } else { name }.to_owned())
 }
 
-fn is_run_by_uv(script: &Path) -> bool {
+/// Whether another program than its first line names runs a script.
+fn is_run_by_another(script: &Path) -> bool {
     let line = first_line(script);
     let words = line.as_deref().and_then(|line| line.strip_prefix("#!")).map(interpreter_words);
-    words.and_then(|mut words| words.next()).is_some_and(|word| word.rsplit('/').next() == Some(UV))
+    let Some(word) = words.and_then(|mut words| words.next()) else { return false };
+    word.rsplit('/').next() == Some(UV) || is_python(word) && grant::resolve(word, None).is_err()
+}
+
+/// Whether a file of a skill looks like a script that a person runs, by its name.
+pub fn is_script_name(path: &str) -> bool {
+    let path = Path::new(path);
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    match path.extension().and_then(|end| end.to_str()) {
+        Some(end) => is_known_end(end) && !name.starts_with("__"),
+        None => !name.starts_with('.') && name.chars().any(char::is_lowercase),
+    }
+}
+
+fn is_known_end(end: &str) -> bool {
+    BY_END.iter().any(|(known, _)| end.eq_ignore_ascii_case(known))
 }
 
 fn by_end(script: &Path) -> Result<Program, RunError> {
@@ -208,8 +236,7 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
 
 /// Whether a file is a text that does not say what runs it.
 fn is_text_without_interpreter(path: &Path) -> bool {
-    let is_known = |end: &str| BY_END.iter().any(|(known, _)| end.eq_ignore_ascii_case(known));
-    path.extension().and_then(|end| end.to_str()).is_some_and(is_known)
+    path.extension().and_then(|end| end.to_str()).is_some_and(is_known_end)
         && first_line(path).is_some_and(|line| !line.starts_with("#!"))
 }
 

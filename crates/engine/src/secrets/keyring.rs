@@ -1,5 +1,5 @@
-//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring, KWallet,
-//! KeePassXC.
+//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring, `KWallet`,
+//! `KeePassXC`.
 //!
 //! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
 //! own, which is left behind when it takes too long.
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// How long a keyring may take to answer at all.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a person may take to unlock it.
-const UNLOCK: Duration = Duration::from_secs(60);
+const UNLOCK: Duration = Duration::from_mins(1);
 
 /// Why a value is neither stored in the keyring nor found there.
 #[derive(Clone, Debug, Error)]

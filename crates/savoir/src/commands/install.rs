@@ -201,7 +201,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     if args.choice.all {
         skipped.extend(stalls.iter().flat_map(|stall| &stall.skipped).map(not_a_skill));
     }
-    let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::can_ask())?;
+    let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::is_interactive())?;
     let mut ready = published(&door, ready, asked, &args.ask)?;
     if by_name {
         door.refuse_blocked(&args.consent, &ready)?;

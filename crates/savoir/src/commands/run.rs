@@ -24,7 +24,6 @@ use savoir_engine::{
     session::{Agreed, Earlier, Session, Weighed},
     subject::Subject,
 };
-use savoir_sandbox::FileEvents;
 use savoir_skill::Reading;
 use serde_json::{Map, Value};
 
@@ -38,6 +37,7 @@ use crate::{
     events::{self, Form},
     load::{self, Loaded},
     lookup::{self, Fetched, Target},
+    lost_files, missing_package,
     mode::Mode,
     output, screen,
     shelf::{self, Consent},
@@ -59,7 +59,7 @@ prompt alone. What follows the folder is a tool of the skill, or a script in its
 Examples:
   savoir run examples/git-helper/git_log --param count=3
   savoir run examples/hello-world/say_hello --param name=Ada --json
-  savoir run my-skill/scripts/fill.py -- form.pdf
+  savoir run my-skill/scripts/fill.py form.pdf        arguments that begin with - follow after --
   savoir run pdf/fill_form --param form=a.pdf         an installed skill, by its name
   savoir run github:owner/repo/skill                  try a skill once, without installing it
   savoir run article-summary --input article=\"$(cat article.txt)\" --model openai:gpt-4o
@@ -105,7 +105,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "record")]
     write: bool,
     /// Seconds that the program may take
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     timeout: Option<u32>,
     /// Treat the skill as downloaded from a stranger
     #[arg(long)]
@@ -116,8 +116,8 @@ pub(crate) struct Args {
     /// Try this skill although the scanner blocks it
     #[arg(long, value_name = "NAME")]
     allow_blocked: Vec<String>,
-    /// Arguments passed to a script
-    #[arg(last = true, value_name = "WORDS")]
+    /// Arguments passed to a script; those that begin with - follow after --
+    #[arg(value_name = "ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
     widening: WideningArgs,
@@ -363,26 +363,40 @@ impl Door<'_> {
         let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
         let is_script = tool.is_some_and(|tool| self.is_script(tool));
+        if let Some(word) = words.first().filter(|_| !is_script) {
+            let message = format!("arguments such as `{word}` are for a script");
+            return Some(CommandError::input(message).hint(self.options_for(words, tool)));
+        }
         let unused = match tool {
             Some(_) if !inputs.is_empty() => "--input is for the prompt of a skill",
             Some(_) if *exec_fences => "--exec-fences is for the prompt of a skill",
             Some(_) if model.is_some() => "--model is for the prompt of a skill",
             None if *exec_fences && model.is_some() => "--model is not asked with --exec-fences",
             Some(_) if has_params && is_script => "--param is for a tool, and this is a script",
-            Some(_) if !words.is_empty() && !is_script => "words after `--` are for a script",
             None if has_params => "--param is for a tool",
             None if *record => "--record is for a tool",
-            None if !words.is_empty() => "words after `--` are for a script",
             _ => return None,
         };
-        let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
-        let hint = match (tool, tools.as_slice()) {
-            (Some(_), _) if is_script => "give words to a script after `--`".to_owned(),
-            (Some(_), _) => "give parameters of a tool with --param".to_owned(),
-            (None, []) => "give inputs of a prompt with --input".to_owned(),
-            (None, tools) => format!("name a tool: {}", tools.join(", ")),
+        let hint = match tool {
+            Some(_) if is_script => "give arguments to a script after its path".to_owned(),
+            tool => self.options_for(&[], tool),
         };
         Some(CommandError::input(unused).hint(hint))
+    }
+
+    /// How values are given to a tool or a prompt: in the words that were typed, if they have names.
+    fn options_for(&self, words: &[String], tool: Option<&str>) -> String {
+        let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
+        let (option, hint) = match (tool, tools.as_slice()) {
+            (Some(_), _) => ("--param", "give parameters of a tool with --param".to_owned()),
+            (None, []) => ("--input", "give inputs of a prompt with --input".to_owned()),
+            (None, tools) => return format!("name a tool: {}", tools.join(", ")),
+        };
+        if words.is_empty() || words.iter().any(|word| pair(word).is_err()) {
+            return hint;
+        }
+        let named = words.iter().map(|word| format!("{option} {}", shell_word(word)));
+        named.collect::<Vec<_>>().join(" ")
     }
 
     /// Fails before there is a plan; what the rules refused is in the records nevertheless.
@@ -441,7 +455,7 @@ impl Door<'_> {
                 Ok(code) => return Ok(code),
             };
             let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
-            let can_offer = !self.args.json && ask::can_ask();
+            let can_offer = !self.args.json && ask::is_interactive();
             // Whoever does not answer wants to see how the tool failed.
             let offered = if can_offer { self.offer(&new).unwrap_or_default() } else { None };
             all.extend(new);
@@ -508,7 +522,10 @@ impl Door<'_> {
             "it sees none of the files in the folder that you are in: --allow-read . grants them",
         );
         let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
-        if let Some(lost) = lost_in_home(&finished.outcome.files, self.user_home) {
+        let said = finished.record.command.iter().chain([&finished.envelope.output]);
+        let said: Vec<&str> = said.map(String::as_str).collect();
+        let written = &finished.outcome.files.written_in_vain;
+        if let Some(lost) = lost_files::note(written, self.user_home, &said) {
             output::note(&lost);
         }
         let Envelope { success, output, .. } = &finished.envelope;
@@ -524,13 +541,22 @@ impl Door<'_> {
             let denials = finished.envelope.denied.clone();
             // Only a guess, so it has to stand back where something is known.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
-            Failed { error: empty.into_iter().fold(error, CommandError::hint), denials }
+            let hints = empty.into_iter().chain(self.missing_package(&finished));
+            Failed { error: hints.fold(error, CommandError::hint), denials }
         })
     }
 
     /// Prints what a failed run came to, and what it was denied.
     pub(super) fn print_failed(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
-        self.print(finished).map_err(|error| self.with_hints(error, &finished.envelope.denied))
+        self.print(finished).map_err(|error| {
+            let error = self.missing_package(finished).into_iter().fold(error, CommandError::hint);
+            self.with_hints(error, &finished.envelope.denied)
+        })
+    }
+
+    /// How to name a package that a script did not find.
+    fn missing_package(&self, finished: &Finished) -> Option<String> {
+        missing_package::hint(&finished.envelope.output, &self.subject.skill.resources)
     }
 
     /// A plan with the time that was given.
@@ -797,27 +823,6 @@ fn widening_of<'a>(
         args.add(option, value);
     }
     args.widening()
-}
-
-/// Files that a tool wrote into its own home, which is gone. What begins with a dot is of no interest:
-/// settings and caches.
-fn lost_in_home(files: &FileEvents, home: &Path) -> Option<String> {
-    let visible = files.written_in_vain.iter().filter(|path| {
-        let rest = path.strip_prefix(home).or_else(|_| path.strip_prefix("/tmp/home"));
-        rest.is_ok_and(|rest| {
-            !rest.as_os_str().is_empty() && !rest.to_string_lossy().starts_with('.')
-        })
-    });
-    let mut names = visible.map(|path| path.display().to_string());
-    let first = names.next()?;
-    let more = match names.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!(
-        "it wrote {first}{more} into a home of its own, which is gone; to keep it, grant a folder \
-         with --allow-write"
-    ))
 }
 
 /// The code of a program that failed, or what shells give for one that was ended.

@@ -9,7 +9,11 @@ use std::{
 
 use anstream::eprintln;
 use clap::ValueEnum;
-use savoir_engine::manifest::{self, Manifest};
+use savoir_engine::{
+    approval::shell_word,
+    manifest::{self, Manifest},
+    run::is_script_name,
+};
 use savoir_skill::{Skill, convert::with_tools_of_original, read};
 
 use crate::{
@@ -100,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         .filter(|skill| args.mode.is_none_or(|mode| manifest::is_offered(skill, mode.as_str())));
     let manifest = Manifest::new(offered);
     match if args.json { Format::Json } else { args.format } {
-        Format::Text => output::text(&output::harmless(&page(&manifest)))?,
+        Format::Text => output::text(&output::harmless(&page(&manifest, &found.scripts)))?,
         Format::Json => output::json(&manifest.json())?,
         Format::Openai => output::json(&manifest.openai())?,
         Format::Anthropic => output::json(&manifest.anthropic())?,
@@ -115,10 +119,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }))
 }
 
+/// Scripts shown of one skill.
+const MAX_SCRIPTS: usize = 20;
+
+/// Scripts of a skill without tools.
+struct Scripts {
+    skill: String,
+    /// As `savoir run` takes them.
+    targets: Vec<String>,
+}
+
+impl Scripts {
+    fn of(skill: &Skill, path: &Path) -> Option<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let scripts = skill.resources.iter().filter(|file| file.starts_with("scripts/"));
+        let scripts = scripts.filter(|file| is_script_name(file));
+        let target = |file: &String| shell_word(&folder.join(file).to_string_lossy());
+        let targets: Vec<String> = scripts.map(target).collect();
+        (!targets.is_empty()).then(|| Self { skill: skill.name.clone(), targets })
+    }
+}
+
 /// The skills below some paths, sorted by name, and why some are left out.
 #[derive(Default)]
 struct Found {
     skills: Vec<Skill>,
+    /// Of the skills without tools.
+    scripts: Vec<Scripts>,
     problems: Vec<String>,
     /// A path that was asked for is not there, or has no skill.
     unreadable: bool,
@@ -133,6 +161,7 @@ impl Found {
             true
         });
         found.skills.sort_by(|a, b| a.name.cmp(&b.name));
+        found.scripts.sort_by(|a, b| a.skill.cmp(&b.skill));
         found
     }
 
@@ -161,6 +190,7 @@ impl Found {
         let skill = with_tools_of_original(&reading, folder.as_ref()).unwrap_or(reading.skill);
         // Without tools there is nothing that two skills of one name could be mistaken for.
         if skill.tools.is_empty() {
+            self.scripts.extend(Scripts::of(&skill, &path));
             self.skills.push(skill);
             return;
         }
@@ -192,8 +222,9 @@ fn same(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// A line for each tool and its parameters, and what it does below.
-fn page(manifest: &Manifest) -> String {
+/// A line for each tool and its parameters, and what it does below; then the scripts of skills without
+/// tools.
+fn page(manifest: &Manifest, scripts: &[Scripts]) -> String {
     let mut page = String::new();
     let mut skill = "";
     for entry in manifest.entries() {
@@ -212,6 +243,16 @@ fn page(manifest: &Manifest) -> String {
         let _ = writeln!(page, "  {}({signature}){policy}", entry.name.shown);
         for line in entry.description.lines() {
             let _ = writeln!(page, "      {line}");
+        }
+    }
+    for Scripts { skill, targets } in scripts {
+        let gap = if page.is_empty() { "" } else { "\n" };
+        let _ = writeln!(page, "{gap}{skill}\n  no tools; run its scripts:");
+        for target in targets.iter().take(MAX_SCRIPTS) {
+            let _ = writeln!(page, "      savoir run {target}");
+        }
+        if let Some(more @ 1..) = targets.len().checked_sub(MAX_SCRIPTS) {
+            let _ = writeln!(page, "      and {more} more");
         }
     }
     if page.is_empty() {

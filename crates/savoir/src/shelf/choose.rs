@@ -77,7 +77,9 @@ impl Choice {
                     chosen.by_name = false;
                     chosen.offers.extend(offers);
                 }
-                _ if ask::can_ask() => chosen.offers.extend(picker::pick(&stall.typed, &offers)?),
+                _ if ask::is_interactive() => {
+                    chosen.offers.extend(picker::pick(&stall.typed, &offers)?)
+                }
                 _ => return Err(several(stall, &offers)),
             }
         }

@@ -80,7 +80,7 @@ impl Consent {
         let page = screen.page();
         let must_ask = !growth.is_empty() || open.iter().any(|open| !open.questions.is_empty());
         let is_asked = must_ask || proposal.always_asks && !self.yes && !plan.is_empty();
-        if !is_asked || !must_ask && !ask::can_ask() {
+        if !is_asked || !must_ask && !ask::is_interactive() {
             output::aside(&page);
             return Ok(true);
         }

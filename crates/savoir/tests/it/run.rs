@@ -12,6 +12,7 @@ mod environments;
 mod everyday;
 mod examples;
 mod fences;
+mod first_hour;
 mod limits;
 mod mistakes;
 mod openings;

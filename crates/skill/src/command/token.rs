@@ -191,6 +191,25 @@ pub enum ShellFeature {
     Glob,
 }
 
+impl ShellFeature {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Pipe => "a pipe",
+            Self::Chain => "several commands in one",
+            Self::Redirect => "a redirection",
+            Self::Variable => "a variable",
+            Self::Substitution => "a command in a command",
+            Self::Glob => "a pattern of files",
+        }
+    }
+
+    /// Whether it joins commands or files: then the command does something else than its author meant,
+    /// whatever the values are.
+    pub fn joins_commands(self) -> bool {
+        matches!(self, Self::Pipe | Self::Chain | Self::Redirect)
+    }
+}
+
 /// A token that will not do what its author expects, because no shell reads the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellOperator<'a> {
@@ -198,6 +217,14 @@ pub struct ShellOperator<'a> {
     pub token: &'a Token,
     /// What it would need a shell for.
     pub feature: ShellFeature,
+}
+
+impl ShellOperator<'_> {
+    /// What is wrong with it, in a sentence.
+    pub fn problem(&self) -> String {
+        let (word, noun) = (self.token.text(), self.feature.noun());
+        format!("`{word}` is {noun}, which needs a shell; there is none")
+    }
 }
 
 /// The tokens that need a shell, in order; what is quoted or in a placeholder does not count.

@@ -10,7 +10,7 @@ use savoir_sandbox::{Access, PathGrant};
 
 use crate::{
     approval::shell_word,
-    grant::{Grants, Refusal},
+    grant::{Care, Grants, Obeyed, Refusal},
 };
 
 /// Files and folders beside one that does not exist; each is a mount.
@@ -23,8 +23,9 @@ pub(super) fn open_folder(
     paths: &mut Vec<PathGrant>,
 ) -> Result<(), Refusal> {
     let folder = path.ancestors().skip(1).find(|above| above.is_dir()).unwrap_or(path);
+    let is_kept = is_kept(folder, grants, paths);
     match access(paths, folder) {
-        Some(Access::Write) => return Ok(()),
+        Some(Access::Write) if !is_kept => return Ok(()),
         Some(Access::Make) => {
             paths.push(PathGrant::write(path));
             return Ok(());
@@ -45,13 +46,26 @@ pub(super) fn open_folder(
         Ok(_) => return refuse(format!("{} has too many files in it", folder.display())),
         Err(error) => return refuse(format!("{} cannot be read: {error}", folder.display())),
     };
+    // In a folder that agents read, what is there stays as it is, whatever is granted around it.
+    let read_only = is_kept.then(|| PathGrant::read(folder));
+    let around: Vec<PathGrant> = paths.iter().cloned().chain(read_only).collect();
     let kept: Vec<PathGrant> =
-        beside.into_iter().filter_map(|(entry, kind)| keep(entry, kind, paths)).collect();
+        beside.into_iter().filter_map(|(entry, kind)| keep(entry, kind, &around)).collect();
     paths.retain(|grant| grant.path != folder || grant.access == Access::Read);
     paths.push(PathGrant::make(folder));
     paths.push(PathGrant::write(path));
     paths.extend(kept);
     Ok(())
+}
+
+/// Whether a folder stays as it is although a folder around it can be written, because other programs
+/// obey what is in it.
+fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
+    let is_around =
+        |grant: &&PathGrant| grant.access == Access::Write && folder.starts_with(&grant.path);
+    let root = paths.iter().filter(is_around).max_by_key(|grant| grant.path.components().count());
+    let care = |root: &PathGrant| Obeyed::of(grants.ground).strictest(folder, &root.path);
+    root.and_then(care) == Some(Care::Kept)
 }
 
 /// Whether a path that is missing is one that a run may make.

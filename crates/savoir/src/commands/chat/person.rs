@@ -81,13 +81,13 @@ pub(super) struct Person {
 
 impl Person {
     pub(super) fn at(lines: Arc<Lines>) -> Self {
-        let lines = ask::can_ask().then_some(lines);
+        let lines = ask::is_interactive().then_some(lines);
         Self { lines, turn: Mutex::new(()) }
     }
 
     /// The one before this terminal, if it is one.
     pub(super) fn of_terminal() -> Self {
-        let lines = ask::can_ask().then(|| Arc::new(Lines::of_terminal()));
+        let lines = ask::is_interactive().then(|| Arc::new(Lines::of_terminal()));
         Self { lines, turn: Mutex::new(()) }
     }
 

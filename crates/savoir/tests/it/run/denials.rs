@@ -17,9 +17,11 @@ fn run(stage: &Stage, options: &[&str]) -> Transcript {
     stage.savoir(&[&["run", &stage.skill("tools/scripts/a.sh")], options].concat())
 }
 
-/// The same by somebody who sits before a terminal and types this.
-fn typed(stage: &Stage, typed: &str) -> Transcript {
-    terminal::run(stage.command(&["run", &stage.skill("tools/scripts/a.sh")]), typed)
+/// The same by somebody who sits before a terminal and answers each question.
+fn typed(stage: &Stage, answers: &[&str]) -> Transcript {
+    let steps: Vec<_> = answers.iter().map(|answer| ("run it again? ", *answer)).collect();
+    let command = stage.command(&["run", &stage.skill("tools/scripts/a.sh")]);
+    terminal::run_in_steps(command, &steps)
 }
 
 #[test]
@@ -48,14 +50,14 @@ fn a_denied_host_is_named_although_the_tool_does_not_mind() {
 fn always_keeps_only_what_the_question_named() {
     let stage = with_script("set -e\necho x > out.txt\n");
     // The skill is approved, so this adds one right to an approval.
-    let run = typed(&stage, "a\n");
+    let run = typed(&stage, &["a\n"]);
     assert_eq!((run.code, stage.sandbox.read("work/out.txt").as_str()), (0, "x\n"), "{run}");
     assert_eq!(super::denials::run(&stage, &[]).code, 0);
 
     let stage = with_script("set -e\nmkdir -p ../one\necho x > ../one/out.txt\necho x > out.txt\n");
     stage.write("one/there", "");
     // The first answer holds once, so that the second cannot be kept for both.
-    let run = typed(&stage, "o\na\no\n");
+    let run = typed(&stage, &["o\n", "o\n", "o\n"]);
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(run.stderr.matches("[a]lways").count(), 1, "{run}");
     assert_ne!(super::denials::run(&stage, &[]).code, 0, "nothing is kept");
@@ -68,7 +70,7 @@ fn what_others_run_is_never_offered() {
     let skill = stage.skill("tools");
     let approved = stage.savoir(&["approve", &skill, "--yes", "--allow-write", "."]);
     assert_eq!(approved.code, 0, "{approved}");
-    let run = typed(&stage, "o\no\n");
+    let run = typed(&stage, &["o\n", "o\n"]);
     assert_ne!(run.code, 0, "{run}");
     assert!(!run.stderr.contains("[o]nce"), "{run}");
     assert!(run.stderr.contains("which other programs run or obey"), "{run}");
@@ -93,7 +95,7 @@ fn a_folder_called_like_the_home_is_not_the_home() {
     let stage = with_script("set -e\necho x > ./~/notes\n");
     stage.write("work/~/old", "");
     stage.write("home/.ssh/id_ed25519", "private");
-    let run = typed(&stage, "o\n");
+    let run = typed(&stage, &["o\n"]);
     assert!(run.stderr.contains("./~"), "{run}");
     assert_eq!((run.code, stage.sandbox.read("work/~/notes").as_str()), (0, "x\n"), "{run}");
 }

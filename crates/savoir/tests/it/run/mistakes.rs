@@ -84,7 +84,7 @@ fn mistakes_are_told_the_way_out() {
     }
     let sandbox = script("#!/bin/sh\n");
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh", "--param", "a=b"]);
-    assert!(run.stderr.ends_with("help: give words to a script after `--`\n"), "{run}");
+    assert!(run.stderr.ends_with("help: give arguments to a script after its path\n"), "{run}");
     let run = sandbox.run(&["run", "keeper/kep.sh"]);
     assert!(run.stderr.contains("name a script by its path in its folder"), "{run}");
 }

@@ -3,15 +3,15 @@
 use super::{Stage, has_program};
 use crate::support::{Transcript, terminal};
 
-/// Runs a script before somebody who types this when that is shown.
-fn run(script: &str, shown: &str, typed: &str) -> Option<Transcript> {
+/// Runs a script before somebody who types.
+fn run(script: &str, steps: &[terminal::Step<'_>]) -> Option<Transcript> {
     let stage = Stage::new();
     let text = "---\nname: tools\ndescription: Does things. Use in tests.\n---\n\nRun it.\n";
     stage.write("skills/tools/SKILL.md", text);
     stage.write("skills/tools/scripts/a.sh", script);
     stage.approve("tools");
     let command = stage.command(&["run", &stage.skill("tools/scripts/a.sh")]);
-    has_program("setsid").then(|| terminal::run_alone(&command, shown, typed))
+    has_program("setsid").then(|| terminal::run_alone(&command, steps))
 }
 
 #[test]
@@ -19,17 +19,20 @@ fn it_can_ask_and_draw() {
     let script = "read -p 'Name? ' name\necho \"Hello $name\"\n\
         [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo 'a terminal'\n\
         read -s -p 'Password? ' word\necho \"${#word} letters\"\nexit 3\n";
-    let Some(run) = run(script, "Name? ", "Ada\rhunter2\r") else { return };
+    let Some(run) = run(script, &[("Name? ", "Ada\r"), ("Password? ", "hunter2\r")]) else {
+        return;
+    };
     assert_eq!(run.code, 3, "{run}");
     for said in ["Name? ", "Hello Ada", "a terminal", "Password? ", "7 letters"] {
         assert!(run.stderr.contains(said), "{said}: {run}");
     }
+    assert!(!run.stderr.contains("hunter2"), "{run}");
 }
 
 #[test]
 fn a_key_interrupts_the_program_and_not_savoir() {
     let script = "trap 'echo interrupted; exit 5' INT\necho ready\nread line\necho never\n";
-    let Some(run) = run(script, "ready", "\u{3}") else { return };
+    let Some(run) = run(script, &[("ready", "\u{3}")]) else { return };
     assert!(run.stderr.contains("interrupted") && !run.stderr.contains("never"), "{run}");
     assert_eq!(run.code, 5, "{run}");
 }
@@ -37,6 +40,6 @@ fn a_key_interrupts_the_program_and_not_savoir() {
 #[test]
 fn three_keys_stop_a_program_that_does_not_listen() {
     let script = "trap '' INT TERM\necho ready\nwhile :; do sleep 0.1; done\n";
-    let Some(run) = run(script, "ready", "\u{3}\u{3}\u{3}") else { return };
+    let Some(run) = run(script, &[("ready", "\u{3}\u{3}\u{3}")]) else { return };
     assert_eq!(run.code, 130, "{run}");
 }

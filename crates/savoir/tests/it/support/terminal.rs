@@ -13,9 +13,11 @@ use rustix::{
 
 use super::Transcript;
 
-/// A command in a session of its own, whose terminal is all that it reads and writes. Somebody types as soon
-/// as something is shown.
-pub(crate) fn run_alone(command: &Command, shown: &str, typed: &str) -> Transcript {
+/// What is typed as soon as something is shown.
+pub(crate) type Step<'a> = (&'a str, &'a str);
+
+/// A command in a session of its own, whose terminal is all that it reads and writes.
+pub(crate) fn run_alone(command: &Command, steps: &[Step<'_>]) -> Transcript {
     let mut alone = Command::new("setsid");
     alone.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
@@ -27,7 +29,7 @@ pub(crate) fn run_alone(command: &Command, shown: &str, typed: &str) -> Transcri
             None => alone.env_remove(name),
         };
     }
-    run_with(alone, (shown, typed), Output::Terminal)
+    run_with(alone, steps, Output::Terminal)
 }
 
 /// Where standard output goes.
@@ -39,10 +41,15 @@ enum Output {
 
 /// Runs a command whose standard input and error are a terminal. What is shown there is `stderr`.
 pub(crate) fn run(command: Command, typed: &str) -> Transcript {
-    run_with(command, ("", typed), Output::Pipe)
+    run_with(command, &[("", typed)], Output::Pipe)
 }
 
-fn run_with(mut command: Command, (awaited, typed): (&str, &str), output: Output) -> Transcript {
+/// The same for somebody who waits for what is shown.
+pub(crate) fn run_in_steps(command: Command, steps: &[Step<'_>]) -> Transcript {
+    run_with(command, steps, Output::Pipe)
+}
+
+fn run_with(mut command: Command, mut steps: &[Step<'_>], output: Output) -> Transcript {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&ours).expect("a terminal");
     unlockpt(&ours).expect("a terminal");
@@ -58,10 +65,20 @@ fn run_with(mut command: Command, (awaited, typed): (&str, &str), output: Output
     // The command holds the other end, which must be gone for the reading to end.
     drop(command);
     let mut ours = File::from(ours);
-    if awaited.is_empty() {
-        ours.write_all(typed.as_bytes()).expect("it is typed");
-    }
-    let mut is_typed = awaited.is_empty();
+    let mut type_next = |ours: &mut File, shown: &str| {
+        while let [(awaited, typed), rest @ ..] = steps
+            && shown.contains(awaited)
+        {
+            ours.write_all(typed.as_bytes()).expect("it is typed");
+            steps = rest;
+            if !awaited.is_empty() {
+                return true;
+            }
+        }
+        false
+    };
+    type_next(&mut ours, "");
+    let mut seen = 0;
     let mut shown = Vec::new();
     let mut stdout = String::new();
     let piped = child.stdout.take();
@@ -71,9 +88,8 @@ fn run_with(mut command: Command, (awaited, typed): (&str, &str), output: Output
             // Linux ends a terminal that nobody holds any more with an error.
             while let Ok(count @ 1..) = ours.read(&mut bytes) {
                 shown.extend_from_slice(&bytes[..count]);
-                if !is_typed && String::from_utf8_lossy(&shown).contains(awaited) {
-                    ours.write_all(typed.as_bytes()).expect("it is typed");
-                    is_typed = true;
+                if type_next(&mut ours, &String::from_utf8_lossy(&shown[seen..])) {
+                    seen = shown.len();
                 }
             }
         });

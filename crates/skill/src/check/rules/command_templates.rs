@@ -2,9 +2,7 @@
 
 use crate::{
     check::{Context, rule::rule},
-    command::{
-        CommandTemplate, Fragment, ShellFeature, Token, fragments, shell_operators, tokenize_block,
-    },
+    command::{CommandTemplate, Fragment, Token, fragments, shell_operators, tokenize_block},
     diagnostic::Diagnostic,
     dialect::{
         BodyUse,
@@ -368,17 +366,8 @@ impl Call<'_> {
     fn operators(&self, found: &mut Vec<Diagnostic>) {
         for operator in shell_operators(self.tokens) {
             let word = Word::new(operator.token, self.place.command);
-            let what = match operator.feature {
-                ShellFeature::Pipe => "a pipe",
-                ShellFeature::Chain => "several commands in one",
-                ShellFeature::Redirect => "a redirection",
-                ShellFeature::Variable => "a variable",
-                ShellFeature::Substitution => "a command in a command",
-                ShellFeature::Glob => "a pattern of files",
-            };
-            let message = format!("`{}` is {what}, which needs a shell; there is none", word.text);
             found.push(
-                Diagnostic::warning(SHELL_OPERATOR.code, word.span, message)
+                Diagnostic::warning(SHELL_OPERATOR.code, word.span, operator.problem())
                     .field(self.tool.name.clone())
                     .help("put the line into a script of the skill and call that; quote it if it is text"),
             );

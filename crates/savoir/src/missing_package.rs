@@ -1,0 +1,99 @@
+//! A hint for a script that failed because a package is not installed.
+
+use std::path::Path;
+
+/// Modules of Python whose package has another name.
+const PACKAGES: [(&str, &str); 13] = [
+    ("Crypto", "pycryptodome"),
+    ("PIL", "Pillow"),
+    ("bs4", "beautifulsoup4"),
+    ("cv2", "opencv-python"),
+    ("dateutil", "python-dateutil"),
+    ("docx", "python-docx"),
+    ("dotenv", "python-dotenv"),
+    ("fitz", "PyMuPDF"),
+    ("jwt", "PyJWT"),
+    ("pptx", "python-pptx"),
+    ("serial", "pyserial"),
+    ("sklearn", "scikit-learn"),
+    ("yaml", "PyYAML"),
+];
+
+/// How the package is named that a script did not find, by what it printed. Files of the skill are no
+/// packages.
+pub(crate) fn hint(printed: &str, files: &[String]) -> Option<String> {
+    if let Some(module) = python_module(printed).filter(|module| !is_own(module, files)) {
+        let known = PACKAGES.iter().find(|(known, _)| *known == module);
+        let package =
+            known.map_or_else(|| format!("of `{module}`"), |(_, name)| format!("`{name}`"));
+        return Some(format!(
+            "Python has no module `{module}`: name the package {package} in a requirements.txt beside \
+             SKILL.md, or in the `# /// script` block of the script, and Savoir installs it"
+        ));
+    }
+    let package = node_package(printed)?;
+    Some(format!(
+        "Node has no package `{package}`: name it in the `dependencies` of a package.json beside \
+         SKILL.md, and Savoir installs it"
+    ))
+}
+
+/// The first part of the module that Python did not find.
+fn python_module(printed: &str) -> Option<&str> {
+    let (_, rest) = printed.rsplit_once("No module named ")?;
+    let name = rest.trim_start_matches('\'');
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    Some(&name[..end]).filter(|name| !name.is_empty())
+}
+
+/// The package that Node did not find; nothing if it is a file.
+fn node_package(printed: &str) -> Option<&str> {
+    let after = |start: &str| printed.rsplit_once(start).map(|(_, rest)| rest);
+    let name = after("Cannot find package '").or_else(|| after("Cannot find module '"))?;
+    let name = name.split('\'').next()?;
+    let is_file = name.starts_with(['.', '/']) || name.starts_with("node:") || name.is_empty();
+    let parts = if name.starts_with('@') { 2 } else { 1 };
+    let end = name.match_indices('/').nth(parts - 1).map_or(name.len(), |(at, _)| at);
+    (!is_file).then_some(&name[..end])
+}
+
+fn is_own(module: &str, files: &[String]) -> bool {
+    let is_it =
+        |file: &String| Path::new(file).with_extension("").iter().any(|part| part == module);
+    files.iter().any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_out_of_messages() {
+        for (printed, module) in [
+            ("ModuleNotFoundError: No module named 'requests'\n", Some("requests")),
+            ("ModuleNotFoundError: No module named 'google.cloud'", Some("google")),
+            ("/usr/bin/python3: No module named pytest\n", Some("pytest")),
+            ("ModuleNotFoundError: No module named 'a'; 'a' is not a package", Some("a")),
+            ("No module named ", None),
+            ("fine", None),
+        ] {
+            assert_eq!(python_module(printed), module, "{printed}");
+        }
+        for (printed, package) in [
+            ("Error: Cannot find module 'left-pad'\nRequire stack:", Some("left-pad")),
+            ("Error: Cannot find module 'lodash/fp'", Some("lodash")),
+            ("Cannot find package '@a/b' imported from /x/y.mjs", Some("@a/b")),
+            ("Cannot find package '@a/b/c/d' imported", Some("@a/b")),
+            ("Error: Cannot find module './own'", None),
+            ("Error: Cannot find module '/x/own.js'", None),
+        ] {
+            assert_eq!(node_package(printed), package, "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_skill_is_no_package() {
+        let files = ["lib/helper.py".to_owned(), "ours/__init__.py".to_owned()];
+        assert!(is_own("helper", &files) && is_own("ours", &files) && !is_own("requests", &files));
+    }
+}
