@@ -41,8 +41,8 @@ pub(crate) fn note(
     let written: Vec<&Path> = written.iter().map(AsRef::as_ref).collect();
     let in_home = written.iter().filter(|path| is_expected_in_home(path, home, &written));
     let in_tmp = written.iter().filter(|path| {
-        let is_home = path.starts_with(home) || path.starts_with("/tmp/home");
-        path.starts_with("/tmp") && !is_home && said.iter().any(|text| names(text, path))
+        let is_elsewhere = !path.starts_with(home) && !path.starts_with("/tmp/home");
+        path.starts_with("/tmp") && is_elsewhere && said.iter().any(|text| names(text, path))
     });
     let sentence = |lost: Vec<&&Path>, place: &str| {
         let (first, more) = lost.split_first()?;

@@ -78,7 +78,7 @@ impl Choice {
                     chosen.offers.extend(offers);
                 }
                 _ if ask::is_interactive() => {
-                    chosen.offers.extend(picker::pick(&stall.typed, &offers)?)
+                    chosen.offers.extend(picker::pick(&stall.typed, &offers)?);
                 }
                 _ => return Err(several(stall, &offers)),
             }

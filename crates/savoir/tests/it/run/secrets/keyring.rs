@@ -22,7 +22,7 @@ const BUS: &str = r#"<busconfig>
 /// A message bus of its own with a keyring that is unlocked.
 struct Keyring {
     bus: Child,
-    keyring: Child,
+    daemon: Child,
     address: String,
 }
 
@@ -31,7 +31,10 @@ impl Keyring {
     fn start(folder: &Path) -> Option<Self> {
         let needed = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"];
         if !needed.into_iter().all(has_program) {
-            eprintln!("skipped: no keyring is installed");
+            #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+            {
+                eprintln!("skipped: no keyring is installed");
+            }
             return None;
         }
         fs::create_dir_all(folder).expect("a folder");
@@ -47,7 +50,7 @@ impl Keyring {
         let mut address = String::new();
         BufReader::new(bus.stdout.take().expect("a pipe")).read_line(&mut address).expect("a line");
         let address = address.trim().to_owned();
-        let mut keyring = Command::new("gnome-keyring-daemon")
+        let mut daemon = Command::new("gnome-keyring-daemon")
             .args(["--foreground", "--unlock", "--components=secrets"])
             .envs([("HOME", folder), ("XDG_DATA_HOME", folder), ("XDG_RUNTIME_DIR", folder)])
             .env("DBUS_SESSION_BUS_ADDRESS", &address)
@@ -56,8 +59,8 @@ impl Keyring {
             .stderr(Stdio::null())
             .spawn()
             .expect("a keyring");
-        keyring.stdin.take().expect("a pipe").write_all(b"password").expect("a password");
-        let started = Self { bus, keyring, address };
+        daemon.stdin.take().expect("a pipe").write_all(b"password").expect("a password");
+        let started = Self { bus, daemon, address };
         started.wait();
         Some(started)
     }
@@ -97,7 +100,7 @@ impl Keyring {
 
 impl Drop for Keyring {
     fn drop(&mut self) {
-        for child in [&mut self.keyring, &mut self.bus] {
+        for child in [&mut self.daemon, &mut self.bus] {
             let _ = child.kill();
             let _ = child.wait();
         }
