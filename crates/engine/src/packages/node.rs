@@ -71,7 +71,7 @@ pub(crate) fn prepare(
     tools: &Tools<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, EnvironmentError> {
-    let node = versions::remembered(cache, tools.node, || node_version(tools.node))?;
+    let node = versions::remembered(cache, tools.node, || node_version(tools))?;
     let digest = digest(&node, manifest);
     let root = cache.join("environments").join(&digest);
     let ready = || verified(&root).is_some().then(|| root.join("node_modules"));
@@ -109,9 +109,13 @@ fn digest(node: &str, manifest: &Manifest) -> String {
     sha256_hex(text.as_bytes())[..32].to_owned()
 }
 
-fn node_version(node: &Path) -> Result<String, EnvironmentError> {
-    let output = Command::new(node).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(at(node))?;
+fn node_version(tools: &Tools<'_>) -> Result<String, EnvironmentError> {
+    let node = tools.node;
+    let mut command = Command::new(node);
+    command.arg("--version").stdin(Stdio::null()).current_dir("/");
+    // It can be a script of a version manager, which starts programs of its `PATH`.
+    command.env_clear().envs(tools.variables.iter().cloned());
+    let output = command.output().map_err(at(node))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if version.starts_with('v') && output.status.success() {
         return Ok(version);

@@ -146,7 +146,8 @@ pub(crate) fn prepare_until(
     wanted: &Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
-    let python = versions::remembered(cache, wanted.python, || python_version(wanted.python))?;
+    let ask = || python_version(wanted.python, &wanted.variables);
+    let python = versions::remembered(cache, wanted.python, ask)?;
     let digest = digest(&python, wanted);
     let root = cache.join("environments").join(&digest);
     let ready = || {

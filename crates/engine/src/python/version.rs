@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Ordering,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -173,9 +174,17 @@ pub enum PythonError {
     },
 }
 
-/// The version of an interpreter, `3.11.7`.
-pub fn python_version(python: &Path) -> Result<String, PythonError> {
+/// The version of an interpreter, `3.11.7`. It gets these variables only: an interpreter can be a script
+/// that starts programs of its `PATH`.
+pub fn python_version(
+    python: &Path,
+    variables: &[(OsString, OsString)],
+) -> Result<String, PythonError> {
     let output = Command::new(python)
+        .env_clear()
+        .envs(variables.iter().cloned())
+        // Version managers read settings in the working folder.
+        .current_dir("/")
         .args(["-I", "-S", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"])
         .stdin(Stdio::null())
         .output()

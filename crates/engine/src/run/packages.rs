@@ -17,10 +17,10 @@ use crate::{
     approval::Program,
     cancel::Cancel,
     error::RunError,
-    grant,
     home::Home,
     limits,
     packages::{
+        host_path::HostPath,
         inline, node,
         npm::{self, Manifest},
         requirements_file, versions,
@@ -28,7 +28,7 @@ use crate::{
     python::{
         environment::{self, Builds, Environment, EnvironmentError, Installer, Wanted},
         requirement::{Places, Requirement, requirements},
-        version,
+        version::{self, PythonError},
     },
     structured::fences,
     subject::{HISTORY, Subject},
@@ -292,15 +292,17 @@ pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
 impl PythonNeeds {
     fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
         let cache = cache(run.home, "python")?;
-        let interpreter = run.program.path.clone();
+        let host = HostPath::of(run.policy);
+        let interpreter = host_interpreter(&host, &run.program.path)?;
+        replace_program(run, interpreter.clone());
         if let Some(range) = &self.range {
-            check_range(&cache, range, &interpreter)?;
+            check_range(&host, &cache, range, &interpreter)?;
         }
         if self.requirements.is_empty() {
             return Ok(());
         }
-        let made =
-            python_environment(run.cancel, &cache, &interpreter, &self.requirements, progress)?;
+        let base = (&host, interpreter.as_path());
+        let made = python_environment(run.cancel, &cache, base, &self.requirements, progress)?;
         let python = made.python();
         run.policy.paths.push(PathGrant::read(&made.root));
         // With the programs of the system, all libraries are there that a package may need, and the
@@ -317,8 +319,31 @@ impl PythonNeeds {
     }
 }
 
-fn check_range(cache: &Path, range: &str, interpreter: &Path) -> Result<(), RunError> {
-    let ask = || version::python_version(interpreter);
+/// An interpreter that may be started outside of the sandbox: to install packages, or to say its version.
+pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, RunError> {
+    host.interpreter(path).ok_or_else(|| {
+        let path = path.display();
+        let message = format!("{path} is where runs can write, so only the sandbox may start it");
+        RunError::failed("python-unusable", message)
+            .way_out("install Python outside of the project")
+    })
+}
+
+/// Runs another program in the place of the one that was found.
+fn replace_program(run: &mut Run<'_>, path: PathBuf) {
+    for program in run.policy.programs.iter_mut().filter(|program| **program == run.program.path) {
+        program.clone_from(&path);
+    }
+    run.program.path = path;
+}
+
+fn check_range(
+    host: &HostPath,
+    cache: &Path,
+    range: &str,
+    interpreter: &Path,
+) -> Result<(), RunError> {
+    let ask = || python_version(host, interpreter);
     let found = versions::remembered(cache, interpreter, ask)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
     let failed = |message: String| RunError::failed("python-version", message);
@@ -333,11 +358,17 @@ fn check_range(cache: &Path, range: &str, interpreter: &Path) -> Result<(), RunE
     }
 }
 
+/// The version of an interpreter that may be started outside of the sandbox.
+pub(super) fn python_version(host: &HostPath, interpreter: &Path) -> Result<String, PythonError> {
+    let variables = host.with_path(environment::variables(env::vars_os()));
+    version::python_version(interpreter, &variables)
+}
+
 /// The environment with these packages.
 pub(super) fn python_environment(
     cancel: &Cancel,
     cache: &Path,
-    interpreter: &Path,
+    (host, interpreter): (&HostPath, &Path),
     requirements: &[Requirement],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, RunError> {
@@ -345,8 +376,8 @@ pub(super) fn python_environment(
         python: interpreter,
         requirements,
         builds: Builds::Refused,
-        installer: Installer::find(env::var_os("PATH").as_deref()),
-        variables: environment::variables(env::vars_os()),
+        installer: host.find("uv").map_or(Installer::Pip, Installer::Uv),
+        variables: host.with_path(environment::variables(env::vars_os())),
     };
     environment::prepare_until(cancel, cache, &wanted, progress).map_err(|error| failed(&error))
 }
@@ -362,8 +393,9 @@ fn failed(error: &EnvironmentError) -> RunError {
 impl NodeNeeds {
     fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
         let cache = cache(run.home, "node")?;
+        let host = HostPath::of(run.policy);
         let program = |name: &str| {
-            grant::resolve(name, None).map_err(|_| {
+            host.find(name).ok_or_else(|| {
                 let message = format!("the script needs npm packages, and there is no `{name}`");
                 RunError::failed("program-not-found", message)
                     .way_out(format!("install `{name}`, or remove package.json from the skill"))
@@ -371,9 +403,9 @@ impl NodeNeeds {
         };
         let (node, npm) = (program("node")?, program("npm")?);
         let tools = node::Tools {
-            node: &node.path,
-            npm: &npm.path,
-            variables: node::variables(env::vars_os()),
+            node: &node,
+            npm: &npm,
+            variables: host.with_path(node::variables(env::vars_os())),
         };
         let modules = node::prepare(run.cancel, &cache, &self.manifest, &tools, progress)
             .map_err(|error| failed(&error))?;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    env,
     ffi::{OsStr, OsString},
     fs,
     io::{self, BufRead as _, Read as _},
@@ -26,17 +25,6 @@ pub enum Installer {
 }
 
 impl Installer {
-    /// `uv` when one of the folders of `PATH` has it.
-    pub fn find(path: Option<&OsStr>) -> Self {
-        let name = if cfg!(windows) { "uv.exe" } else { "uv" };
-        let folders = path.map(|path| env::split_paths(path).collect::<Vec<_>>());
-        // A relative folder would mean a program of whatever folder we happen to be in.
-        let absolute =
-            folders.unwrap_or_default().into_iter().filter(|folder| folder.is_absolute());
-        let mut files = absolute.map(|folder| folder.join(name));
-        files.find(|file| file.is_file()).map_or(Self::Pip, Self::Uv)
-    }
-
     /// The word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
