@@ -310,6 +310,12 @@ fn hint(output: &str, builds: Builds) -> Option<&'static str> {
              has none for this Python, ask for another version of it",
         );
     }
+    if says(&["EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY", "EALLOWGIT"]) {
+        return Some(
+            "only packages of the registry are installed, and one names another place; use a \
+             version without it",
+        );
+    }
     if says(&["npm error code E404", "npm error code ETARGET"]) {
         return Some("correct the name or the version of the package in package.json");
     }
