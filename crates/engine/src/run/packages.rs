@@ -2,12 +2,13 @@
 //! installed outside of the run after they agreed.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     env,
     ffi::OsStr,
     fs::{self, File},
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use savoir_sandbox::{Mount, PathGrant, Policy, Userland, Variable};
@@ -64,7 +65,7 @@ pub(super) struct PythonNeeds {
 pub(super) struct NodeNeeds {
     /// The folder of `package.json`.
     folder: PathBuf,
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     /// Whether the code is an argument, which is not found below that folder.
     is_argument: bool,
 }
@@ -90,9 +91,10 @@ struct Code {
 pub(super) fn needs(subject: &Subject, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
     let Some(code) = code(subject, program, arguments) else { return Ok(Packages::None) };
+    let lists = &mut Lists::default();
     let needs = match code.language {
-        Language::Python => python_needs(subject, &code)?.map(Packages::Python),
-        Language::Node => node_needs(subject, &code)?.map(Packages::Node),
+        Language::Python => python_needs(subject, &code, lists)?.map(Packages::Python),
+        Language::Node => node_needs(subject, &code, lists)?.map(Packages::Node),
     };
     let is_replaced = needs.is_some() || code.language == Language::Node;
     if is_replaced && code.script.as_ref() == Some(&program.path) {
@@ -118,15 +120,16 @@ pub(crate) fn names(subject: &Subject) -> Vec<String> {
         let language = language_of_program(fence.interpreter)?;
         Some(Code { language, script: None, text: Some(fence.code) })
     });
+    let lists = &mut Lists::default();
     for code in files.chain(blocks) {
         match code.language {
             Language::Python => {
-                let needs = python_needs(subject, &code).ok().flatten().unwrap_or_default();
+                let needs = python_needs(subject, &code, lists).ok().flatten().unwrap_or_default();
                 names.extend(needs.requirements.iter().map(ToString::to_string));
             }
             Language::Node => {
-                let needs = node_needs(subject, &code).ok().flatten();
-                let npm = needs.into_iter().flat_map(|needs| needs.manifest.names);
+                let needs = node_needs(subject, &code, lists).ok().flatten();
+                let npm = needs.iter().flat_map(|needs| &needs.manifest.names);
                 names.extend(npm.map(|name| format!("{name} (npm)")));
             }
         }
@@ -169,19 +172,98 @@ fn language_of_file(path: &Path) -> Option<Language> {
     }
 }
 
-/// The text of a file that is not too large.
-fn read(path: &Path, limit: u64) -> Option<String> {
+/// The start of a script, in which its metadata is looked for.
+fn head(path: &Path) -> Option<String> {
     // A pipe would never end.
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
     let file = is_file.then(|| File::open(path).ok()).flatten()?;
-    file.take(limit + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= limit).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    file.take(MAX_SCRIPT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, RunError> {
+/// What is where a list of packages could be.
+#[derive(Debug, PartialEq, Eq)]
+enum ListFile {
+    Missing,
+    /// A link, a folder or a pipe.
+    NotAFile,
+    TooLarge,
+    Text(String),
+}
+
+impl ListFile {
+    fn read(path: &Path, limit: u64) -> io::Result<Self> {
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Missing),
+            Err(error) => return Err(error),
+            Ok(found) if !found.is_file() => return Ok(Self::NotAFile),
+            Ok(_) => {}
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Ok(Self::TooLarge);
+        }
+        Ok(Self::Text(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// The text of a list of packages. One that cannot be read is refused: without it, other packages or
+/// versions would be installed than its author wrote.
+fn list(subject: &Subject, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
+    let refused = |what: String| {
+        let message = format!("{} {what}", shown(subject, path));
+        RunError::refused("requirement-refused", message)
+    };
+    match ListFile::read(path, limit) {
+        Ok(ListFile::Missing) => Ok(None),
+        Ok(ListFile::Text(text)) => Ok(Some(text)),
+        Ok(ListFile::NotAFile) => {
+            Err(refused("is a link or no file".to_owned()).way_out("put the file itself there"))
+        }
+        Ok(ListFile::TooLarge) => {
+            let what = format!("is larger than {} MiB", limit >> 20);
+            Err(refused(what).way_out("list fewer packages"))
+        }
+        Err(error) => Err(refused(format!("cannot be read: {error}"))),
+    }
+}
+
+/// Lists of packages by their folder, so that each is read once for all scripts of a skill.
+#[derive(Default)]
+struct Lists {
+    python: HashMap<PathBuf, Result<Option<Vec<String>>, RunError>>,
+    node: HashMap<PathBuf, Result<Option<Arc<Manifest>>, RunError>>,
+}
+
+impl Lists {
+    fn python(
+        &mut self,
+        subject: &Subject,
+        folder: &Path,
+    ) -> Result<Option<Vec<String>>, RunError> {
+        let read = || read_requirements(subject, folder);
+        self.python.entry(folder.to_owned()).or_insert_with(read).clone()
+    }
+
+    fn node(
+        &mut self,
+        subject: &Subject,
+        folder: &Path,
+    ) -> Result<Option<Arc<Manifest>>, RunError> {
+        let read = || Ok(read_manifest(subject, folder)?.map(Arc::new));
+        self.node.entry(folder.to_owned()).or_insert_with(read).clone()
+    }
+}
+
+fn python_needs(
+    subject: &Subject,
+    code: &Code,
+    lists: &mut Lists,
+) -> Result<Option<PythonNeeds>, RunError> {
     let text = match &code.script {
-        Some(script) => read(script, MAX_SCRIPT),
+        Some(script) => head(script),
         None => code.text.clone(),
     };
     let name = || code.script.as_deref().map_or("the code".into(), |path| shown(subject, path));
@@ -192,7 +274,7 @@ fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, R
     let mut all = subject.skill.requirements.python_packages.clone();
     let (list, range) = match inline {
         Some(inline) => (inline.dependencies, inline.requires_python),
-        None => (listed(subject, code.script.as_deref())?, None),
+        None => (listed(subject, code.script.as_deref(), lists)?, None),
     };
     all.extend(list);
     if all.is_empty() && range.is_none() {
@@ -208,24 +290,35 @@ fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, R
 const ONLY_THE_INDEX: &str = "list packages of the index by name and version: six==1.16.0";
 
 /// What the `requirements.txt` beside a script says, or else that of the skill's root.
-fn listed(subject: &Subject, script: Option<&Path>) -> Result<Vec<String>, RunError> {
+fn listed(
+    subject: &Subject,
+    script: Option<&Path>,
+    lists: &mut Lists,
+) -> Result<Vec<String>, RunError> {
     let Some(root) = subject.folder.as_deref() else { return Ok(Vec::new()) };
     let beside = script.and_then(Path::parent).filter(|folder| folder.starts_with(root));
     for folder in beside.into_iter().chain([root]) {
-        let path = folder.join("requirements.txt");
-        let Some(text) = read(&path, MAX_SCRIPT) else { continue };
-        let lines = requirements_file::lines(&text);
-        for (number, line) in &lines {
-            // One by one, so that the line can be named.
-            requirements(&[line], Places::Refused).map_err(|error| {
-                let place = format!("{}:{number}", shown(subject, &path));
-                RunError::refused("requirement-refused", format!("{place}: {error}"))
-                    .way_out(ONLY_THE_INDEX)
-            })?;
+        if let Some(lines) = lists.python(subject, folder)? {
+            return Ok(lines);
         }
-        return Ok(lines.into_iter().map(|(_, line)| line).collect());
     }
     Ok(Vec::new())
+}
+
+/// The `requirements.txt` of a folder.
+fn read_requirements(subject: &Subject, folder: &Path) -> Result<Option<Vec<String>>, RunError> {
+    let path = folder.join("requirements.txt");
+    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let lines = requirements_file::lines(&text);
+    for (number, line) in &lines {
+        // One by one, so that the line can be named.
+        requirements(&[line], Places::Refused).map_err(|error| {
+            let place = format!("{}:{number}", shown(subject, &path));
+            RunError::refused("requirement-refused", format!("{place}: {error}"))
+                .way_out(ONLY_THE_INDEX)
+        })?;
+    }
+    Ok(Some(lines.into_iter().map(|(_, line)| line).collect()))
 }
 
 /// A file of the skill by its path in there.
@@ -235,7 +328,11 @@ fn shown(subject: &Subject, path: &Path) -> String {
     inside.display().to_string()
 }
 
-fn node_needs(subject: &Subject, code: &Code) -> Result<Option<NodeNeeds>, RunError> {
+fn node_needs(
+    subject: &Subject,
+    code: &Code,
+    lists: &mut Lists,
+) -> Result<Option<NodeNeeds>, RunError> {
     let Some(root) = subject.folder.as_deref() else { return Ok(None) };
     let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
     for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
@@ -243,19 +340,24 @@ fn node_needs(subject: &Subject, code: &Code) -> Result<Option<NodeNeeds>, RunEr
         if folder.join("node_modules").is_dir() {
             return Ok(None);
         }
-        let Some(text) = read(&folder.join("package.json"), MAX_SCRIPT) else { continue };
-        let lock = read(&folder.join("package-lock.json"), MAX_LIST);
-        let manifest = npm::read(&text, lock.as_deref()).map_err(|error| {
-            let place = shown(subject, &folder.join("package.json"));
-            RunError::refused("requirement-refused", format!("{place}: {error}"))
-                .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
-        })?;
-        if let Some(manifest) = manifest {
+        if let Some(manifest) = lists.node(subject, folder)? {
             let (folder, is_argument) = (folder.to_owned(), code.script.is_none());
             return Ok(Some(NodeNeeds { folder, manifest, is_argument }));
         }
     }
     Ok(None)
+}
+
+/// The `package.json` of a folder and its lock file, if it needs packages.
+fn read_manifest(subject: &Subject, folder: &Path) -> Result<Option<Manifest>, RunError> {
+    let path = folder.join("package.json");
+    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let lock = list(subject, &folder.join("package-lock.json"), MAX_LIST)?;
+    npm::read(&text, lock.as_deref()).map_err(|error| {
+        let place = shown(subject, &path);
+        RunError::refused("requirement-refused", format!("{place}: {error}"))
+            .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
+    })
 }
 
 /// What the packages are made ready for.
@@ -314,6 +416,8 @@ impl PythonNeeds {
         search_first(run.policy, &made.root.join("bin"));
         let root = made.root.to_string_lossy().into_owned();
         run.policy.environment.insert("VIRTUAL_ENV".to_owned(), Variable::Plain(root));
+        // That of an environment of the user would come before the packages.
+        run.policy.environment.remove("PYTHONPATH");
         run.program.path = python;
         Ok(())
     }
