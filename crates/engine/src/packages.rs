@@ -5,7 +5,9 @@
 //!   a skill cannot choose another place that code comes from.
 //! - [`node`] installs npm packages; Python packages are [`python::environment`](crate::python::environment).
 //! - [`snapshot`] notices changed files, [`versions`] remembers the versions of interpreters.
+//! - [`host_path`] finds the programs that install packages.
 
+pub(crate) mod host_path;
 pub(crate) mod inline;
 pub(crate) mod node;
 pub(crate) mod npm;

@@ -71,19 +71,18 @@ pub(crate) fn prepare(
     tools: &Tools<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, EnvironmentError> {
-    let node = versions::remembered(cache, tools.node, || node_version(tools.node))?;
+    let node = versions::remembered(cache, tools.node, || node_version(tools))?;
     let digest = digest(&node, manifest);
     let root = cache.join("environments").join(&digest);
     let ready = || verified(&root).is_some().then(|| root.join("node_modules"));
     // What npm chose the first time is installed again when the environment has to be.
     let chosen = chosen(cache, &format!("{digest}.json"))?;
     make_once(cache, &digest, &ready, progress, |fresh, progress| {
-        let lock = manifest.lock.clone().or_else(|| fs::read_to_string(&chosen).ok());
+        let lock = manifest.lock.clone().or_else(|| chosen_lock(&chosen));
         install(cancel, fresh, manifest, lock.as_deref(), tools, progress)?;
-        let packages = check(fresh)?;
-        let written = fresh.join("package-lock.json");
-        if manifest.lock.is_none() && written.is_file() {
-            fs::copy(&written, &chosen).map_err(at(&chosen))?;
+        let (packages, written) = check(fresh)?;
+        if let Some(written) = written.filter(|_| manifest.lock.is_none()) {
+            fs::write(&chosen, written).map_err(at(&chosen))?;
         }
         let files = snapshot::of(fresh, RECORD).map_err(at(fresh))?;
         let record = Record { node: node.clone(), packages, files };
@@ -92,6 +91,11 @@ pub(crate) fn prepare(
         text.and_then(|text| fs::write(&path, text + "\n")).map_err(at(&path))?;
         Ok(root.join("node_modules"))
     })
+}
+
+/// What npm chose before. A file in which something leads elsewhere is not used.
+fn chosen_lock(path: &Path) -> Option<String> {
+    npm::written_lock(&fs::read_to_string(path).ok()?).ok()
 }
 
 fn verified(root: &Path) -> Option<Record> {
@@ -109,9 +113,13 @@ fn digest(node: &str, manifest: &Manifest) -> String {
     sha256_hex(text.as_bytes())[..32].to_owned()
 }
 
-fn node_version(node: &Path) -> Result<String, EnvironmentError> {
-    let output = Command::new(node).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(at(node))?;
+fn node_version(tools: &Tools<'_>) -> Result<String, EnvironmentError> {
+    let node = tools.node;
+    let mut command = Command::new(node);
+    command.arg("--version").stdin(Stdio::null()).current_dir("/");
+    // It can be a script of a version manager, which starts programs of its `PATH`.
+    command.env_clear().envs(tools.variables.iter().cloned());
+    let output = command.output().map_err(at(node))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if version.starts_with('v') && output.status.success() {
         return Ok(version);
@@ -141,8 +149,11 @@ fn install(
     npm.args(["--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--no-progress"]);
     npm.args(["--no-update-notifier", "--global=false", "--color=false", "--loglevel=warn"]);
     npm.current_dir(fresh).env_clear().envs(tools.variables.iter().cloned());
-    // A package of the registry may itself name a repository, which npm would build.
-    npm.env("npm_config_allow_git", "none");
+    // A package of the registry may itself name a repository, which npm would build, or another place.
+    // Versions of npm that do not know these settings ask there; what they installed is refused then.
+    for kind in ["git", "remote", "file", "directory"] {
+        npm.env(format!("npm_config_allow_{kind}"), "none");
+    }
     // An npm that does not know this would run what a package names as its git.
     npm.env("npm_config_git", "/bin/false");
     installer::run(cancel, ("npm", "install the packages"), &mut npm, Builds::Refused, progress)?;
@@ -151,8 +162,9 @@ fn install(
     fs::create_dir_all(&modules).map_err(at(&modules))
 }
 
-/// The installed packages, if all of them come from a registry and no link leads out.
-fn check(fresh: &Path) -> Result<Vec<(String, String)>, EnvironmentError> {
+/// The installed packages and the lock file of npm, if all of it comes from a registry and no link leads
+/// out. Both lock files count: one has what the registry says of packages, the other what they say.
+fn check(fresh: &Path) -> Result<Checked, EnvironmentError> {
     let failed = |line: String| EnvironmentError::Installer {
         tool: "npm",
         what: "install the packages",
@@ -163,9 +175,17 @@ fn check(fresh: &Path) -> Result<Vec<(String, String)>, EnvironmentError> {
     if let Some(link) = snapshot::link_out(&modules).map_err(at(&modules))? {
         return Err(failed(format!("{} leads out of node_modules", link.display())));
     }
-    match fs::read_to_string(modules.join(".package-lock.json")) {
-        Ok(text) => npm::installed(&text).map_err(failed),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(at(&modules)(error)),
-    }
+    let read = |path: PathBuf| match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(&path)(error)),
+    };
+    let lock = read(fresh.join("package-lock.json"))?;
+    let lock = lock.map(|text| npm::written_lock(&text)).transpose().map_err(failed)?;
+    let hidden = read(modules.join(".package-lock.json"))?;
+    let packages = hidden.map(|text| npm::installed(&text)).transpose().map_err(failed)?;
+    Ok((packages.unwrap_or_default(), lock))
 }
+
+/// Packages by name and version, and the text of a lock file.
+type Checked = (Vec<(String, String)>, Option<String>);

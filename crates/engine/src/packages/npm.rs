@@ -1,7 +1,10 @@
 //! `package.json` and `package-lock.json` of a skill, as far as npm may see them.
 //!
 //! Only packages of the user's own registry are accepted: paths would copy files of the user where a
-//! skill can read them, and addresses and repositories choose another place that code comes from.
+//! skill can read them, and addresses and repositories choose another place that code comes from. The
+//! addresses of a lock file are removed, so that npm asks the registry for each name and version.
+
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -36,7 +39,7 @@ pub(crate) enum ManifestError {
 pub(crate) struct Manifest {
     /// A `package.json` with nothing but the packages.
     pub(crate) text: String,
-    /// The lock file, as it is.
+    /// The lock file, without addresses.
     pub(crate) lock: Option<String>,
     /// The packages that are installed for it, as `name@range`.
     pub(crate) names: Vec<String>,
@@ -49,28 +52,25 @@ const LOCK: &str = "package-lock.json";
 pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, ManifestError> {
     let manifest = parse(MANIFEST, text)?;
     let mut own = Map::new();
-    let mut names = Vec::new();
+    let mut listed = Vec::new();
     for field in FIELDS {
         let Some(value) = manifest.get(field) else { continue };
-        let packages = value.as_object().ok_or_else(|| shape(MANIFEST, field))?;
-        for (name, range) in packages {
-            let range = range.as_str().ok_or_else(|| shape(MANIFEST, name))?;
-            check(MANIFEST, name, range)?;
-            if field == "dependencies" || field == "optionalDependencies" {
-                names.push(format!("{name}@{range}"));
-            }
-        }
+        listed.extend(ranges(field, value)?.into_iter().map(|(name, range)| (field, name, range)));
         own.insert(field.to_owned(), value.clone());
     }
-    if names.is_empty() {
+    if !listed.iter().any(|(field, ..)| matches!(*field, "dependencies" | "optionalDependencies")) {
         return Ok(None);
     }
-    if names.len() > MAX_PACKAGES {
-        return Err(ManifestError::TooMany(names.len()));
-    }
+    let optional = optional_peers(&manifest);
+    let mut installed = installed_for(&listed, &optional);
+    own.insert("peerDependenciesMeta".to_owned(), meta(&optional));
     if let Some(overrides) = manifest.get("overrides") {
-        check_overrides(overrides, 0)?;
+        let known = listed.iter().map(|(_, name, range)| (*name, *range)).collect();
+        add_overrides(&known, "", overrides, 0, &mut installed)?;
         own.insert("overrides".to_owned(), overrides.clone());
+    }
+    if installed.len() > MAX_PACKAGES {
+        return Err(ManifestError::TooMany(installed.len()));
     }
     if manifest.contains_key("workspaces") {
         return Err(shape(MANIFEST, "workspaces"));
@@ -81,16 +81,58 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
         own.extend(value.map(|value| (field.to_owned(), value.clone())));
     }
     own.insert("private".to_owned(), true.into());
-    if let Some(lock) = lock {
-        let parsed = parse(LOCK, lock)?;
-        if !parsed.contains_key("packages") && !parsed.contains_key("dependencies") {
-            return Err(shape(LOCK, "packages"));
-        }
-        check_lock(&parsed, 0)?;
-    }
-    names.sort();
+    let lock = lock.map(|lock| {
+        let lock = checked_lock(lock)?;
+        check_swapped(&lock, &installed)?;
+        Ok(Value::Object(lock).to_string())
+    });
     let text = Value::Object(own).to_string();
-    Ok(Some(Manifest { text, lock: lock.map(str::to_owned), names }))
+    let mut names: Vec<String> =
+        installed.iter().map(|(name, range)| format!("{name}@{range}")).collect();
+    names.sort();
+    names.dedup();
+    Ok(Some(Manifest { text, lock: lock.transpose()?, names }))
+}
+
+/// A name and a range of versions.
+type Named<'a> = (&'a str, &'a str);
+
+/// The packages of a field.
+fn ranges<'a>(field: &str, value: &'a Value) -> Result<Vec<Named<'a>>, ManifestError> {
+    let packages = value.as_object().ok_or_else(|| shape(MANIFEST, field))?;
+    let read = |(name, range): (&'a String, &'a Value)| {
+        let range = range.as_str().ok_or_else(|| shape(MANIFEST, name))?;
+        check(MANIFEST, name, range)?;
+        Ok((name.as_str(), range))
+    };
+    packages.iter().map(read).collect()
+}
+
+/// Peers that npm does not install by itself.
+fn optional_peers(manifest: &Map<String, Value>) -> Vec<&str> {
+    let meta = manifest.get("peerDependenciesMeta").and_then(Value::as_object);
+    let is_optional =
+        |(_, meta): &(&String, &Value)| meta.get("optional") == Some(&Value::Bool(true));
+    let optional = meta.into_iter().flatten().filter(is_optional);
+    optional.map(|(name, _)| name.as_str()).collect()
+}
+
+fn meta(optional: &[&str]) -> Value {
+    let meta = |name: &&str| ((*name).to_owned(), serde_json::json!({"optional": true}));
+    Value::Object(optional.iter().map(meta).collect())
+}
+
+/// What npm installs because the manifest names it. It installs peers, too.
+fn installed_for<'a>(
+    named: &[(&str, &'a str, &'a str)],
+    optional: &[&str],
+) -> Vec<(&'a str, &'a str)> {
+    let is_installed = |(field, name, _): &&(&str, &str, &str)| match *field {
+        "devDependencies" => false,
+        "peerDependencies" => !optional.contains(name),
+        _ => true,
+    };
+    named.iter().filter(is_installed).map(|(_, name, range)| (*name, *range)).collect()
 }
 
 fn parse(file: &'static str, text: &str) -> Result<Map<String, Value>, ManifestError> {
@@ -105,7 +147,17 @@ fn shape(file: &'static str, field: &str) -> ManifestError {
 
 /// A package by its name and a range of versions.
 fn check(file: &'static str, name: &str, range: &str) -> Result<(), ManifestError> {
-    let reason = if is_name(name) { reason(range) } else { Some("its name is not one of npm") };
+    refuse(file, name, range, if is_name(name) { reason(range) } else { Some(NOT_A_NAME) })
+}
+
+const NOT_A_NAME: &str = "its name is not one of npm";
+
+fn refuse(
+    file: &'static str,
+    name: &str,
+    range: &str,
+    reason: Option<&'static str>,
+) -> Result<(), ManifestError> {
     match reason {
         None => Ok(()),
         Some(reason) => {
@@ -115,8 +167,16 @@ fn check(file: &'static str, name: &str, range: &str) -> Result<(), ManifestErro
     }
 }
 
-/// Why a range is refused.
+/// Why a range of a manifest is refused.
 fn reason(range: &str) -> Option<&'static str> {
+    let own = |byte: u8| byte.is_ascii_alphanumeric() || b" .-_+^~<>=|*@/:".contains(&byte);
+    let is_range = range.len() <= MAX_RANGE && range.bytes().all(own) && !range.starts_with("--");
+    place(range).or_else(|| (!is_range).then_some("its version is not a range"))
+}
+
+/// Why a package is not one of the registry. Published packages have ranges that npm forgives, so only
+/// what leads elsewhere counts.
+fn place(range: &str) -> Option<&'static str> {
     let range = match range.strip_prefix("npm:") {
         // Another package under this name.
         Some(alias) => {
@@ -144,12 +204,11 @@ fn reason(range: &str) -> Option<&'static str> {
     if lower.starts_with("http:") || lower.starts_with("https:") {
         return Some("it is an address instead of a package of the registry");
     }
-    if lower.contains(['/', '\\', ':']) || lower.starts_with(['.', '~']) && lower.contains('/') {
+    // npm takes these for a folder or a file, even without a slash.
+    let is_file = lower.starts_with('.')
+        || [".tgz", ".tar.gz", ".tar"].iter().any(|end| lower.trim_end().ends_with(end));
+    if is_file || lower.contains(['/', '\\', ':']) {
         return Some("it is a path or a repository instead of a package of the registry");
-    }
-    let own = |byte: u8| byte.is_ascii_alphanumeric() || b" .-_+^~<>=|*".contains(&byte);
-    if range.len() > MAX_RANGE || !range.bytes().all(own) || lower.starts_with("--") {
-        return Some("its version is not a range");
     }
     None
 }
@@ -167,22 +226,98 @@ fn is_name(name: &str) -> bool {
     is_plain && name.len() <= MAX_NAME && name != "node_modules"
 }
 
-fn check_overrides(value: &Value, depth: usize) -> Result<(), ManifestError> {
+/// Adds the packages that overrides put in the place of others. `known` are those of the manifest,
+/// `parent` is the package that the overrides are for.
+fn add_overrides<'a>(
+    known: &HashMap<&str, &'a str>,
+    parent: &'a str,
+    value: &'a Value,
+    depth: usize,
+    installed: &mut Vec<Named<'a>>,
+) -> Result<(), ManifestError> {
     let Some(map) = value.as_object().filter(|_| depth < MAX_DEPTH) else {
         return Err(shape(MANIFEST, "overrides"));
     };
     for (key, value) in map {
+        // `name`, `name@range`, or `.` for the package around it.
+        let name = match key.get(1..).and_then(|rest| rest.find('@')) {
+            _ if key == "." => parent,
+            Some(index) => &key[..=index],
+            None => key.as_str(),
+        };
         match value {
-            // `$name` is the range of a package that was checked before.
-            Value::String(range) => match range.strip_prefix('$') {
-                Some(name) if is_name(name) => {}
-                _ => check(MANIFEST, "override", range)?,
-            },
-            Value::Object(_) => check_overrides(value, depth + 1)?,
+            Value::String(range) => {
+                // `$name` is the range of a package of the manifest.
+                let range = match range.strip_prefix('$') {
+                    Some(other) => known.get(other).copied().ok_or_else(|| shape(MANIFEST, key))?,
+                    None => range.as_str(),
+                };
+                check(MANIFEST, name, range)?;
+                installed.push((name, range));
+            }
+            Value::Object(_) => add_overrides(known, name, value, depth + 1, installed)?,
             _ => return Err(shape(MANIFEST, key)),
         }
     }
     Ok(())
+}
+
+/// A lock file in which nothing leads elsewhere, without addresses.
+fn checked_lock(text: &str) -> Result<Map<String, Value>, ManifestError> {
+    let mut lock = parse(LOCK, text)?;
+    if !lock.contains_key("packages") && !lock.contains_key("dependencies") {
+        return Err(shape(LOCK, "packages"));
+    }
+    check_lock(&lock, 0)?;
+    remove_addresses(&mut lock);
+    Ok(lock)
+}
+
+/// npm asks an address in a lock file wherever it is. Without one it asks the registry, and still
+/// compares what it gets with the hash.
+fn remove_addresses(entry: &mut Map<String, Value>) {
+    entry.remove("resolved");
+    for field in ["packages", "dependencies"] {
+        let packages = entry.get_mut(field).and_then(Value::as_object_mut);
+        for package in packages.into_iter().flat_map(Map::values_mut) {
+            package.as_object_mut().into_iter().for_each(remove_addresses);
+        }
+    }
+}
+
+/// The question before a run lists what the manifest names, so a lock file must not put another package
+/// in its place.
+fn check_swapped(
+    lock: &Map<String, Value>,
+    installed: &[(&str, &str)],
+) -> Result<(), ManifestError> {
+    for (name, _) in installed {
+        let entries =
+            [("packages", format!("node_modules/{name}")), ("dependencies", (*name).into())];
+        let entries = entries.iter().filter_map(|(field, key)| lock.get(*field)?.get(key));
+        for other in entries.filter_map(other_name) {
+            let is_agreed = |(known, range): &(&str, &str)| {
+                known == name && range.strip_prefix("npm:").map(alias_name) == Some(other)
+            };
+            if other != *name && !installed.iter().any(is_agreed) {
+                let name = format!("{name} ({other})").chars().take(120).collect();
+                let reason = "the lock file installs another package under this name";
+                return Err(ManifestError::Package { file: LOCK, name, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The name of the package that an entry of a lock file installs, if it says one.
+fn other_name(entry: &Value) -> Option<&str> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str);
+    text("name").or_else(|| text("version")?.strip_prefix("npm:").map(alias_name))
+}
+
+/// The name in `name@range`.
+fn alias_name(alias: &str) -> &str {
+    alias.rfind('@').filter(|index| *index > 0).map_or(alias, |index| &alias[..index])
 }
 
 /// Goes through a lock file of any version: nothing in it may lead elsewhere.
@@ -203,10 +338,10 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
             ("dependencies" | "requires", Value::Object(named)) => {
                 for (name, value) in named {
                     match value {
-                        Value::String(range) => check(LOCK, name, range)?,
+                        Value::String(range) => check_edge(name, range)?,
                         // Version 1 has the packages themselves here.
                         Value::Object(package) => {
-                            check(LOCK, name, "")?;
+                            check_edge(name, "")?;
                             check_package(name, package)?;
                             check_lock(package, depth + 1)?;
                         }
@@ -214,10 +349,12 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
                     }
                 }
             }
-            ("optionalDependencies" | "devDependencies", Value::Object(named)) => {
+            (
+                "optionalDependencies" | "devDependencies" | "peerDependencies",
+                Value::Object(named),
+            ) => {
                 for (name, range) in named {
-                    let range = range.as_str().ok_or_else(|| shape(LOCK, name))?;
-                    check(LOCK, name, range)?;
+                    check_edge(name, range.as_str().ok_or_else(|| shape(LOCK, name))?)?;
                 }
             }
             _ => {}
@@ -226,17 +363,19 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
     Ok(())
 }
 
+/// What a package of the lock requires.
+fn check_edge(name: &str, range: &str) -> Result<(), ManifestError> {
+    refuse(LOCK, name, range, if is_name(name) { place(range) } else { Some(NOT_A_NAME) })
+}
+
 /// Where a package goes: below `node_modules`.
 fn check_place(path: &str) -> Result<(), ManifestError> {
-    let mut parts = path.split('/');
-    let is_below = path.is_empty()
-        || parts.next() == Some("node_modules")
-            && parts.all(|part| !part.is_empty() && part != "." && part != "..")
-            && !path.contains(['\\', '\0']);
-    if is_below {
+    let inside = path.strip_prefix("node_modules/");
+    let is_below = inside.is_some_and(|path| path.split("/node_modules/").all(is_name));
+    if path.is_empty() || is_below {
         return Ok(());
     }
-    let reason = "it is a folder outside of node_modules";
+    let reason = "it is not a folder of a package in node_modules";
     Err(ManifestError::Package { file: LOCK, name: path.chars().take(120).collect(), reason })
 }
 
@@ -249,22 +388,49 @@ fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), Manifes
     if package.get("link").is_some_and(|link| *link != Value::Bool(false)) {
         return refuse("it is a link to a folder");
     }
+    let text = |field: &str| package.get(field).and_then(Value::as_str).unwrap_or_default();
     match package.get("resolved") {
         None | Some(Value::Bool(_)) => {}
-        Some(Value::String(address)) if address.starts_with("https://") => {}
+        // The address is not used, and another registry may have another package of this name.
+        Some(Value::String(address)) if address.starts_with("https://") => {
+            if text("integrity").is_empty() {
+                return refuse("it has an address and no integrity");
+            }
+        }
         Some(_) => return refuse("it does not come from an https address"),
     }
-    let version = package.get("version").and_then(Value::as_str).unwrap_or_default();
-    match reason(version) {
+    // Without an address, npm asks for `name@version`, whatever that means to it.
+    let is_named = |value: &Value| value.as_str().is_some_and(is_name);
+    if !name.is_empty() && !package.get("name").is_none_or(is_named) {
+        return refuse(NOT_A_NAME);
+    }
+    match reason(text("version")) {
         Some(reason) => refuse(reason),
         None => Ok(()),
     }
 }
 
-/// Packages that were installed, from the lock file that npm writes into `node_modules`; the first
-/// one that does not come from a registry is an error.
+/// A lock file that was written after an install, without addresses; anything in it that does not come
+/// from a registry is an error.
+pub(crate) fn written_lock(text: &str) -> Result<String, String> {
+    installed(text)?;
+    let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
+    remove_addresses(&mut lock);
+    Ok(Value::Object(lock).to_string())
+}
+
+/// Packages that were installed, from a lock file that npm wrote; the first one that does not come from
+/// a registry, or requires one that does not, is an error.
 pub(crate) fn installed(text: &str) -> Result<Vec<(String, String)>, String> {
-    let lock: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
+    let found = resolved(&lock)?;
+    // A registry can have its files on another host. What leads elsewhere is named by a package.
+    remove_addresses(&mut lock);
+    check_lock(&lock, 0).map_err(|error| error.to_string())?;
+    Ok(found)
+}
+
+fn resolved(lock: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let packages = lock.get("packages").and_then(Value::as_object);
     let mut found = Vec::new();
     for (path, package) in packages.into_iter().flatten() {
@@ -312,10 +478,28 @@ mod tests {
         let text = r#"{"name":"x","scripts":{"postinstall":"rm"},"dependencies":{"a":"1"},
                        "devDependencies":{"d":"1"},"overrides":{"a":{"b":"$a"}}}"#;
         let manifest = read(text, None).unwrap().unwrap();
-        assert_eq!(manifest.names, ["a@1"]);
+        assert_eq!(manifest.names, ["a@1", "b@1"]);
         assert!(!manifest.text.contains("postinstall"), "{}", manifest.text);
         assert_eq!(read("{}", None), Ok(None));
         assert_eq!(read(r#"{"devDependencies":{"d":"1"}}"#, None), Ok(None));
+    }
+
+    #[test]
+    fn peers_and_overrides_are_among_the_names() {
+        let manifest = json!({"dependencies": {"a": "1"}, "optionalDependencies": {"o": "2"},
+            "peerDependencies": {"p": "3", "q": "4"},
+            "peerDependenciesMeta": {"q": {"optional": true}, "p": {"optional": "no"}},
+            "overrides": {"b@npm:x@1": "npm:evil@1", "c@^2": {".": "2.1", "@s/d": "5"}, "@s/e@1": "$a"}});
+        let manifest = read(&manifest.to_string(), None).unwrap().unwrap();
+        let expected = ["@s/d@5", "@s/e@1", "a@1", "b@npm:evil@1", "c@2.1", "o@2", "p@3"];
+        assert_eq!(manifest.names, expected);
+        let text: Value = serde_json::from_str(&manifest.text).unwrap();
+        assert_eq!(text["peerDependenciesMeta"], json!({"q": {"optional": true}}));
+        assert_eq!(read(r#"{"peerDependencies":{"p":"1"}}"#, None), Ok(None));
+        for overrides in [json!({"a": "$missing"}), json!({".": "1"}), json!({"../x": "1"})] {
+            let manifest = json!({"dependencies": {"a": "1"}, "overrides": overrides});
+            assert!(read(&manifest.to_string(), None).is_err(), "{overrides}");
+        }
     }
 
     #[test]
@@ -328,6 +512,11 @@ mod tests {
             ("a", "workspace:*"),
             ("a", "../up"),
             ("a", "./x"),
+            ("a", "."),
+            ("a", ".."),
+            ("a", "evil.tgz"),
+            ("a", "evil.tar.gz"),
+            ("a", "npm:b@.."),
             ("a", "~/x"),
             ("a", "/etc"),
             ("a", "C:\\x"),
@@ -380,12 +569,19 @@ mod tests {
         };
         let good = json!({"version": "1.0.0", "resolved": "https://r.example/a.tgz",
             "integrity": "sha512-x", "dependencies": {"b": "^1"}, "bin": {"a": "cli.js"}});
-        assert!(lock(good).unwrap().is_some());
+        let kept = lock(good).unwrap().unwrap().lock.unwrap();
+        assert!(!kept.contains("r.example") && kept.contains("sha512-x"), "{kept}");
         for bad in [
             json!({"link": true, "resolved": "../.."}),
             json!({"version": "1.0.0", "resolved": "file:../../secret.tgz"}),
             json!({"version": "1.0.0", "resolved": "git+ssh://git@x/y.git#1"}),
-            json!({"version": "1.0.0", "resolved": "http://x/a.tgz"}),
+            json!({"version": "1.0.0", "resolved": "http://x/a.tgz", "integrity": "sha512-x"}),
+            json!({"version": "1.0.0", "resolved": "https://x/a.tgz"}),
+            json!({"version": "1.0.0", "name": "evil"}),
+            json!({"version": "npm:evil@1.0.0"}),
+            json!({"version": "1.0.0\n"}),
+            json!({"version": "1.0.0", "peerDependencies": {"b": "http://x/b.tgz"}}),
+            json!({"version": "1.0.0", "optionalDependencies": {"b": "http://x/b.tgz"}}),
             json!({"version": "file:../.."}),
             json!({"version": "1.0.0", "dependencies": {"b": "file:/etc"}}),
             json!("text"),
@@ -395,7 +591,13 @@ mod tests {
         for bad in [
             json!({"packages": {"../../x": {}}}),
             json!({"packages": {"node_modules/../../x": {}}}),
+            json!({"packages": {"node_modules/a/x": {}}}),
+            json!({"packages": {"node_modules/git:x": {"version": "1.0.0"}}}),
+            json!({"packages": {"node_modules/b": {"version": "1.0.0", "name": "http://x/y.tgz?"}}}),
+            json!({"packages": {"node_modules/b": {"version": "1.0.0", "name": "../../x"}}}),
+            json!({"packages": {"node_modules/b": {"version": "1.0.0", "name": ["x"]}}}),
             json!({"dependencies": {"a": {"version": "file:/etc"}}}),
+            json!({"dependencies": {"a": {"version": "npm:evil@1.0.0"}}}),
             json!({"dependencies": {"a": {"version": "1", "dependencies": {"b": {"resolved": "ssh://x"}}}}}),
             json!({}),
         ] {
@@ -404,6 +606,9 @@ mod tests {
         let old = json!({"lockfileVersion": 1, "requires": true,
             "dependencies": {"a": {"version": "1.0.0", "requires": {"b": "^1"}}}});
         assert!(read(manifest, Some(&old.to_string())).unwrap().is_some());
+        let alias = r#"{"dependencies":{"a":"npm:@s/b@1"}}"#;
+        let lock = json!({"packages": {"node_modules/a": {"name": "@s/b", "version": "1.0.0"}}});
+        assert!(read(alias, Some(&lock.to_string())).unwrap().is_some());
     }
 
     #[test]
@@ -415,8 +620,14 @@ mod tests {
             json!({"version": "1.0.0", "resolved": "git+ssh://x"}),
             json!({"version": "1.0.0", "resolved": "file:x.tgz"}),
             json!({"resolved": "../x", "link": true}),
+            json!({"version": "1.0.0", "dependencies": {"b": "http://127.0.0.1:1/b.tgz"}}),
+            json!({"version": "1.0.0", "optionalDependencies": {"b": "git+ssh://x"}}),
+            json!({"version": "1.0.0", "peerDependencies": {"b": "file:/etc"}}),
         ] {
             assert!(installed(&text(bad.clone())).is_err(), "{bad}");
+            assert!(written_lock(&text(bad.clone())).is_err(), "{bad}");
         }
+        let odd = json!({"version": "1.0.0", "dependencies": {"b": ">=1, <2", "c": "npm:d@^4"}});
+        assert!(installed(&text(odd)).is_ok());
     }
 }

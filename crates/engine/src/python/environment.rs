@@ -26,7 +26,7 @@ use savoir_skill::digest::sha256_hex;
 use thiserror::Error;
 
 use super::{
-    requirement::Requirement,
+    requirement::{Requirement, pin},
     version::{PythonError, python_version},
 };
 use crate::{cancel::Cancel, packages::versions};
@@ -87,6 +87,14 @@ pub enum EnvironmentError {
         #[source]
         source: io::Error,
     },
+    /// What was installed cannot be used.
+    #[error("cannot use {}: {reason}", path.display())]
+    Unusable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The installer failed.
     #[error("{tool} could not {what}{}", told(tail))]
     Installer {
@@ -106,6 +114,7 @@ impl EnvironmentError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Installer { hint, .. } => *hint,
+            Self::Unusable { .. } => Some("require another version of the package"),
             _ => None,
         }
     }
@@ -137,7 +146,8 @@ pub(crate) fn prepare_until(
     wanted: &Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
-    let python = versions::remembered(cache, wanted.python, || python_version(wanted.python))?;
+    let ask = || python_version(wanted.python, &wanted.variables);
+    let python = versions::remembered(cache, wanted.python, ask)?;
     let digest = digest(&python, wanted);
     let root = cache.join("environments").join(&digest);
     let ready = || {
@@ -146,11 +156,11 @@ pub(crate) fn prepare_until(
     };
     let chosen = chosen(cache, &format!("{digest}.txt"))?;
     make_once(cache, &digest, &ready, progress, |fresh, progress| {
-        let pins = chosen.is_file().then_some(chosen.as_path());
+        let pins = has_only_pins(&chosen).then_some(chosen.as_path());
         installer::install(cancel, fresh, wanted, pins, progress)?;
         settle(fresh, &root)?;
         let record = record::write(fresh, &python, wanted)?;
-        let pins = record.packages.iter().map(|package| package.pin() + "\n");
+        let pins = record.packages.iter().map(|package| format!("{}\n", package.pin()));
         fs::write(&chosen, pins.collect::<String>()).map_err(at(&chosen))?;
         Ok(Environment { root: root.clone(), record })
     })
@@ -162,6 +172,14 @@ pub(crate) fn chosen(cache: &Path, name: &str) -> Result<PathBuf, EnvironmentErr
     let folder = cache.join("chosen");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     Ok(folder.join(name))
+}
+
+/// Whether a file has nothing but versions of packages. An installer would take other lines for options,
+/// and options of a file count more than those of the command line.
+fn has_only_pins(chosen: &Path) -> bool {
+    let is_pin =
+        |line: &str| line.split_once("==").is_some_and(|(name, rest)| pin(name, rest).is_ok());
+    fs::read_to_string(chosen).is_ok_and(|text| text.lines().all(is_pin))
 }
 
 /// Gives what is ready, or makes it below another name and moves it into place when it is whole. A

@@ -8,6 +8,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::version::is_version;
+
 /// Most requirements of one skill.
 pub const MAX_REQUIREMENTS: usize = 256;
 
@@ -83,6 +85,22 @@ pub fn requirements<T: AsRef<str>>(
     all.sort();
     all.dedup();
     Ok(all)
+}
+
+/// The requirement for exactly one version of a package. Name and version were written by the author of
+/// a package and end up in a file whose lines an installer can take for options, so both are parsed.
+pub(crate) fn pin(name: &str, version: &str) -> Result<Requirement, RequirementError> {
+    let refuse = |why| {
+        let text = format!("{name}=={version}").chars().take(80).collect();
+        RequirementError::Refused { text, why }
+    };
+    if !package(name).map_err(refuse)?.is_empty() || name.contains(['[', ' ', '\t']) {
+        return Err(refuse("text follows its name"));
+    }
+    if !is_version(version) {
+        return Err(refuse("its version is not one of PEP 440"));
+    }
+    read(&format!("{name}=={version}"), Places::Refused).map_err(refuse)
 }
 
 fn read(text: &str, places: Places) -> Result<Requirement, &'static str> {
@@ -280,6 +298,40 @@ mod tests {
         }
         let many = vec!["six"; MAX_REQUIREMENTS + 1];
         assert_eq!(requirements(&many, Places::Refused), Err(RequirementError::TooMany(257)));
+    }
+
+    #[test]
+    fn pins() {
+        for (name, version) in
+            [("six", "1.16.0"), ("zope.interface", "6.0.post1"), ("Torch_x-y", "2.1.0+cpu")]
+        {
+            assert_eq!(pin(name, version).unwrap().as_str(), format!("{name}=={version}"));
+        }
+        let long = "a".repeat(9_000_000);
+        for (name, version) in [
+            ("--no-binary :all: #", "1"),
+            ("-r", "1"),
+            ("#", "1"),
+            ("", "1"),
+            ("six", ""),
+            ("six ", "1"),
+            ("six\n--pre", "1"),
+            ("six[a]", "1"),
+            ("six==1;", "1"),
+            ("six==1 #", "1"),
+            ("six @ https://evil.example/six.whl", "1"),
+            ("six; --no-binary", "1"),
+            ("six", "1 --no-binary :all:"),
+            ("six", "1\n--no-binary :all:"),
+            ("six", "1 # x"),
+            ("six", "1.*"),
+            ("six", "1,<2"),
+            (&long, "1"),
+            ("six", &long),
+        ] {
+            let short: String = name.chars().take(40).collect();
+            assert!(pin(name, version).is_err(), "{short:?}");
+        }
     }
 
     #[test]

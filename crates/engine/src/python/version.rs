@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Ordering,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -107,6 +108,52 @@ fn begins(version: &[u64], prefix: &[u64]) -> bool {
     prefix.iter().enumerate().all(|(index, number)| at(index) == *number)
 }
 
+/// Whether a text is the version of a package as PEP 440 has it: `1!2.0rc1.post2.dev3+local.4`.
+pub(crate) fn is_version(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let text = text.strip_prefix('v').unwrap_or(&text);
+    let (public, local) = text.split_once('+').map_or((text, None), |(a, b)| (a, Some(b)));
+    let is_word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    let (epoch, rest) = public.split_once('!').unwrap_or(("0", public));
+    let rest = release(rest).map(|rest| {
+        let rest = suffix(rest, &["alpha", "beta", "preview", "pre", "rc", "a", "b", "c"]);
+        let post =
+            rest.strip_prefix('-').map(without_digits).filter(|it| it.len() + 1 < rest.len());
+        let rest = post.unwrap_or_else(|| suffix(rest, &["post", "rev", "r"]));
+        suffix(rest, &["dev"])
+    });
+    rest == Some("")
+        && !epoch.is_empty()
+        && without_digits(epoch).is_empty()
+        && local.is_none_or(|local| local.split(['-', '_', '.']).all(is_word))
+}
+
+fn without_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+/// What follows numbers with dots between them.
+fn release(text: &str) -> Option<&str> {
+    let mut rest = Some(without_digits(text)).filter(|rest| rest.len() < text.len())?;
+    while let Some(part) = rest.strip_prefix('.') {
+        let after = without_digits(part);
+        if after.len() == part.len() {
+            break;
+        }
+        rest = after;
+    }
+    Some(rest)
+}
+
+/// What follows one of the words and its number, if one of them is there.
+fn suffix<'a>(text: &'a str, words: &[&str]) -> &'a str {
+    const SEPARATORS: [char; 3] = ['-', '_', '.'];
+    let start = text.strip_prefix(SEPARATORS).unwrap_or(text);
+    let Some(rest) = words.iter().find_map(|word| start.strip_prefix(word)) else { return text };
+    let number = rest.strip_prefix(SEPARATORS).unwrap_or(rest);
+    if without_digits(number).len() < number.len() { without_digits(number) } else { rest }
+}
+
 /// Why the version of an interpreter is not known.
 #[derive(Debug, Error)]
 pub enum PythonError {
@@ -127,9 +174,17 @@ pub enum PythonError {
     },
 }
 
-/// The version of an interpreter, `3.11.7`.
-pub fn python_version(python: &Path) -> Result<String, PythonError> {
+/// The version of an interpreter, `3.11.7`. It gets these variables only: an interpreter can be a script
+/// that starts programs of its `PATH`.
+pub fn python_version(
+    python: &Path,
+    variables: &[(OsString, OsString)],
+) -> Result<String, PythonError> {
     let output = Command::new(python)
+        .env_clear()
+        .envs(variables.iter().cloned())
+        // Version managers read settings in the working folder.
+        .current_dir("/")
         .args(["-I", "-S", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"])
         .stdin(Stdio::null())
         .output()
@@ -170,6 +225,62 @@ mod tests {
             ("!=3.11.4,>=3.9", "3.11.4", false),
         ] {
             assert_eq!(satisfies(range, version), Ok(expected), "{range:?} {version}");
+        }
+    }
+
+    #[test]
+    fn versions_of_packages() {
+        for version in [
+            "1",
+            "1.0",
+            "v1.0",
+            "2024.10.5",
+            "1!2.0",
+            "1.0a1",
+            "1.0.alpha-1",
+            "1.0b",
+            "1.0rc1.post2.dev3",
+            "1.0c1",
+            "1.0-1",
+            "1.0.post1",
+            "1.0r4",
+            "1.0-rev-4",
+            "1.0.dev0",
+            "1.0.dev",
+            "2.1.0+cpu",
+            "1.0+ubuntu.1-2_3",
+            "1.0RC1",
+        ] {
+            assert!(is_version(version), "{version:?}");
+        }
+        for text in [
+            "",
+            "v",
+            "a",
+            "1.",
+            ".1",
+            "1..0",
+            "1.*",
+            "*",
+            "1.0 ",
+            "1.0 #",
+            "1 --no-binary :all:",
+            "1\n-r x",
+            "1;x",
+            "1,<2",
+            "1-",
+            "1.0+",
+            "1.0+a..b",
+            "1.0+a b",
+            "!1",
+            "x!1",
+            "1!",
+            "1.0foo",
+            "1.0a1b2",
+            "1.0/2",
+            "1@x",
+        ] {
+            assert!(!is_version(text), "{text:?}");
         }
     }
 

@@ -2,12 +2,13 @@
 //! installed outside of the run after they agreed.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     env,
     ffi::OsStr,
     fs::{self, File},
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use savoir_sandbox::{Mount, PathGrant, Policy, Userland, Variable};
@@ -17,10 +18,10 @@ use crate::{
     approval::Program,
     cancel::Cancel,
     error::RunError,
-    grant,
     home::Home,
     limits,
     packages::{
+        host_path::HostPath,
         inline, node,
         npm::{self, Manifest},
         requirements_file, versions,
@@ -28,7 +29,7 @@ use crate::{
     python::{
         environment::{self, Builds, Environment, EnvironmentError, Installer, Wanted},
         requirement::{Places, Requirement, requirements},
-        version,
+        version::{self, PythonError},
     },
     structured::fences,
     subject::{HISTORY, Subject},
@@ -64,7 +65,7 @@ pub(super) struct PythonNeeds {
 pub(super) struct NodeNeeds {
     /// The folder of `package.json`.
     folder: PathBuf,
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     /// Whether the code is an argument, which is not found below that folder.
     is_argument: bool,
 }
@@ -90,9 +91,10 @@ struct Code {
 pub(super) fn needs(subject: &Subject, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
     let Some(code) = code(subject, program, arguments) else { return Ok(Packages::None) };
+    let lists = &mut Lists::default();
     let needs = match code.language {
-        Language::Python => python_needs(subject, &code)?.map(Packages::Python),
-        Language::Node => node_needs(subject, &code)?.map(Packages::Node),
+        Language::Python => python_needs(subject, &code, lists)?.map(Packages::Python),
+        Language::Node => node_needs(subject, &code, lists)?.map(Packages::Node),
     };
     let is_replaced = needs.is_some() || code.language == Language::Node;
     if is_replaced && code.script.as_ref() == Some(&program.path) {
@@ -118,15 +120,16 @@ pub(crate) fn names(subject: &Subject) -> Vec<String> {
         let language = language_of_program(fence.interpreter)?;
         Some(Code { language, script: None, text: Some(fence.code) })
     });
+    let lists = &mut Lists::default();
     for code in files.chain(blocks) {
         match code.language {
             Language::Python => {
-                let needs = python_needs(subject, &code).ok().flatten().unwrap_or_default();
+                let needs = python_needs(subject, &code, lists).ok().flatten().unwrap_or_default();
                 names.extend(needs.requirements.iter().map(ToString::to_string));
             }
             Language::Node => {
-                let needs = node_needs(subject, &code).ok().flatten();
-                let npm = needs.into_iter().flat_map(|needs| needs.manifest.names);
+                let needs = node_needs(subject, &code, lists).ok().flatten();
+                let npm = needs.iter().flat_map(|needs| &needs.manifest.names);
                 names.extend(npm.map(|name| format!("{name} (npm)")));
             }
         }
@@ -169,19 +172,98 @@ fn language_of_file(path: &Path) -> Option<Language> {
     }
 }
 
-/// The text of a file that is not too large.
-fn read(path: &Path, limit: u64) -> Option<String> {
+/// The start of a script, in which its metadata is looked for.
+fn head(path: &Path) -> Option<String> {
     // A pipe would never end.
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
     let file = is_file.then(|| File::open(path).ok()).flatten()?;
-    file.take(limit + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= limit).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    file.take(MAX_SCRIPT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, RunError> {
+/// What is where a list of packages could be.
+#[derive(Debug, PartialEq, Eq)]
+enum ListFile {
+    Missing,
+    /// A link, a folder or a pipe.
+    NotAFile,
+    TooLarge,
+    Text(String),
+}
+
+impl ListFile {
+    fn read(path: &Path, limit: u64) -> io::Result<Self> {
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Missing),
+            Err(error) => return Err(error),
+            Ok(found) if !found.is_file() => return Ok(Self::NotAFile),
+            Ok(_) => {}
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Ok(Self::TooLarge);
+        }
+        Ok(Self::Text(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// The text of a list of packages. One that cannot be read is refused: without it, other packages or
+/// versions would be installed than its author wrote.
+fn list(subject: &Subject, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
+    let refused = |what: String| {
+        let message = format!("{} {what}", shown(subject, path));
+        RunError::refused("requirement-refused", message)
+    };
+    match ListFile::read(path, limit) {
+        Ok(ListFile::Missing) => Ok(None),
+        Ok(ListFile::Text(text)) => Ok(Some(text)),
+        Ok(ListFile::NotAFile) => {
+            Err(refused("is a link or no file".to_owned()).way_out("put the file itself there"))
+        }
+        Ok(ListFile::TooLarge) => {
+            let what = format!("is larger than {} MiB", limit >> 20);
+            Err(refused(what).way_out("list fewer packages"))
+        }
+        Err(error) => Err(refused(format!("cannot be read: {error}"))),
+    }
+}
+
+/// Lists of packages by their folder, so that each is read once for all scripts of a skill.
+#[derive(Default)]
+struct Lists {
+    python: HashMap<PathBuf, Result<Option<Vec<String>>, RunError>>,
+    node: HashMap<PathBuf, Result<Option<Arc<Manifest>>, RunError>>,
+}
+
+impl Lists {
+    fn python(
+        &mut self,
+        subject: &Subject,
+        folder: &Path,
+    ) -> Result<Option<Vec<String>>, RunError> {
+        let read = || read_requirements(subject, folder);
+        self.python.entry(folder.to_owned()).or_insert_with(read).clone()
+    }
+
+    fn node(
+        &mut self,
+        subject: &Subject,
+        folder: &Path,
+    ) -> Result<Option<Arc<Manifest>>, RunError> {
+        let read = || Ok(read_manifest(subject, folder)?.map(Arc::new));
+        self.node.entry(folder.to_owned()).or_insert_with(read).clone()
+    }
+}
+
+fn python_needs(
+    subject: &Subject,
+    code: &Code,
+    lists: &mut Lists,
+) -> Result<Option<PythonNeeds>, RunError> {
     let text = match &code.script {
-        Some(script) => read(script, MAX_SCRIPT),
+        Some(script) => head(script),
         None => code.text.clone(),
     };
     let name = || code.script.as_deref().map_or("the code".into(), |path| shown(subject, path));
@@ -192,7 +274,7 @@ fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, R
     let mut all = subject.skill.requirements.python_packages.clone();
     let (list, range) = match inline {
         Some(inline) => (inline.dependencies, inline.requires_python),
-        None => (listed(subject, code.script.as_deref())?, None),
+        None => (listed(subject, code.script.as_deref(), lists)?, None),
     };
     all.extend(list);
     if all.is_empty() && range.is_none() {
@@ -208,24 +290,35 @@ fn python_needs(subject: &Subject, code: &Code) -> Result<Option<PythonNeeds>, R
 const ONLY_THE_INDEX: &str = "list packages of the index by name and version: six==1.16.0";
 
 /// What the `requirements.txt` beside a script says, or else that of the skill's root.
-fn listed(subject: &Subject, script: Option<&Path>) -> Result<Vec<String>, RunError> {
+fn listed(
+    subject: &Subject,
+    script: Option<&Path>,
+    lists: &mut Lists,
+) -> Result<Vec<String>, RunError> {
     let Some(root) = subject.folder.as_deref() else { return Ok(Vec::new()) };
     let beside = script.and_then(Path::parent).filter(|folder| folder.starts_with(root));
     for folder in beside.into_iter().chain([root]) {
-        let path = folder.join("requirements.txt");
-        let Some(text) = read(&path, MAX_SCRIPT) else { continue };
-        let lines = requirements_file::lines(&text);
-        for (number, line) in &lines {
-            // One by one, so that the line can be named.
-            requirements(&[line], Places::Refused).map_err(|error| {
-                let place = format!("{}:{number}", shown(subject, &path));
-                RunError::refused("requirement-refused", format!("{place}: {error}"))
-                    .way_out(ONLY_THE_INDEX)
-            })?;
+        if let Some(lines) = lists.python(subject, folder)? {
+            return Ok(lines);
         }
-        return Ok(lines.into_iter().map(|(_, line)| line).collect());
     }
     Ok(Vec::new())
+}
+
+/// The `requirements.txt` of a folder.
+fn read_requirements(subject: &Subject, folder: &Path) -> Result<Option<Vec<String>>, RunError> {
+    let path = folder.join("requirements.txt");
+    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let lines = requirements_file::lines(&text);
+    for (number, line) in &lines {
+        // One by one, so that the line can be named.
+        requirements(&[line], Places::Refused).map_err(|error| {
+            let place = format!("{}:{number}", shown(subject, &path));
+            RunError::refused("requirement-refused", format!("{place}: {error}"))
+                .way_out(ONLY_THE_INDEX)
+        })?;
+    }
+    Ok(Some(lines.into_iter().map(|(_, line)| line).collect()))
 }
 
 /// A file of the skill by its path in there.
@@ -235,7 +328,11 @@ fn shown(subject: &Subject, path: &Path) -> String {
     inside.display().to_string()
 }
 
-fn node_needs(subject: &Subject, code: &Code) -> Result<Option<NodeNeeds>, RunError> {
+fn node_needs(
+    subject: &Subject,
+    code: &Code,
+    lists: &mut Lists,
+) -> Result<Option<NodeNeeds>, RunError> {
     let Some(root) = subject.folder.as_deref() else { return Ok(None) };
     let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
     for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
@@ -243,19 +340,24 @@ fn node_needs(subject: &Subject, code: &Code) -> Result<Option<NodeNeeds>, RunEr
         if folder.join("node_modules").is_dir() {
             return Ok(None);
         }
-        let Some(text) = read(&folder.join("package.json"), MAX_SCRIPT) else { continue };
-        let lock = read(&folder.join("package-lock.json"), MAX_LIST);
-        let manifest = npm::read(&text, lock.as_deref()).map_err(|error| {
-            let place = shown(subject, &folder.join("package.json"));
-            RunError::refused("requirement-refused", format!("{place}: {error}"))
-                .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
-        })?;
-        if let Some(manifest) = manifest {
+        if let Some(manifest) = lists.node(subject, folder)? {
             let (folder, is_argument) = (folder.to_owned(), code.script.is_none());
             return Ok(Some(NodeNeeds { folder, manifest, is_argument }));
         }
     }
     Ok(None)
+}
+
+/// The `package.json` of a folder and its lock file, if it needs packages.
+fn read_manifest(subject: &Subject, folder: &Path) -> Result<Option<Manifest>, RunError> {
+    let path = folder.join("package.json");
+    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let lock = list(subject, &folder.join("package-lock.json"), MAX_LIST)?;
+    npm::read(&text, lock.as_deref()).map_err(|error| {
+        let place = shown(subject, &path);
+        RunError::refused("requirement-refused", format!("{place}: {error}"))
+            .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
+    })
 }
 
 /// What the packages are made ready for.
@@ -292,15 +394,17 @@ pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
 impl PythonNeeds {
     fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
         let cache = cache(run.home, "python")?;
-        let interpreter = run.program.path.clone();
+        let host = HostPath::of(run.policy);
+        let interpreter = host_interpreter(&host, &run.program.path)?;
+        replace_program(run, interpreter.clone());
         if let Some(range) = &self.range {
-            check_range(&cache, range, &interpreter)?;
+            check_range(&host, &cache, range, &interpreter)?;
         }
         if self.requirements.is_empty() {
             return Ok(());
         }
-        let made =
-            python_environment(run.cancel, &cache, &interpreter, &self.requirements, progress)?;
+        let base = (&host, interpreter.as_path());
+        let made = python_environment(run.cancel, &cache, base, &self.requirements, progress)?;
         let python = made.python();
         run.policy.paths.push(PathGrant::read(&made.root));
         // With the programs of the system, all libraries are there that a package may need, and the
@@ -312,13 +416,38 @@ impl PythonNeeds {
         search_first(run.policy, &made.root.join("bin"));
         let root = made.root.to_string_lossy().into_owned();
         run.policy.environment.insert("VIRTUAL_ENV".to_owned(), Variable::Plain(root));
+        // That of an environment of the user would come before the packages.
+        run.policy.environment.remove("PYTHONPATH");
         run.program.path = python;
         Ok(())
     }
 }
 
-fn check_range(cache: &Path, range: &str, interpreter: &Path) -> Result<(), RunError> {
-    let ask = || version::python_version(interpreter);
+/// An interpreter that may be started outside of the sandbox: to install packages, or to say its version.
+pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, RunError> {
+    host.interpreter(path).ok_or_else(|| {
+        let path = path.display();
+        let message = format!("{path} is where runs can write, so only the sandbox may start it");
+        RunError::failed("python-unusable", message)
+            .way_out("install Python outside of the project")
+    })
+}
+
+/// Runs another program in the place of the one that was found.
+fn replace_program(run: &mut Run<'_>, path: PathBuf) {
+    for program in run.policy.programs.iter_mut().filter(|program| **program == run.program.path) {
+        program.clone_from(&path);
+    }
+    run.program.path = path;
+}
+
+fn check_range(
+    host: &HostPath,
+    cache: &Path,
+    range: &str,
+    interpreter: &Path,
+) -> Result<(), RunError> {
+    let ask = || python_version(host, interpreter);
     let found = versions::remembered(cache, interpreter, ask)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
     let failed = |message: String| RunError::failed("python-version", message);
@@ -333,11 +462,17 @@ fn check_range(cache: &Path, range: &str, interpreter: &Path) -> Result<(), RunE
     }
 }
 
+/// The version of an interpreter that may be started outside of the sandbox.
+pub(super) fn python_version(host: &HostPath, interpreter: &Path) -> Result<String, PythonError> {
+    let variables = host.with_path(environment::variables(env::vars_os()));
+    version::python_version(interpreter, &variables)
+}
+
 /// The environment with these packages.
 pub(super) fn python_environment(
     cancel: &Cancel,
     cache: &Path,
-    interpreter: &Path,
+    (host, interpreter): (&HostPath, &Path),
     requirements: &[Requirement],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, RunError> {
@@ -345,8 +480,8 @@ pub(super) fn python_environment(
         python: interpreter,
         requirements,
         builds: Builds::Refused,
-        installer: Installer::find(env::var_os("PATH").as_deref()),
-        variables: environment::variables(env::vars_os()),
+        installer: host.find("uv").map_or(Installer::Pip, Installer::Uv),
+        variables: host.with_path(environment::variables(env::vars_os())),
     };
     environment::prepare_until(cancel, cache, &wanted, progress).map_err(|error| failed(&error))
 }
@@ -362,8 +497,9 @@ fn failed(error: &EnvironmentError) -> RunError {
 impl NodeNeeds {
     fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
         let cache = cache(run.home, "node")?;
+        let host = HostPath::of(run.policy);
         let program = |name: &str| {
-            grant::resolve(name, None).map_err(|_| {
+            host.find(name).ok_or_else(|| {
                 let message = format!("the script needs npm packages, and there is no `{name}`");
                 RunError::failed("program-not-found", message)
                     .way_out(format!("install `{name}`, or remove package.json from the skill"))
@@ -371,9 +507,9 @@ impl NodeNeeds {
         };
         let (node, npm) = (program("node")?, program("npm")?);
         let tools = node::Tools {
-            node: &node.path,
-            npm: &npm.path,
-            variables: node::variables(env::vars_os()),
+            node: &node,
+            npm: &npm,
+            variables: host.with_path(node::variables(env::vars_os())),
         };
         let modules = node::prepare(run.cancel, &cache, &self.manifest, &tools, progress)
             .map_err(|error| failed(&error))?;

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{BufReader, Read as _},
+    path::{Path, PathBuf},
     sync::mpsc::{self, RecvTimeoutError},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -22,6 +23,7 @@ use crate::{
     envelope::{Capture, Envelope, Stream, output_limit_message, timeout_message},
     error::RunError,
     home::Home,
+    packages::host_path::HostPath,
     python::{
         environment,
         host::{self, Serves},
@@ -82,9 +84,11 @@ impl PythonTools {
         let cache = packages::cache(home, "python")?;
         let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
         let program = host::install(&cache).map_err(|error| failed(&error))?;
-        check_version(subject, interpreter)?;
-        let python = match environment(cancel, subject, interpreter, &cache, progress)? {
-            None => interpreter.path.clone(),
+        let host = HostPath::of(&policy);
+        let base = base_interpreter(subject, &host, &interpreter.path)?;
+        check_version(subject, &host, &base)?;
+        let python = match environment(cancel, subject, (&host, &base), &cache, progress)? {
+            None => base,
             Some(environment) => {
                 policy.paths.push(PathGrant::read(&environment.root));
                 environment.python()
@@ -179,7 +183,7 @@ impl PythonTools {
     }
 }
 
-fn arguments(subject: &Subject, program: &std::path::Path, functions: &Functions) -> Vec<String> {
+fn arguments(subject: &Subject, program: &Path, functions: &Functions) -> Vec<String> {
     let pairs: Vec<(&str, &str)> = match functions {
         Functions::Module => Vec::new(),
         Functions::Handlers(list) => list.iter().map(|(name, path)| (&**name, &**path)).collect(),
@@ -196,15 +200,25 @@ fn arguments(subject: &Subject, program: &std::path::Path, functions: &Functions
         .collect()
 }
 
-fn check_version(subject: &Subject, interpreter: &Program) -> Result<(), RunError> {
+/// The interpreter of the module. It is started outside of the sandbox, too, if the skill asks for a
+/// version or for packages.
+fn base_interpreter(subject: &Subject, host: &HostPath, found: &Path) -> Result<PathBuf, RunError> {
+    let requirements = &subject.skill.requirements;
+    if requirements.python.is_none() && requirements.python_packages.is_empty() {
+        return Ok(found.to_owned());
+    }
+    packages::host_interpreter(host, found)
+}
+
+fn check_version(subject: &Subject, host: &HostPath, interpreter: &Path) -> Result<(), RunError> {
     let Some(range) = &subject.skill.requirements.python else { return Ok(()) };
-    let found = version::python_version(&interpreter.path)
+    let found = packages::python_version(host, interpreter)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
     match version::satisfies(range, &found) {
         Ok(true) => Ok(()),
         Ok(false) => Err(RunError::failed(
             "python-version",
-            format!("the skill needs Python {range}, {} is {found}", interpreter.path.display()),
+            format!("the skill needs Python {range}, {} is {found}", interpreter.display()),
         )
         .way_out("install a Python that fits, first on PATH")),
         Err(error) => Err(RunError::failed("python-version", &error)),
@@ -215,8 +229,8 @@ fn check_version(subject: &Subject, interpreter: &Program) -> Result<(), RunErro
 fn environment(
     cancel: &Cancel,
     subject: &Subject,
-    interpreter: &Program,
-    cache: &std::path::Path,
+    base: (&HostPath, &Path),
+    cache: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Option<environment::Environment>, RunError> {
     let wanted = &subject.skill.requirements.python_packages;
@@ -225,8 +239,7 @@ fn environment(
     }
     let requirements = requirements(wanted, Places::Refused)
         .map_err(|error| RunError::refused("requirement-refused", &error))?;
-    packages::python_environment(cancel, cache, &interpreter.path, &requirements, progress)
-        .map(Some)
+    packages::python_environment(cancel, cache, base, &requirements, progress).map(Some)
 }
 
 /// Runs something that waits for the host, and ends the host when it takes too long.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    env,
     ffi::{OsStr, OsString},
     fs,
     io::{self, BufRead as _, Read as _},
@@ -26,17 +25,6 @@ pub enum Installer {
 }
 
 impl Installer {
-    /// `uv` when one of the folders of `PATH` has it.
-    pub fn find(path: Option<&OsStr>) -> Self {
-        let name = if cfg!(windows) { "uv.exe" } else { "uv" };
-        let folders = path.map(|path| env::split_paths(path).collect::<Vec<_>>());
-        // A relative folder would mean a program of whatever folder we happen to be in.
-        let absolute =
-            folders.unwrap_or_default().into_iter().filter(|folder| folder.is_absolute());
-        let mut files = absolute.map(|folder| folder.join(name));
-        files.find(|file| file.is_file()).map_or(Self::Pip, Self::Uv)
-    }
-
     /// The word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -320,6 +308,12 @@ fn hint(output: &str, builds: Builds) -> Option<&'static str> {
         return Some(
             "only wheels are installed, because building a package runs its code; if the package \
              has none for this Python, ask for another version of it",
+        );
+    }
+    if says(&["EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY", "EALLOWGIT"]) {
+        return Some(
+            "only packages of the registry are installed, and one names another place; use a \
+             version without it",
         );
     }
     if says(&["npm error code E404", "npm error code ETARGET"]) {

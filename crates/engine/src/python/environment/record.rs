@@ -10,14 +10,21 @@ use savoir_skill::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use super::{EnvironmentError, Wanted, at, interpreter};
-use crate::{packages::snapshot, python::requirement::Requirement};
+use crate::{
+    packages::snapshot,
+    python::requirement::{Requirement, pin},
+};
 
 /// Name of the record in the environment.
 const FILE: &str = "savoir-environment.json";
 
-/// Largest file of a package's metadata that is read; the longest `RECORD` in use lists some
-/// thirty thousand files.
-const MAX_METADATA_BYTES: u64 = 16 * 1024 * 1024;
+/// Largest record of an environment, and the most that is read of the `RECORD` of a package; the longest
+/// one in use lists some thirty thousand files.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Bytes of a `METADATA` in which name and version are looked for. They come first; a license or a
+/// description can follow.
+const MAX_HEADER_BYTES: u64 = 256 * 1024;
 
 /// What an environment was made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +60,24 @@ impl Package {
     pub(super) fn pin(&self) -> String {
         format!("{}=={}", self.name, self.version)
     }
+
+    /// What a folder of metadata says. Whoever made the package wrote it.
+    fn read(folder: &Path) -> Result<Self, EnvironmentError> {
+        let path = folder.join("METADATA");
+        let metadata = read(&path, MAX_HEADER_BYTES).map_err(at(&path))?;
+        let metadata = String::from_utf8_lossy(&metadata);
+        let header = |name: &str| {
+            let lines = metadata.lines().take_while(|line| !line.is_empty());
+            let mut fields = lines.filter_map(|line| line.split_once(':'));
+            let found = fields.find(|(key, _)| key.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        let (name, version) = (header("Name"), header("Version"));
+        pin(&name, &version).map_err(|error| unusable(folder, &error))?;
+        let path = folder.join("RECORD");
+        let record = read(&path, MAX_RECORD_BYTES).map_err(at(&path))?;
+        Ok(Self { name, version, record_sha256: sha256_hex(&record) })
+    }
 }
 
 /// Looks at what was installed and writes it down. Nothing may be changed afterwards.
@@ -66,13 +91,17 @@ pub(super) fn write(
         python: python.to_owned(),
         requirements: wanted.requirements.iter().map(ToString::to_string).collect(),
         tool: wanted.installer.as_str().to_owned(),
-        packages: packages(root).map_err(at(root))?,
+        packages: packages(root)?,
         files: snapshot::of(root, FILE).map_err(at(root))?,
         created: now.map_or(0, |since| since.as_secs()),
     };
     let path = root.join(FILE);
-    let text = serde_json::to_string_pretty(&record).map_err(io::Error::from);
-    text.and_then(|text| fs::write(&path, text + "\n")).map_err(at(&path))?;
+    let text = serde_json::to_string_pretty(&record).map_err(io::Error::from).map_err(at(&path))?;
+    if text.len() as u64 >= MAX_RECORD_BYTES {
+        // It could not be read again, and the environment would be made again for each run.
+        return Err(unusable(&path, &"it has too many packages"));
+    }
+    fs::write(&path, text + "\n").map_err(at(&path))?;
     Ok(record)
 }
 
@@ -80,7 +109,7 @@ pub(super) fn write(
 ///
 /// The check compares the size and times of every file and reads none of them.
 pub(super) fn verified(root: &Path, python: &str, wanted: &[Requirement]) -> Option<Record> {
-    let text = read(&root.join(FILE)).ok()?;
+    let text = read(&root.join(FILE), MAX_RECORD_BYTES).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     let same =
         record.requirements.iter().map(String::as_str).eq(wanted.iter().map(Requirement::as_str));
@@ -89,29 +118,21 @@ pub(super) fn verified(root: &Path, python: &str, wanted: &[Requirement]) -> Opt
 }
 
 /// What the metadata in `site-packages` says.
-fn packages(root: &Path) -> io::Result<Vec<Package>> {
+fn packages(root: &Path) -> Result<Vec<Package>, EnvironmentError> {
+    let folder = site_packages(root).map_err(at(root))?;
     let mut packages = Vec::new();
-    for entry in fs::read_dir(site_packages(root)?)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "dist-info") {
-            continue;
+    for entry in fs::read_dir(&folder).map_err(at(&folder))? {
+        let path = entry.map_err(at(&folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "dist-info") {
+            packages.push(Package::read(&path)?);
         }
-        let metadata = read(&path.join("METADATA"))?;
-        let metadata = String::from_utf8_lossy(&metadata);
-        let header = |name: &str| {
-            let lines = metadata.lines().take_while(|line| !line.is_empty());
-            let mut fields = lines.filter_map(|line| line.split_once(':'));
-            let found = fields.find(|(key, _)| key.eq_ignore_ascii_case(name));
-            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
-        };
-        packages.push(Package {
-            name: header("Name"),
-            version: header("Version"),
-            record_sha256: sha256_hex(&read(&path.join("RECORD"))?),
-        });
     }
     packages.sort();
     Ok(packages)
+}
+
+fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> EnvironmentError {
+    EnvironmentError::Unusable { path: path.to_owned(), reason: reason.to_string() }
 }
 
 fn site_packages(root: &Path) -> io::Result<PathBuf> {
@@ -128,9 +149,9 @@ fn site_packages(root: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::NotFound, "the environment has no site-packages"))
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_METADATA_BYTES).read_to_end(&mut bytes)?;
+    fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

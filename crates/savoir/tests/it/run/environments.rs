@@ -3,10 +3,16 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use serde_json::json;
@@ -345,6 +351,166 @@ fn programs_that_a_tool_makes_can_be_executed() {
     prints(&stage, "tools/a.sh", "made one\nmade two\nthree\nown four\n");
 }
 
+/// A wheel that installs more metadata than its own, and a source distribution of the same version
+/// whose build leaves a trace: a folder, the names in the metadata, and the trace.
+const MAKE_EVIL: &str = r#"
+import io, sys, tarfile, zipfile
+folder, trace, *names = sys.argv[1:]
+info = "evil_pkg-1.0.dist-info"
+files = {
+    "evil_pkg.py": "",
+    f"{info}/METADATA": "Metadata-Version: 2.1\nName: evil-pkg\nVersion: 1.0\n",
+    f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+}
+for index, name in enumerate(names):
+    more = f"evil_pkg-1.0.data/purelib/more{index}.dist-info"
+    name = name.replace("LONG", "a" * 9_000_000)
+    files[f"{more}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+    files[f"{more}/RECORD"] = ""
+files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in files) + f"{info}/RECORD,,\n"
+with zipfile.ZipFile(f"{folder}/evil_pkg-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+    for path, text in files.items():
+        wheel.writestr(path, text)
+build = {
+    "pyproject.toml": '[build-system]\nrequires=[]\nbuild-backend="bk"\nbackend-path=["."]\n',
+    "bk.py": f"open({trace!r}, 'w').write('built')\nraise SystemExit(1)\n",
+    "PKG-INFO": "Metadata-Version: 2.1\nName: evil-pkg\nVersion: 1.0\n",
+}
+with tarfile.open(f"{folder}/evil_pkg-1.0.tar.gz", "w:gz") as archive:
+    for path, text in build.items():
+        entry = tarfile.TarInfo(f"evil_pkg-1.0/{path}")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text.encode()))
+"#;
+
+fn evil_wheel(stage: &Stage, names: &[&str]) -> PathBuf {
+    let trace = stage.path("trace");
+    let made = Command::new("python3")
+        .args(["-c", MAKE_EVIL])
+        .arg(stage.path("wheels"))
+        .arg(&trace)
+        .args(names)
+        .status();
+    assert!(made.expect("python3 runs").success());
+    trace
+}
+
+#[test]
+fn metadata_of_a_package_is_not_passed_to_the_installer_as_options() {
+    let stage = stage(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
+    for names in [
+        // Large records were cut off when they were read, so that the environment was made again.
+        &["--no-binary :all: #", "#LONG", "#LONG"][..],
+        &["--no-binary :all: #"],
+        &["-r /etc/passwd #"],
+        &["x @ file:///etc #"],
+        &["tiny; --no-binary"],
+    ] {
+        let trace = evil_wheel(&stage, names);
+        for _ in 0..2 {
+            let failed = run(&stage, "tools/a.py");
+            assert!(!trace.exists(), "{names:?}: a package was built on the host: {failed}");
+            assert_eq!(failed.code, 1, "{names:?}: {failed}");
+            assert!(failed.stderr.contains("dist-info: "), "{names:?}: {failed}");
+        }
+    }
+    assert!(made(&stage, "python").is_empty());
+}
+
+#[test]
+fn a_list_of_chosen_versions_with_options_is_not_used() {
+    let stage = stage(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
+    let trace = evil_wheel(&stage, &[]);
+    prints(&stage, "tools/a.py", "ran\n");
+    let chosen = fs::read_dir(stage.path(".savoir/cache/python/chosen")).expect("a folder");
+    let chosen = chosen.map(|entry| entry.expect("one").path()).next().expect("a list");
+    fs::write(chosen, "evil-pkg==1.0\n--no-binary :all: #==1\n").expect("written");
+    fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
+    prints(&stage, "tools/a.py", "ran\n");
+    assert!(!trace.exists(), "a package was built on the host");
+}
+
+/// Puts programs into a folder that leave a trace when they are started.
+fn plant(stage: &Stage, folder: &str, names: &[&str]) -> PathBuf {
+    let trace = stage.path("trace");
+    for name in names {
+        let text = format!("#!/bin/sh\necho {name} >> {}\nexit 1\n", trace.display());
+        stage.script(&format!("{folder}/{name}"), &text);
+    }
+    trace
+}
+
+/// A `PATH` that begins with a folder.
+fn path_with(stage: &Stage, folder: &str) -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", stage.path(folder).display())
+}
+
+#[test]
+fn planted_installers_of_a_project_are_not_started() {
+    let mut stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    let names = ["uv", "pip", "python", "python3", "sh", "bash", "env"];
+    for (folder, options) in [
+        ("work/.venv/bin", &[][..]),
+        // The run may write there, or an earlier one could.
+        ("other/bin", &["--allow-write", "../other"]),
+        ("venv/bin", &[]),
+    ] {
+        let trace = plant(&stage, folder, &names);
+        stage.set("PATH", &path_with(&stage, folder));
+        stage.set("VIRTUAL_ENV", &stage.path("venv").to_string_lossy());
+        let (skill, target) = (stage.skill("tools"), stage.skill("tools/a.py"));
+        let approve = [&["approve", &skill, "--yes"], options].concat();
+        assert_eq!(stage.savoir(&approve).code, 0);
+        let run = stage.savoir(&[&["run", &target], options].concat());
+        let started = fs::read_to_string(&trace).unwrap_or_default();
+        assert_eq!(started, "", "{folder}: {run}");
+        assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{folder}: {run}");
+        fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
+    }
+}
+
+#[test]
+fn lists_of_packages_that_are_links_or_too_large_are_refused() {
+    let stage = stage(&[("a.py", SAY), ("real.txt", "tiny\n"), ("b.js", "")]);
+    symlink("real.txt", stage.path("skills/tools/requirements.txt")).expect("a link");
+    stage.approve("tools");
+    let refused = run(&stage, "tools/a.py");
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("requirements.txt is a link"), "{refused}");
+    fs::remove_file(stage.path("skills/tools/requirements.txt")).expect("removed");
+    stage.write("skills/tools/requirements.txt", "#".repeat((1 << 20) + 1));
+    stage.approve("tools");
+    let refused = run(&stage, "tools/a.py");
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("requirements.txt is larger than 1 MiB"), "{refused}");
+    if has_program("node") {
+        stage.write("skills/tools/package.json", PACKAGE);
+        stage.write("skills/tools/package-lock.json", " ".repeat((16 << 20) + 1));
+        stage.approve("tools");
+        let refused = run(&stage, "tools/b.js");
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(refused.stderr.contains("package-lock.json is larger than 16 MiB"), "{refused}");
+    }
+}
+
+#[test]
+fn packages_of_a_script_come_before_those_of_a_granted_environment() {
+    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    let venv = stage.path("work/.venv");
+    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&venv).status();
+    assert!(made.expect("python3 runs").success());
+    let python = fs::read_dir(venv.join("lib")).expect("lib").next().expect("one").expect("one");
+    let other = python.path().join("site-packages/tiny.py");
+    fs::write(other, "def say():\n    return 'other'\n").expect("a file");
+    let options = ["--allow-read", ".venv"];
+    let (skill, target) = (stage.skill("tools"), stage.skill("tools/a.py"));
+    let approve = [&["approve", &skill, "--yes"], &options[..]].concat();
+    assert_eq!(stage.savoir(&approve).code, 0);
+    let run = stage.savoir(&[&["run", &target], &options[..]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{run}");
+}
+
 // Node.
 
 /// A registry on this machine.
@@ -545,6 +711,141 @@ fn node_packages_of_other_places_are_refused() {
         assert_eq!(failed.code, 1, "{range}: {failed}");
     }
     assert!(made(&stage, "node").is_empty());
+}
+
+#[test]
+fn planted_programs_of_a_project_do_not_install_node_packages() {
+    let Some((mut stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
+    else {
+        return;
+    };
+    let trace = plant(&stage, "work/.venv/bin", &["node", "npm", "sh", "env"]);
+    stage.set("PATH", &path_with(&stage, "work/.venv/bin"));
+    let run = run(&stage, "tools/a.js");
+    assert_eq!(fs::read_to_string(trace).unwrap_or_default(), "", "{run}");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "[a]\n"), "{run}");
+}
+
+/// A server that nobody may ask. It has nothing, and counts who asks.
+struct Unasked {
+    address: String,
+    count: Arc<AtomicUsize>,
+}
+
+impl Unasked {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let count = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&count);
+        // Ends with the test.
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                asked.fetch_add(1, Ordering::Relaxed);
+                // Who does not listen to the answer was counted.
+                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+            }
+        });
+        Self { address, count }
+    }
+
+    #[track_caller]
+    fn check(&self, run: &Transcript) {
+        let count = self.count.load(Ordering::Relaxed);
+        assert_eq!(count, 0, "npm asked an address that nobody agreed to: {run}");
+    }
+}
+
+#[test]
+fn addresses_of_a_lock_file_are_not_used() {
+    let Some((stage, registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+        return;
+    };
+    let digest = "import base64, hashlib, sys\nfile = open(sys.argv[1], 'rb').read()\n\
+                  print(base64.b64encode(hashlib.sha512(file).digest()).decode())\n";
+    let mut hash = Command::new("python3");
+    hash.args(["-c", digest]).arg(registry.folder.join("tarballs/pad-1.0.0.tgz"));
+    let hash = hash.output().expect("python3 runs").stdout;
+    let right = format!("sha512-{}", String::from_utf8_lossy(&hash).trim());
+    let server = Unasked::start();
+    for (integrity, code) in [(&*right, 0), ("sha512-AAAA", 1), ("", 3)] {
+        let lock = json!({"lockfileVersion": 3, "packages": {
+            "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
+            "node_modules/pad": {"version": "1.0.0", "integrity": integrity,
+                "resolved": format!("https://{}/pad.tgz", server.address)}}});
+        stage.write("skills/tools/package-lock.json", lock.to_string());
+        stage.approve("tools");
+        let run = run(&stage, "tools/a.js");
+        server.check(&run);
+        assert_eq!(run.code, code, "{integrity}: {run}");
+    }
+}
+
+#[test]
+fn packages_that_name_an_address_are_refused() {
+    let Some((stage, registry)) = node(&[("a.js", "console.log('ran');\n")]) else { return };
+    let server = Unasked::start();
+    let place = format!("http://{}/deep.tgz", server.address);
+    for field in ["dependencies", "optionalDependencies", "peerDependencies"] {
+        registry.publish("url", &json!({field: {"deep": place}}), &[("index.js", "")]);
+        stage.write("skills/tools/package.json", r#"{"dependencies": {"url": "1"}}"#);
+        stage.approve("tools");
+        let failed = run(&stage, "tools/a.js");
+        assert_eq!(failed.code, 1, "{field}: {failed}");
+        assert!(failed.stderr.contains("only packages of the registry"), "{field}: {failed}");
+        if npm_refuses_addresses() {
+            server.check(&failed);
+        }
+    }
+    assert!(made(&stage, "node").is_empty());
+}
+
+/// Whether this npm can be told to ask nobody but the registry; older ones are checked afterwards.
+fn npm_refuses_addresses() -> bool {
+    let output = Command::new("npm").args(["config", "get", "allow-remote"]).output();
+    let said = output.expect("npm runs").stdout;
+    ["all", "none", "root"].contains(&String::from_utf8_lossy(&said).trim())
+}
+
+#[test]
+fn the_question_lists_peers_and_overrides() {
+    let Some((stage, registry)) = node(&[("a.js", "console.log(require('deep'));\n")]) else {
+        return;
+    };
+    for (name, more) in [
+        ("top", json!({"dependencies": {"deep": "1"}})),
+        ("deep", json!({})),
+        ("other", json!({})),
+        ("peer", json!({})),
+    ] {
+        let code = format!("module.exports = '{name}';\n");
+        registry.publish(name, &more, &[("index.js", &code)]);
+    }
+    let package = json!({"dependencies": {"top": "1"},
+        "peerDependencies": {"peer": "1", "absent": "1"},
+        "peerDependenciesMeta": {"absent": {"optional": true}},
+        "overrides": {"top": {"deep": "npm:other@1"}}});
+    stage.write("skills/tools/package.json", package.to_string());
+    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    for name in ["top@1 (npm)", "peer@1 (npm)", "deep@npm:other@1 (npm)"] {
+        assert!(approved.stdout.contains(name), "{name}: {approved}");
+    }
+    assert!(!approved.stdout.contains("absent"), "{approved}");
+    prints(&stage, "tools/a.js", "other\n");
+}
+
+#[test]
+fn a_lock_file_that_swaps_a_package_is_refused() {
+    let Some((stage, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
+    registry.publish("evil", &json!({}), &[("index.js", "")]);
+    let lock = json!({"lockfileVersion": 3, "packages": {
+        "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
+        "node_modules/pad": {"name": "evil", "version": "1.0.0"}}});
+    stage.write("skills/tools/package-lock.json", lock.to_string());
+    stage.approve("tools");
+    let refused = run(&stage, "tools/a.js");
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("another package under this name"), "{refused}");
 }
 
 #[test]

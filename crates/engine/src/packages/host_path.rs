@@ -1,0 +1,153 @@
+//! [`HostPath`]: programs that are started outside of the sandbox to install packages.
+//!
+//! A run that may write to a project could leave an `uv` or a `node` in a folder of `PATH`, such as that
+//! of an activated virtual environment. In the sandbox such a program can do no more than the run itself;
+//! outside it could do everything. So folders that a run can write, now or in an earlier run here, do not
+//! count.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use savoir_sandbox::{Access, Policy};
+
+use crate::{grant, ground::Ground};
+
+/// Where programs for installing are looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct HostPath {
+    folders: Vec<PathBuf>,
+    /// Folders that runs can write to.
+    writable: Vec<PathBuf>,
+}
+
+impl HostPath {
+    /// The search path without the project around a run and without what its policy lets it write.
+    pub(crate) fn of(policy: &Policy) -> Self {
+        let is_writable = |access| matches!(access, Access::Write | Access::Make);
+        let granted = policy.paths.iter().filter(|grant| is_writable(grant.access));
+        let mut writable: Vec<PathBuf> = granted.map(|grant| grant.path.clone()).collect();
+        let home = env::home_dir().unwrap_or_default();
+        let here = [Some(policy.directory.clone()), env::current_dir().ok()];
+        for folder in here.into_iter().flatten() {
+            writable.extend(project(&folder, &home));
+        }
+        writable.extend(env::var_os("VIRTUAL_ENV").filter(|path| !path.is_empty()).map(Into::into));
+        Self::new(grant::search_path(), &writable)
+    }
+
+    fn new(search: Vec<PathBuf>, writable: &[PathBuf]) -> Self {
+        let real = writable.iter().filter_map(|path| path.canonicalize().ok());
+        let writable = writable.iter().cloned().chain(real).collect();
+        let mut host = Self { folders: Vec::new(), writable };
+        // The packages of a project, wherever it is.
+        let is_of_project = |folder: &Path| folder.ends_with("node_modules/.bin");
+        let kept = search.into_iter().filter(|it| host.accepts(it) && !is_of_project(it)).collect();
+        host.folders = kept;
+        host
+    }
+
+    /// Whether a file or folder is where no run can write, and leads to nowhere else.
+    pub(crate) fn accepts(&self, path: &Path) -> bool {
+        let is_outside = |path: &Path| !self.writable.iter().any(|it| path.starts_with(it));
+        is_outside(path) && path.canonicalize().is_ok_and(|real| is_outside(&real))
+    }
+
+    /// A program by its name.
+    pub(crate) fn find(&self, name: impl AsRef<OsStr>) -> Option<PathBuf> {
+        let is_program = |path: &PathBuf| {
+            let is_executable =
+                |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+            fs::metadata(path).is_ok_and(is_executable) && self.accepts(path)
+        };
+        self.folders.iter().map(|folder| folder.join(name.as_ref())).find(is_program)
+    }
+
+    /// The same interpreter if it may be started outside of the sandbox, or else another one of its name.
+    pub(crate) fn interpreter(&self, path: &Path) -> Option<PathBuf> {
+        if self.accepts(path) {
+            return Some(path.to_owned());
+        }
+        self.find(path.file_name()?)
+    }
+
+    /// Variables for an installer: what it starts itself is looked for in the same folders.
+    pub(crate) fn with_path(
+        &self,
+        mut variables: Vec<(OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        variables.retain(|(name, _)| name != "PATH");
+        // A folder with a colon in its name cannot be on a search path.
+        let path = env::join_paths(&self.folders).unwrap_or_else(|_| "/usr/bin:/bin".into());
+        variables.push(("PATH".into(), path));
+        variables
+    }
+}
+
+/// A working folder and the repository around it. The home of the user is no project: what is installed
+/// for the user is there, and no run gets it as a whole unless the user says so.
+fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let ground = Ground::at(folder, home);
+    let folders = [Some(ground.directory), ground.repository].into_iter().flatten();
+    // Everything is below the root, and below an empty path.
+    let is_part = |folder: &PathBuf| folder.parent().is_some() && !ground.home.starts_with(folder);
+    folders.filter(is_part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn program(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn programs_that_a_run_could_have_written_are_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["project/.venv/bin/uv", "other/node_modules/.bin/uv", "tools/node"] {
+            program(&root.join(path));
+        }
+        fs::create_dir(root.join("links")).unwrap();
+        symlink(root.join("project/.venv/bin/uv"), root.join("links/uv")).unwrap();
+        symlink(root.join("project/.venv/bin"), root.join("venv")).unwrap();
+        let search = ["project/.venv/bin", "other/node_modules/.bin", "links", "venv", "tools"];
+        let search: Vec<PathBuf> = search.iter().map(|path| root.join(path)).collect();
+        let host = HostPath::new(search.clone(), &[root.join("project")]);
+        assert_eq!(host.find("uv"), None);
+        assert_eq!(host.find("node"), Some(root.join("tools/node")));
+        assert_eq!(host.find("nothing"), None);
+        assert_eq!(host.interpreter(&root.join("project/.venv/bin/uv")), None);
+        let path = host.with_path(vec![("PATH".into(), "/evil".into()), ("A".into(), "b".into())]);
+        let expected = env::join_paths([root.join("links"), root.join("tools")]).unwrap();
+        assert_eq!(path, [("A".into(), "b".into()), ("PATH".into(), expected)]);
+        program(&root.join("tools/uv"));
+        let host = HostPath::new(search, &[root.join("project")]);
+        assert_eq!(host.find("uv"), Some(root.join("tools/uv")));
+        let planted = root.join("project/.venv/bin/uv");
+        assert_eq!(host.interpreter(&planted), Some(root.join("tools/uv")));
+    }
+
+    #[test]
+    fn the_home_of_the_user_is_no_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let inside = home.join("project/deep");
+        fs::create_dir_all(&inside).unwrap();
+        fs::create_dir(home.join("project/.git")).unwrap();
+        assert_eq!(project(&inside, &home), [inside.clone(), home.join("project")]);
+        assert_eq!(project(&home, &home), Vec::<PathBuf>::new());
+        for (folder, home) in [("/", &*home), ("/", Path::new("")), ("", &*home)] {
+            assert_eq!(project(Path::new(folder), home), Vec::<PathBuf>::new(), "{folder:?}");
+        }
+    }
+}
