@@ -176,7 +176,13 @@ fn needs_programs(skill: &Skill) -> bool {
 /// What of the permissions a skill does not have here.
 pub fn unsaid(skill: &Skill, permissions: &[Permission], ground: &Ground) -> Vec<Permission> {
     let has = grant::effective(skill, ground);
-    let is_said = |one: &&Permission| has.iter().any(|other| other.covers(one));
+    // A folder that may be written does not open the repository in it.
+    let names_git = |one: &Permission| {
+        one.scope.as_ref().is_some_and(|scope| scope.split('/').any(|part| part == ".git"))
+    };
+    let is_said = |one: &&Permission| {
+        has.iter().any(|other| other.covers(one) && (!names_git(one) || names_git(other)))
+    };
     permissions.iter().filter(|one| !is_said(one)).cloned().collect()
 }
 

@@ -52,8 +52,7 @@ pub(super) struct Variable {
 
 impl Unseen {
     pub(super) fn of(subject: &Subject, action: &Action, ground: &Ground, policy: &Policy) -> Self {
-        let texts: Vec<String> =
-            scripts(subject, action).iter().filter_map(|path| head(path)).collect();
+        let texts: Vec<String> = scripts(subject, action).iter().filter_map(head).collect();
         let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
         let set = ground.variables.iter().filter(|(_, value)| !value.is_empty());
         let set = set.map(|(name, _)| (name, false));

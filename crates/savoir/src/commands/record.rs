@@ -89,7 +89,8 @@ pub(super) fn run(
     let lines = declaration(reading, &all);
     let declared = declared(reading, &all);
     let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
-    let unsaid = unsaid(skill, &all, ground);
+    // What this call used counts in full: of all calls, what one right covers is left out.
+    let unsaid = unsaid(skill, &[&*all, &used].concat(), ground);
     let written = (into == Output::File).then(|| put(declared.as_ref(), &subject.file)).transpose();
     if door.is_json() {
         // A failure is a document of its own.

@@ -473,10 +473,8 @@ impl Door<'_> {
         // In the background, keys are somebody else's.
         let is_ahead = rustix::termios::tcgetpgrp(io::stdin())
             .is_ok_and(|group| group == rustix::process::getpgrp());
-        match is_terminal && is_ahead && !self.args.json {
-            true => Stdin::Terminal,
-            false => Stdin::Inherited,
-        }
+        let has_own = is_terminal && is_ahead && !self.args.json;
+        if has_own { Stdin::Terminal } else { Stdin::Inherited }
     }
 
     /// Offers to allow what was denied, but no secrets, and to run it again.

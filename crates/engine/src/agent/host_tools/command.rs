@@ -201,11 +201,9 @@ fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
 fn told(PutAside { from, to, error }: &PutAside, root: &Path) -> String {
     let below = |path: &Path| shown(path.strip_prefix(root).unwrap_or(path));
     let from = below(from);
-    match to {
-        Some(to) => format!("`{from}` was put aside and is `{}` now", below(to)),
-        None => {
-            let error = error.as_deref().unwrap_or("it cannot be renamed");
-            format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
-        }
+    if let Some(to) = to {
+        return format!("`{from}` was put aside and is `{}` now", below(to));
     }
+    let error = error.as_deref().unwrap_or("it cannot be renamed");
+    format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
 }
