@@ -75,10 +75,10 @@ fn write(mut out: impl Write, stream: usize, is_terminal: bool, bytes: &[u8]) {
 /// Sets the terminal right when a program has ended.
 pub(crate) fn reset() {
     let mut screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if std::mem::take(&mut screen.is_changed) {
+    let end = screen.end();
+    if !end.is_empty() {
         let mut err = io::stderr().lock();
-        let _ =
-            if err.is_terminal() { err.write_all(RESET) } else { io::stdout().write_all(RESET) };
+        let _ = if err.is_terminal() { err.write_all(&end) } else { io::stdout().write_all(&end) };
     }
     *screen = Screen::new();
 }
@@ -87,6 +87,17 @@ impl Screen {
     const fn new() -> Self {
         const STREAM: Stream = Stream { state: State::Text, sequence: Vec::new() };
         Self { streams: [STREAM; 2], row: 0, deepest: 0, is_changed: false }
+    }
+
+    /// What sets it right. A cursor that was left further up goes below all that the program printed:
+    /// nothing of that must stand under a question as if it were an answer to it.
+    fn end(&self) -> Vec<u8> {
+        let mut end = if self.is_changed { RESET.to_owned() } else { Vec::new() };
+        let below = self.deepest.saturating_sub(self.row);
+        if below > 0 {
+            end.extend(format!("\x1b[{below}B\r\n").bytes());
+        }
+        end
     }
 
     fn harmless(&mut self, stream: usize, bytes: &[u8]) -> Vec<u8> {
@@ -147,6 +158,10 @@ impl Screen {
             (State::Control, 0x40..=0x7e) => {
                 let allowed = allowed(&mut self.row, self.deepest, sequence, byte);
                 self.is_changed |= !allowed.is_empty();
+                // Everything below is erased.
+                if byte == b'J' && !allowed.is_empty() {
+                    self.deepest = self.row;
+                }
                 out.extend(allowed);
                 State::Text
             }
@@ -216,6 +231,21 @@ mod tests {
         ] {
             assert_eq!(shown(text.as_bytes()), text);
         }
+    }
+
+    #[test]
+    fn what_follows_stands_below_all_that_was_printed() {
+        let end = |bytes: &[u8]| {
+            let mut screen = Screen::new();
+            screen.harmless(0, bytes);
+            String::from_utf8(screen.end()).expect("text")
+        };
+        assert_eq!(end(b"a\nb\n"), "");
+        assert!(end(b"a\nb\nc\n\x1b[3A").ends_with("\x1b[3B\r\n"));
+        assert!(
+            !end(b"a\nb\n\x1b[2A\x1b[J").contains('B'),
+            "a program that cleans up leaves no gap"
+        );
     }
 
     #[test]
