@@ -226,7 +226,9 @@ pub(crate) struct Masker {
 impl Masker {
     pub(crate) fn new(secrets: &[String]) -> Self {
         let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
-        let mut secrets: Vec<Vec<u8>> = real.map(|secret| secret.clone().into_bytes()).collect();
+        // On a terminal, lines end in two characters.
+        let spelt = real.flat_map(|secret| [secret.clone(), secret.replace('\n', "\r\n")]);
+        let mut secrets: Vec<Vec<u8>> = spelt.map(String::into_bytes).collect();
         // The longer one first, so that no secret is cut by one that is a part of it.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets, waiting: Default::default() }
@@ -305,6 +307,10 @@ mod tests {
         assert_eq!(masker.push(Stream::Stderr, b"er2 "), b"er2 ");
         shown.extend(masker.finish(Stream::Stdout));
         assert_eq!(String::from_utf8(shown).unwrap(), "a [secret] b [secret]! hunt");
+        let mut masker = Masker::new(&["-- key --\nof two\nlines".to_owned()]);
+        assert_eq!(masker.push(Stream::Stdout, b"-- key --\r\nof two\r\nlines!"), b"[secret]!");
+        assert_eq!(masker.push(Stream::Stdout, b"-- key --\nof two\nlines!"), b"[secret]!");
+        let mut masker = Masker::new(&secrets);
         assert_eq!(masker.push(Stream::Stdout, b"hunter2"), b"");
         assert_eq!(masker.finish(Stream::Stdout), b"[secret]");
     }

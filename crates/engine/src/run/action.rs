@@ -231,6 +231,10 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
                 look(&[]);
                 continue;
             }
+            Ok(_) if !terminal::is_ahead() => {
+                thread::sleep(PATIENCE);
+                continue;
+            }
             Ok(_) => {}
             Err(_) => return,
         }

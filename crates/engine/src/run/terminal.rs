@@ -8,9 +8,10 @@ use std::{
 };
 
 use rustix::{
-    process::{Signal, getpid, kill_process},
+    process::{Signal, getpgrp, getpid, kill_process},
     termios::{
-        OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+        OptionalActions, Termios, Winsize, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+        tcsetwinsize,
     },
 };
 use savoir_sandbox::TerminalSize;
@@ -19,7 +20,7 @@ use savoir_sandbox::TerminalSize;
 const CTRL_C: u8 = 3;
 /// A program that goes on after so many of them, in this time, is stopped.
 const PRESSES: usize = 3;
-const PRESSED_WITHIN: Duration = Duration::from_secs(3);
+const PRESSED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Keys go to the program as long as this is there.
 pub(super) struct Raw {
@@ -40,6 +41,11 @@ impl Drop for Raw {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
+}
+
+/// Whether keys are for this process: in the background, reading them would stop it.
+pub(super) fn is_ahead() -> bool {
+    tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
 
 /// How large the terminal of the person is.

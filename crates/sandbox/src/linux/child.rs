@@ -151,6 +151,8 @@ impl Message {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) control: RawFd,
+    /// The other end of `control`, which a copy of the supervisor has, too.
+    pub(crate) supervisor: RawFd,
     pub(crate) standard: [RawFd; 3],
 }
 
@@ -174,6 +176,8 @@ pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
     let control = descriptors.control;
     // Handlers of the supervisor have no place here; all signals are still blocked.
     sys::reset_handlers();
+    // With it, nobody here would notice that the supervisor is gone.
+    sys::close(descriptors.supervisor);
     let worker = prepare(plan, control).and_then(|rules| start(plan, descriptors, rules));
     match worker {
         Ok(worker) => {
@@ -394,6 +398,8 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
     if let Some(listener) = listener {
         let message = Message::Notifications.encode();
         sys::send(descriptors.control, &message, Some(listener)).at(Stage::Filter)?;
+        // Only the supervisor has it: when that is killed, nobody waits for its answers for ever.
+        sys::close(listener);
     }
     Ok(())
 }

@@ -213,7 +213,7 @@ impl Launch<'_> {
         plan.grouped = group.is_some();
         plan.on_terminal = self.terminal.is_some();
         let started = Instant::now();
-        let pidfd = fork(&mut plan, &control.1, &streams.theirs)?;
+        let pidfd = fork(&mut plan, &control, &streams.theirs)?;
         // Before it goes on, so that nobody is started outside the group.
         let group = group.filter(|group| group.add(pidfd.as_fd()));
         if plan.grouped {
@@ -320,7 +320,7 @@ impl Launch<'_> {
 #[expect(unsafe_code, reason = "the child of a fork runs here")]
 fn fork(
     plan: &mut Plan,
-    control: &OwnedFd,
+    control: &(OwnedFd, OwnedFd),
     streams: &[OwnedFd; 3],
 ) -> Result<OwnedFd, SandboxError> {
     // Descriptors that the child copies over 0 to 2 must not be among these themselves.
@@ -330,9 +330,11 @@ fn fork(
         above_standard(stdout.as_fd())?,
         above_standard(stderr.as_fd())?,
     ];
-    let control = above_standard(control.as_fd())?;
+    let supervisor = control.0.as_raw_fd();
+    let control = above_standard(control.1.as_fd())?;
     let descriptors = Descriptors {
         control: control.as_raw_fd(),
+        supervisor,
         standard: [0, 1, 2].map(|index| standard[index].as_raw_fd()),
     };
     let flags = NAMESPACES.iter().fold(0, |flags, (_, flag)| flags | flag);

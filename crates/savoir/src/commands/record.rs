@@ -104,7 +104,9 @@ pub(super) fn run(
         if !unsaid.is_empty() {
             let path = shell_word(&subject.path().display().to_string());
             let options = options(&unsaid);
-            output::note(&format!("what this dialect cannot say: savoir approve {path}{options}"));
+            output::note(&format!(
+                "to allow what this format cannot declare: savoir approve {path}{options}"
+            ));
         }
         if let Some(folder) = &subject.folder {
             let path = folder.join(OBSERVED_FILE);

@@ -325,4 +325,19 @@ fn kill_again_and_again(thread: u64, times: u64) {
         std::thread::sleep(Duration::from_millis(30));
         assert!(!names(&work).iter().any(is_kept), "{number}: {:?}", names(&work));
     }
+    let ended = Instant::now();
+    while let Some(process) = process_with(&skill) {
+        assert!(ended.elapsed() < Duration::from_secs(10), "{process} is left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A process that was started with a word that has this in it.
+fn process_with(part: &str) -> Option<String> {
+    let entries = fs::read_dir("/proc").expect("processes").flatten();
+    let mut words = entries.filter_map(|entry| {
+        let bytes = fs::read(entry.path().join("cmdline")).ok()?;
+        Some(format!("{}: {}", entry.path().display(), String::from_utf8_lossy(&bytes)))
+    });
+    words.find(|words| words.contains(part))
 }

@@ -6,7 +6,8 @@ use super::Stage;
 const MAKES: &str = "set -e\nmkdir -p out\nsort notes.txt > out/sorted.txt\n";
 
 fn follow(stage: &Stage, printed: &str) {
-    let command = printed.split("cannot say: savoir ").nth(1).and_then(|rest| rest.lines().next());
+    let command =
+        printed.split("cannot declare: savoir ").nth(1).and_then(|rest| rest.lines().next());
     let command = command.unwrap_or_else(|| panic!("no command: {printed}"));
     let words: Vec<&str> = command.split(' ').chain(["--yes"]).collect();
     let run = stage.savoir(&words);
