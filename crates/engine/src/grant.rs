@@ -205,8 +205,8 @@ impl Grants<'_> {
         there.map(PathGrant::private).collect()
     }
 
-    /// The home of the run, where writing is allowed and nothing is kept. Whoever runs a tool in the home
-    /// would lose what it writes there, so it gets another one.
+    /// The home of the run, where writing is allowed and nothing is kept. If the user is in the
+    /// home, a tool would lose what it writes there, so it gets another one.
     fn private_home(&self) -> &Path {
         let Ground { directory, home, .. } = self.ground;
         if directory == home { Path::new("/tmp/home") } else { home }

@@ -51,13 +51,13 @@ impl Root {
 
 /// The folders that a run may write to, with what other programs obey there.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct GuardedFolders<'a> {
     roots: Vec<(Root, Baseline)>,
     obeyed: &'a Obeyed,
     home: &'a Path,
 }
 
-impl<'a> Held<'a> {
+impl<'a> GuardedFolders<'a> {
     /// Opens the folders that a policy lets a program write to.
     pub(crate) fn new(
         policy: &Policy,

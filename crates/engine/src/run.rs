@@ -46,7 +46,7 @@ use crate::{
     home::Home,
     inspect::inspect,
     limits,
-    protection::{Held, Unusable},
+    protection::{GuardedFolders, Unusable},
     record::{DecisionRecord, ErrorRecord, Record},
     requirements,
     secrets::{Masker, mask},
@@ -440,8 +440,8 @@ impl Plan {
         };
         let surroundings = self.surroundings.clone();
         self.install(subject, home, &mut |line| hear_masked(Heard::Progress(line)))?;
-        let held =
-            Held::new(&self.policy, &surroundings.obeyed, &surroundings.home).map_err(unheld)?;
+        let held = GuardedFolders::new(&self.policy, &surroundings.obeyed, &surroundings.home)
+            .map_err(unheld)?;
         let policy = std::mem::take(&mut self.policy);
         let ran = held.around(policy, |policy| {
             Self { policy, ..self }.carry_out(subject, home, &mut hear_masked)

@@ -157,7 +157,7 @@ impl Obeyed {
         obeyed
     }
 
-    /// Without what a person opened by its name. Whoever opens a whole project does not mean what is
+    /// Without what a person opened by its name. Opening a whole project does not open what is
     /// obeyed in it.
     pub(crate) fn opening(mut self, paths: Vec<PathBuf>) -> Self {
         let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use super::{
     Finished, Heard,
     script::{self, Start},
-    terminal::{self, Keeper, Lines},
+    terminal::{self, LineEnds, ProgramTerminal, RawMode},
 };
 use crate::{
     approval::Program,
@@ -218,8 +218,8 @@ pub(super) enum Input<'a> {
 /// How long the input is waited for before it is asked whether the program still runs.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Passes on what comes, until there is no more or the program has ended. `look` is told of it, and now and
-/// then of nothing.
+/// Passes on what comes, until there is no more or the program has ended. `look` gets it, too, and an empty
+/// slice every now and then.
 fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
     let stdin = io::stdin();
     let mut buffer = [0; 16 << 10];
@@ -277,8 +277,7 @@ pub(super) fn run_command(
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
     let mut sandbox = Sandbox::new(policy)?;
-    let is_on_terminal = matches!(input, Input::Terminal);
-    if is_on_terminal {
+    if matches!(input, Input::Terminal) {
         sandbox = sandbox.on_terminal(terminal::size());
     }
     let mut process = sandbox.start(&program.path, arguments)?;
@@ -286,21 +285,23 @@ pub(super) fn run_command(
     cancel.hold(killer);
     let mut capture = Capture::default();
     let ended = Arc::new(AtomicBool::new(false));
+    // Where no terminal can be made, the program has pipes.
+    let mut own = process.terminal().ok().flatten().map(ProgramTerminal::new);
+    let is_on_terminal = own.is_some();
     // Without it, keys come line by line, which is better than nothing.
-    let raw = is_on_terminal.then(|| terminal::Raw::enter().ok()).flatten();
-    let mut keeper = process.terminal().ok().flatten().map(Keeper::new);
+    let raw = is_on_terminal.then(|| RawMode::enter().ok()).flatten();
     let input = match input {
         Input::Text(text) => text.as_bytes(),
         Input::Inherited | Input::Terminal => {
             if let Some(stdin) = process.take_stdin() {
                 let ended = Arc::clone(&ended);
-                let look = move |keys: &[u8]| keeper.iter_mut().for_each(|one| one.look(keys));
+                let look = move |keys: &[u8]| own.iter_mut().for_each(|one| one.look(keys));
                 thread::spawn(move || copy_stdin(&stdin, &ended, look));
             }
             &[]
         }
     };
-    let mut lines = Lines::default();
+    let mut lines = LineEnds::default();
     let mut outcome = process.drive(input, |stream, bytes| {
         let stream = match stream {
             Stream::Output => Captured::Stdout,

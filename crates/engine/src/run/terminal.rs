@@ -23,11 +23,11 @@ const PRESSES: usize = 3;
 const PRESSED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Keys go to the program as long as this is there.
-pub(super) struct Raw {
+pub(super) struct RawMode {
     before: Termios,
 }
 
-impl Raw {
+impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -37,7 +37,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
@@ -59,18 +59,18 @@ pub(super) fn size() -> TerminalSize {
 }
 
 /// Looks after the terminal of a program.
-pub(super) struct Keeper {
+pub(super) struct ProgramTerminal {
     terminal: File,
     size: TerminalSize,
     presses: Vec<Instant>,
 }
 
-impl Keeper {
+impl ProgramTerminal {
     pub(super) fn new(terminal: File) -> Self {
         Self { terminal, size: size(), presses: Vec::new() }
     }
 
-    /// Told of every key, and now and then of none.
+    /// Gets every key, and an empty slice every now and then.
     pub(super) fn look(&mut self, keys: &[u8]) {
         let size = size();
         if size != self.size {
@@ -89,14 +89,14 @@ impl Keeper {
     }
 }
 
-/// Lines as they are without a terminal, of output that comes in pieces.
+/// LineEnds as they are without a terminal, of output that comes in pieces.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct LineEnds {
     /// Whether the last piece ended between the two characters of a line's end.
     has_return: bool,
 }
 
-impl Lines {
+impl LineEnds {
     pub(super) fn plain(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut plain = Vec::with_capacity(bytes.len() + 1);
         for &byte in bytes {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn ends_of_lines_are_plain() {
-        let mut lines = Lines::default();
+        let mut lines = LineEnds::default();
         let plain: Vec<u8> = [&b"a\r"[..], b"\nb\r\n", b"50%\r100%\r", b"\r\n"]
             .iter()
             .flat_map(|bytes| lines.plain(bytes))

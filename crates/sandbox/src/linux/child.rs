@@ -412,7 +412,7 @@ fn run_program(plan: &Plan) -> Failure {
     Failure { stage: Stage::Execute, index: 0, errno }
 }
 
-/// Waits for the program, and buries whoever else ends here. When the program has ended or the supervisor is
+/// Waits for the program, and for every other process that ends here. When the program has ended or the supervisor is
 /// gone, it kills everyone, and puts aside what must not be there.
 fn bury(worker: libc::pid_t, guarded: &[Guarded]) -> ! {
     let status = wait_for_program(worker);

@@ -70,7 +70,7 @@ impl Sandbox {
         self
     }
 
-    /// Programs get a terminal of their own, which is input and both outputs.
+    /// Programs get a terminal of their own, which is input and both outputs, where one can be made.
     #[must_use]
     pub fn on_terminal(mut self, size: TerminalSize) -> Self {
         self.terminal = Some(size);
@@ -170,7 +170,9 @@ struct Streams {
 
 impl Streams {
     fn new(terminal: Option<TerminalSize>) -> Result<Self, SandboxError> {
-        let made = terminal.map_or_else(Self::pipes, Self::terminal);
+        // Containers may have no terminals to give.
+        let terminal = terminal.and_then(|size| Self::terminal(size).ok());
+        let made = terminal.map_or_else(Self::pipes, Ok);
         made.map_err(|source| SandboxError::build("making pipes", source))
     }
 
@@ -211,7 +213,7 @@ impl Launch<'_> {
         let streams = Streams::new(self.terminal)?;
         let group = Group::new(&self.policy.limits);
         plan.grouped = group.is_some();
-        plan.on_terminal = self.terminal.is_some();
+        plan.on_terminal = streams.terminal.is_some();
         let started = Instant::now();
         let pidfd = fork(&mut plan, &control, &streams.theirs)?;
         // Before it goes on, so that nobody is started outside the group.

@@ -129,7 +129,7 @@ impl Process {
                     drive.end = Some(End::Stopped);
                 }
                 if drive.end.is_some() {
-                    // Whoever presses Ctrl-C means the program.
+                    // Ctrl-C is meant for the program.
                     let is_key = drive.interrupted == Some(libc::SIGINT);
                     self.ask_to_end(if is_key { child::INTERRUPT } else { child::TERMINATE });
                     kill_at = Some(now + limits::GRACE);
@@ -249,7 +249,7 @@ impl Process {
         let _ = sys::send(self.control.as_raw_fd(), how, None);
     }
 
-    /// Its terminal, if it runs on one: whoever has this can say how large it is.
+    /// Its terminal, if it runs on one, to set its size.
     pub fn terminal(&self) -> io::Result<Option<File>> {
         self.terminal.as_ref().map(File::try_clone).transpose()
     }
