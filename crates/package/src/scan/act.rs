@@ -67,12 +67,16 @@ pub(super) enum Code {
 /// One thing that code does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Talks to a host, with what it sends.
-    Network { to: String, sends: Taint },
+    /// Talks to a host, with what it sends, and with the names of the secrets by which it logs in.
+    Network { to: String, sends: Taint, log_in: Vec<String> },
     /// Executes code that is not in the file.
     Executes(Code),
     /// Reads a place where credentials are kept.
     Secret(&'static str),
+    /// Names such a place, whatever it does with it.
+    Names(&'static str),
+    /// Asks a person for a secret.
+    Asks(&'static str),
     /// Starts a program.
     Program(String),
     /// Writes a file, with what is known of the text.
@@ -97,6 +101,8 @@ pub(super) enum Act {
     Mines,
     /// Hides what is called.
     Obscures(&'static str),
+    /// Lets somebody in from outside.
+    Opens(&'static str),
 }
 
 /// An act at its place in a piece.
@@ -122,6 +128,8 @@ pub(super) struct Inner {
 pub(super) struct Acts {
     pub(super) seen: Vec<Seen>,
     pub(super) inner: Vec<Inner>,
+    /// Whether there was more than is followed.
+    pub(super) is_cut: bool,
 }
 
 impl Acts {

@@ -18,6 +18,9 @@ const SHORTEST: usize = 16;
 /// Most bytes that one run gives.
 const LONGEST: usize = 512 * 1024;
 
+/// Most bytes of one text that are tried.
+const MOST_DECODED: usize = 4 * 1024 * 1024;
+
 /// Base64 as text, if it is text.
 pub(super) fn base64(text: &str) -> Option<String> {
     readable(base64_bytes(text)?)
@@ -55,6 +58,16 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
 fn readable_text(text: String) -> Option<String> {
     let good = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     (text.len() >= 4 && text.chars().all(good)).then_some(text)
+}
+
+/// Every letter thirteen places further.
+pub(super) fn rot13(text: &str) -> String {
+    let turn = |c: char| match c {
+        'a'..='m' | 'A'..='M' => char::from(c as u8 + 13),
+        'n'..='z' | 'N'..='Z' => char::from(c as u8 - 13),
+        _ => c,
+    };
+    text.chars().map(turn).collect()
 }
 
 /// `\x41`, `\u0041`, `\101` as the characters that they are.
@@ -106,7 +119,7 @@ const RUN: [bool; 256] = {
 pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
     let is_run = |byte: u8| RUN[usize::from(byte)];
     let bytes = text.as_bytes();
-    let (mut found, mut at) = (Vec::new(), 0);
+    let (mut found, mut at, mut decoded) = (Vec::new(), 0, 0);
     while at < bytes.len() {
         if !is_run(bytes[at]) {
             at += 1;
@@ -115,10 +128,11 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
         let length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
         let span = Span::new(at, at + length);
         at += length;
-        if length < SHORTEST || found.len() >= 64 {
+        if length < SHORTEST || decoded > MOST_DECODED {
             continue;
         }
         let run = span.slice(text);
+        decoded += length;
         if let Some(inner) = hex(run) {
             found.push((inner, "hexadecimal digits", span));
         } else if looks_encoded(run)

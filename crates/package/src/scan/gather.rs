@@ -8,9 +8,10 @@ use super::{
     archive,
     archive::Kind,
     context::{Context, Part, Told},
-    decode, javascript,
+    decode, embedded, javascript,
     piece::{Language, Piece, Role, fence_language, guess},
-    python, rules, shell,
+    powershell, python, rules, shell,
+    value::Memory,
 };
 
 /// Most wrappings that are taken off.
@@ -31,10 +32,59 @@ const DOCUMENTS: [&str; 12] =
 const UNREAD: [&str; 12] =
     ["rb", "pl", "php", "lua", "vbs", "applescript", "scpt", "tcl", "r", "groovy", "jse", "wsf"];
 
+/// Programs of which only the strings and some calls are read.
+const CODE: [&str; 18] = [
+    "go", "rs", "java", "kt", "swift", "c", "cc", "cpp", "cs", "rb", "pl", "php", "lua", "scala",
+    "dart", "groovy", "vb", "m",
+];
+
+/// Texts that are data, whatever their first line looks like.
+const DATA: [&str; 32] = [
+    "json",
+    "yaml",
+    "yml",
+    "toml",
+    "csv",
+    "tsv",
+    "xml",
+    "svg",
+    "html",
+    "htm",
+    "css",
+    "scss",
+    "lock",
+    "ini",
+    "properties",
+    "txt",
+    "rst",
+    "log",
+    "tex",
+    "bib",
+    "sql",
+    "graphql",
+    "proto",
+    "go",
+    "rs",
+    "java",
+    "kt",
+    "swift",
+    "c",
+    "h",
+    "cpp",
+    "cs",
+];
+
 /// Takes a skill apart.
 pub(super) fn gather(context: &mut Context<'_>) {
-    let mut gatherer = Gatherer { context, hidden: 0, full: false };
+    let mut gatherer = Gatherer {
+        context,
+        hidden: 0,
+        full: false,
+        python: Memory::default(),
+        javascript: Memory::default(),
+    };
     let tree = gatherer.context.tree;
+    gatherer.learn();
     for (path, file) in tree.files() {
         gatherer.file(path, &file.bytes);
     }
@@ -47,6 +97,9 @@ struct Gatherer<'c, 'a> {
     context: &'c mut Context<'a>,
     hidden: usize,
     full: bool,
+    /// What the functions of all scripts are called with and give back.
+    python: Memory,
+    javascript: Memory,
 }
 
 /// The ending of a name, in small letters.
@@ -56,6 +109,31 @@ pub(super) fn ending(path: &str) -> String {
 }
 
 impl<'a> Gatherer<'_, 'a> {
+    /// Reads the scripts once before, so that a function knows what other files call it with.
+    fn learn(&mut self) {
+        let texts = self.context.tree.files().filter_map(|(path, file)| {
+            let text =
+                std::str::from_utf8(&file.bytes).ok().filter(|text| text.len() <= LARGEST_TEXT)?;
+            Some((path, text, super::piece::kind(path, text).0))
+        });
+        let scripts: Vec<_> = texts
+            .filter(|(_, _, language)| matches!(language, Language::Python | Language::JavaScript))
+            .collect();
+        for wanted in [Language::Python, Language::JavaScript] {
+            let all = || scripts.iter().filter(|(_, _, language)| *language == wanted);
+            if all().count() < 2 {
+                continue;
+            }
+            for (path, text, _) in all() {
+                // What cannot be read is told when it is read for good.
+                let _ = match wanted {
+                    Language::Python => python::read_with(text, &mut self.python),
+                    _ => javascript::read_with(path, text, &mut self.javascript),
+                };
+            }
+        }
+    }
+
     fn file(&mut self, path: &str, bytes: &'a [u8]) {
         match archive::kind(bytes) {
             Kind::Zip => self.archive(path, bytes, 1),
@@ -167,7 +245,18 @@ impl<'a> Gatherer<'_, 'a> {
             if piece.path.ends_with("package.json") && piece.depth == 0 {
                 inner.extend(scripts_in(&piece));
             }
+            if piece.depth == 0 {
+                inner.extend(turned(&piece));
+            }
+            if piece.depth == 0 && piece.language == Language::Other {
+                inner.extend(other_code(&piece));
+            }
         }
+        if acts.is_cut {
+            self.unread(&piece.path.clone(), "the file has more commands than are followed");
+        }
+        let deeper = piece.depth >= DEEPEST && !acts.inner.is_empty();
+        self.full |= deeper && piece.cloak.is_some();
         self.context.parts.push(Part { piece, acts });
         for piece in inner {
             self.hidden += piece.text.len();
@@ -181,9 +270,26 @@ impl<'a> Gatherer<'_, 'a> {
 
     fn acts(&mut self, piece: &Piece<'a>) -> Acts {
         let acts = match piece.language {
-            Language::Shell => Ok(shell::read(&piece.text)),
+            Language::Shell => {
+                let mut acts = shell::read(&piece.text);
+                if powershell::is_powershell(&piece.path, &piece.text) {
+                    powershell::read(&piece.text, &mut acts);
+                }
+                Ok(acts)
+            }
+            Language::Python if piece.depth == 0 => {
+                python::read_with(&piece.text, &mut self.python)
+            }
             Language::Python => python::read(&piece.text),
+            Language::JavaScript if piece.depth == 0 => {
+                javascript::read_with(&piece.path, &piece.text, &mut self.javascript)
+            }
             Language::JavaScript => javascript::read(&piece.path, &piece.text),
+            Language::Other if piece.depth == 0 && CODE.contains(&ending(&piece.path).as_str()) => {
+                let mut acts = Acts::default();
+                embedded::other_acts(&piece.text, &mut acts);
+                Ok(acts)
+            }
             Language::Markdown | Language::Other => Ok(Acts::default()),
         };
         match acts {
@@ -231,8 +337,32 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
             found.push(piece.part(span, Language::Shell));
         }
     }
+    found.extend(indented(piece, &outline));
     found.extend(bare_commands(piece, &outline));
     found
+}
+
+/// Code blocks that are only indented.
+fn indented<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
+    let text: &str = &piece.text;
+    let mut found = Vec::new();
+    let mut block: Option<Span> = None;
+    let mut at = 0;
+    let mut blank = true;
+    for line in text.split_inclusive('\n') {
+        let deep = line.starts_with("    ") || line.starts_with('\t');
+        let inside = outline.fences.iter().any(|fence| fence.whole.contains(at));
+        match &mut block {
+            Some(span) if deep && !inside => span.end = at + line.len(),
+            None if deep && blank && !inside => block = Some(Span::new(at, at + line.len())),
+            _ => found.extend(block.take()),
+        }
+        blank = line.trim().is_empty();
+        at += line.len();
+    }
+    found.extend(block);
+    found.retain(|span| guess(span.slice(text)) == Language::Shell);
+    found.into_iter().map(|span| piece.part(span, Language::Shell)).collect()
 }
 
 /// Commands that stand in the text without any marks.
@@ -264,6 +394,43 @@ fn encoded_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
         piece.inner(text, language, Some(how), span)
     })
     .collect()
+}
+
+/// Code in a file whose name does not say so, and commands in files that are not read as code.
+fn other_code<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
+    let mut found = Vec::new();
+    let language = guess(&piece.text);
+    if language != Language::Other && !DATA.contains(&ending(&piece.path).as_str()) {
+        found.push(piece.part(Span::new(0, piece.text.len()), language));
+    }
+    for (command, span) in embedded::commands(&piece.text) {
+        found.push(piece.inner(command, Language::Shell, None, span));
+    }
+    found
+}
+
+/// A text that says that it is turned around is read the right way round, too.
+fn turned<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
+    let lower = piece.text.to_lowercase();
+    let whole = Span::new(0, piece.text.len());
+    let mut found = Vec::new();
+    if ["rot13", "rot-13", "rot 13"].iter().any(|name| lower.contains(name)) {
+        found.push(piece.inner(decode::rot13(&piece.text), Language::Other, Some("ROT13"), whole));
+    }
+    if ["right to left", "backwards", "reversed", "reverse the"]
+        .iter()
+        .any(|name| lower.contains(name))
+    {
+        let lines: Vec<String> =
+            piece.text.lines().map(|line| line.chars().rev().collect()).collect();
+        found.push(piece.inner(
+            lines.join("\n\n"),
+            Language::Other,
+            Some("reversed letters"),
+            whole,
+        ));
+    }
+    found
 }
 
 /// The commands that npm runs.

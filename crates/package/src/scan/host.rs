@@ -214,6 +214,15 @@ pub(super) fn is_bare(url: &str) -> bool {
     matches!(host.parse::<IpAddr>(), Ok(IpAddr::V4(address)) if is_public(address))
 }
 
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_private() || address.is_loopback() || address.is_link_local()
+        }
+        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
+    }
+}
+
 fn is_public(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !(address.is_private()
@@ -250,10 +259,13 @@ pub(super) fn standing(url: &str) -> Standing {
     }
     if matches!(host, "example.com" | "example.org" | "your-domain.com")
         || host.ends_with(".example.com")
+        || ["your-", "yourcompany", "yourdomain", "my-company", "mycompany"]
+            .iter()
+            .any(|word| host.contains(word))
     {
         return Standing::Unknown;
     }
-    if is_drop(url) {
+    if is_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
         return Standing::Shady;
     }
     if !plain && INSTALLERS.iter().any(|known| is_at(&rest, known)) {

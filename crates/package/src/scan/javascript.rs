@@ -4,6 +4,7 @@
 
 mod calls;
 mod depth;
+mod library;
 
 use std::collections::HashMap;
 
@@ -11,24 +12,33 @@ use oxc_allocator::Allocator;
 use oxc_ast::ast::{
     Argument, ArrowFunctionBody, AssignmentTarget, BinaryOperator, BindingPattern, ChainElement,
     Class, ClassElement, Declaration, ExportDefaultDeclarationKind, Expression, ForStatementInit,
-    ForStatementLeft, FormalParameters, ImportDeclarationSpecifier, MemberExpression,
-    ModuleDeclaration, ObjectPropertyKind, PropertyKey, Statement, VariableDeclaration,
+    ForStatementLeft, FormalParameters, FunctionBody, ImportDeclarationSpecifier, MemberExpression,
+    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, VariableDeclaration,
 };
 use oxc_parser::Parser;
 use oxc_span::{GetSpan, SourceType};
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts},
-    place,
-    value::{MOST_ITEMS, UNKNOWN, Value},
+    act::{Act, Acts, Taint},
+    value::{self, Given, MOST_ITEMS, Memory, Value, environment, worst_of},
 };
 
-/// Most expressions that are followed.
+/// Most expressions that are followed, and most that are followed again into functions.
 const MOST_STEPS: usize = 400_000;
+const MOST_FOLLOWED: usize = 100_000;
+
+/// Most calls within calls, and the deepest place from which a call is followed.
+const MOST_CALLS: usize = 8;
+const DEEPEST: usize = 200;
 
 /// Reads a text as TypeScript, of which JavaScript is a part, or says why it cannot be.
 pub(super) fn read(path: &str, text: &str) -> Result<Acts, String> {
+    read_with(path, text, &mut Memory::default())
+}
+
+/// Reads a text as TypeScript, knowing what other files of the skill do.
+pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Result<Acts, String> {
     depth::check(text)?;
     let tree = Allocator::default();
     let typescript = matches!(super::gather::ending(path).as_str(), "ts" | "mts" | "cts");
@@ -47,50 +57,95 @@ pub(super) fn read(path: &str, text: &str) -> Result<Acts, String> {
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            let mut reader = Reader { scopes: vec![HashMap::new()], ..Reader::default() };
-            for _ in 0..2 {
-                reader.acts = Acts::default();
-                reader.steps = 0;
-                reader.statements(&parsed.program.body);
-            }
-            if reader.steps > MOST_STEPS {
-                return Err("it has too much to follow".into());
-            }
-            if reader.connects && reader.pipes_shell {
-                reader.acts.push(Act::ReverseShell, reader.connected_at);
-            }
-            return Ok(reader.acts);
+            return read_program(&parsed.program, memory);
         }
     }
     Err(problem)
 }
 
+fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
+    let mut reader = Reader {
+        scopes: vec![HashMap::new()],
+        memory: std::mem::take(memory),
+        ..Reader::default()
+    };
+    for _ in 0..2 {
+        reader.acts = Acts::default();
+        (reader.steps, reader.followed) = (0, 0);
+        reader.statements(&program.body);
+    }
+    let top = reader.scopes.first().into_iter().flatten();
+    let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
+    top.iter().for_each(|(name, value)| reader.memory.set_constant(name, value));
+    *memory = std::mem::take(&mut reader.memory);
+    if reader.steps > MOST_STEPS {
+        return Err("it has too much to follow".into());
+    }
+    if reader.connects && reader.pipes_shell {
+        reader.acts.push(Act::ReverseShell, reader.connected_at);
+    }
+    reader.harm.report(&mut reader.acts);
+    Ok(reader.acts)
+}
+
+/// A function of the file.
+#[derive(Clone, Copy)]
+struct Function<'t> {
+    parameters: &'t FormalParameters<'t>,
+    body: Body<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum Body<'t> {
+    Statements(&'t [Statement<'t>]),
+    Expression(&'t Expression<'t>),
+}
+
+/// A function that is being followed, and what it gave back so far.
+struct Frame {
+    name: String,
+    returned: Value,
+}
+
 #[derive(Default)]
-struct Reader {
+struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
-    returns: HashMap<String, Value>,
-    given: HashMap<String, Vec<Value>>,
-    function: Vec<String>,
+    memory: Memory,
+    functions: HashMap<String, Function<'t>>,
+    frames: Vec<Frame>,
+    harm: value::Harm,
+    /// Variables whose value is being found out, and what any variable was last.
+    declaring: Vec<String>,
+    last: HashMap<String, Value>,
     /// A socket is connected, and a shell is started.
     connects: bool,
     pipes_shell: bool,
     connected_at: Span,
+    loops: usize,
+    depth: usize,
     steps: usize,
+    followed: usize,
 }
 
 fn span_of(span: oxc_span::Span) -> Span {
     Span::new(span.start as usize, span.end as usize)
 }
 
-impl Reader {
-    fn statements(&mut self, statements: &[Statement<'_>]) {
+impl<'t> Reader<'t> {
+    fn statements(&mut self, statements: &'t [Statement<'t>]) {
         for statement in statements {
             self.statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &Statement<'_>) {
+    fn statement(&mut self, statement: &'t Statement<'t>) {
+        self.depth += 1;
+        self.follow(statement);
+        self.depth -= 1;
+    }
+
+    fn follow(&mut self, statement: &'t Statement<'t>) {
         if let Some(declaration) = statement.as_declaration() {
             return self.declaration(declaration);
         }
@@ -105,7 +160,9 @@ impl Reader {
             Statement::ReturnStatement(found) => {
                 let value =
                     found.argument.as_ref().map(|value| self.value(value)).unwrap_or_default();
-                self.give_back(value);
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.returned.merge(&value);
+                }
             }
             Statement::IfStatement(found) => {
                 self.value(&found.test);
@@ -118,23 +175,23 @@ impl Reader {
                 if let Some(ForStatementInit::VariableDeclaration(declaration)) = &found.init {
                     self.variables(declaration);
                 }
-                self.statement(&found.body);
+                self.looped(&found.body);
             }
             Statement::ForOfStatement(found) => {
                 let list = self.value(&found.right);
                 self.each(&found.left, &list);
-                self.statement(&found.body);
+                self.looped(&found.body);
             }
             Statement::ForInStatement(found) => {
                 let list = self.value(&found.right);
                 self.each(&found.left, &list);
-                self.statement(&found.body);
+                self.looped(&found.body);
             }
             Statement::WhileStatement(found) => {
                 self.value(&found.test);
-                self.statement(&found.body);
+                self.looped(&found.body);
             }
-            Statement::DoWhileStatement(found) => self.statement(&found.body),
+            Statement::DoWhileStatement(found) => self.looped(&found.body),
             Statement::LabeledStatement(found) => self.statement(&found.body),
             Statement::SwitchStatement(found) => {
                 self.value(&found.discriminant);
@@ -158,23 +215,19 @@ impl Reader {
         }
     }
 
-    fn declaration(&mut self, declaration: &Declaration<'_>) {
+    fn declaration(&mut self, declaration: &'t Declaration<'t>) {
         match declaration {
             Declaration::VariableDeclaration(found) => self.variables(found),
             Declaration::FunctionDeclaration(found) => {
                 let name = found.id.as_ref().map_or("", |id| id.name.as_str());
-                if let Some(body) = &found.body {
-                    self.function(name, &found.params, |reader| {
-                        reader.statements(&body.statements);
-                    });
-                }
+                self.function(name, &found.params, found.body.as_deref());
             }
             Declaration::ClassDeclaration(found) => self.class(found),
             _ => {}
         }
     }
 
-    fn module(&mut self, module: &ModuleDeclaration<'_>) {
+    fn module(&mut self, module: &'t ModuleDeclaration<'t>) {
         match module {
             ModuleDeclaration::ImportDeclaration(found) => {
                 let from = bare(found.source.value.as_str());
@@ -184,28 +237,33 @@ impl Reader {
                             (&one.local, format!("{from}.{}", one.imported.name()))
                         }
                         ImportDeclarationSpecifier::ImportDefaultSpecifier(one) => {
-                            (&one.local, from.to_owned())
+                            let own = if from.starts_with('.') { ".default" } else { "" };
+                            (&one.local, format!("{from}{own}"))
                         }
                         ImportDeclarationSpecifier::ImportNamespaceSpecifier(one) => {
                             (&one.local, from.to_owned())
                         }
                     };
-                    self.set(local.name.as_str(), Value::named(name));
+                    let imported = name.rsplit('.').next().unwrap_or_default();
+                    let constant = self.memory.constants.get(imported);
+                    let constant = constant.filter(|_| from.starts_with('.')).cloned();
+                    self.set(local.name.as_str(), constant.unwrap_or_else(|| Value::named(name)));
                 }
             }
             ModuleDeclaration::ExportDeclaration(found) => self.declaration(&found.declaration),
             ModuleDeclaration::ExportDefaultDeclaration(found) => match &found.declaration {
                 ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
-                    if let Some(body) = &function.body {
-                        self.function("default", &function.params, |reader| {
-                            reader.statements(&body.statements);
-                        });
+                    self.function("default", &function.params, function.body.as_deref());
+                    let known = self.functions.get("default").copied();
+                    if let (Some(id), Some(known)) = (&function.id, known) {
+                        self.functions.insert(id.name.to_string(), known);
                     }
                 }
                 ExportDefaultDeclarationKind::ClassDeclaration(class) => self.class(class),
                 other => {
                     if let Some(value) = other.as_expression() {
-                        self.value(value);
+                        let value = self.value(value);
+                        self.also_known("default", &value);
                     }
                 }
             },
@@ -213,22 +271,26 @@ impl Reader {
         }
     }
 
-    fn class(&mut self, class: &Class<'_>) {
+    fn class(&mut self, class: &'t Class<'t>) {
+        let own = class.id.as_ref().map_or("default", |id| id.name.as_str());
         for element in &class.body.body {
             match element {
                 ClassElement::MethodDefinition(method) => {
                     let name = key_of(&method.key).unwrap_or_default();
-                    if let Some(body) = &method.value.body {
-                        self.function(&name, &method.value.params, |reader| {
-                            reader.statements(&body.statements);
-                        });
-                    }
+                    let name = if name == "constructor" { own } else { &name };
+                    self.function(name, &method.value.params, method.value.body.as_deref());
                 }
                 ClassElement::PropertyDefinition(property) => {
-                    if let Some(value) = &property.value {
-                        {
-                            self.value(value);
-                        };
+                    let value = property.value.as_ref().map(|value| self.value(value));
+                    let key = match &property.key {
+                        PropertyKey::PrivateIdentifier(name) => Some(format!("#{}", name.name)),
+                        other => key_of(other),
+                    };
+                    if let (Some(value), Some(key)) = (value, key) {
+                        self.also_known(&key, &value);
+                        if let Some(scope) = self.scopes.first_mut() {
+                            scope.entry(format!("this.{key}")).or_insert(value);
+                        }
                     }
                 }
                 ClassElement::StaticBlock(block) => self.statements(&block.body),
@@ -237,7 +299,13 @@ impl Reader {
         }
     }
 
-    fn variables(&mut self, declaration: &VariableDeclaration<'_>) {
+    fn looped(&mut self, body: &'t Statement<'t>) {
+        self.loops += 1;
+        self.statement(body);
+        self.loops -= 1;
+    }
+
+    fn variables(&mut self, declaration: &'t VariableDeclaration<'t>) {
         for one in &declaration.declarations {
             let BindingPattern::BindingIdentifier(id) = &one.id else {
                 let value = one.init.as_ref().map(|value| self.value(value)).unwrap_or_default();
@@ -245,73 +313,146 @@ impl Reader {
                 continue;
             };
             let name = id.name.as_str();
-            let value = match &one.init {
-                Some(Expression::ArrowFunctionExpression(function)) => {
-                    self.arrow(name, &function.params, &function.body);
-                    Value::named(name)
-                }
-                Some(Expression::FunctionExpression(function)) => {
-                    if let Some(body) = &function.body {
-                        self.function(name, &function.params, |reader| {
-                            reader.statements(&body.statements);
-                        });
-                    }
-                    Value::named(name)
-                }
-                Some(value) => self.value(value),
-                None => Value::default(),
+            let Some(init) = &one.init else {
+                self.set(name, Value::default());
+                continue;
             };
+            self.declaring.push(name.to_owned());
+            let value = self.value(init);
+            self.declaring.pop();
+            self.also_known(name, &value);
+            self.last.insert(name.to_owned(), value.clone());
             self.set(name, value);
         }
     }
 
-    fn arrow(
-        &mut self,
-        name: &str,
-        parameters: &FormalParameters<'_>,
-        body: &ArrowFunctionBody<'_>,
-    ) {
-        self.function(name, parameters, |reader| match body {
-            ArrowFunctionBody::FunctionBody(body) => reader.statements(&body.statements),
-            other => {
-                if let Some(expression) = other.as_expression() {
-                    let value = reader.value(expression);
-                    reader.give_back(value);
-                }
+    /// A function that has no name of its own gets the one that it is stored under.
+    fn also_known(&mut self, name: &str, value: &Value) {
+        let known = value.name.as_deref().filter(|name| name.starts_with("function@"));
+        if let Some(function) = known.and_then(|known| self.functions.get(known)).copied() {
+            self.functions.insert(name.to_owned(), function);
+            // Calls of this file were followed already; those of others know only the name.
+            if let Some(given) = self.memory.given.get(name).cloned() {
+                self.call_own(name, &given.positional);
             }
-        });
+        }
+    }
+
+    fn closure(&mut self, at: u32, function: Function<'t>) -> Value {
+        let name = format!("function@{at}");
+        self.functions.insert(name.clone(), function);
+        self.define(&name, function);
+        Value::named(name)
     }
 
     fn function(
         &mut self,
         name: &str,
-        parameters: &FormalParameters<'_>,
-        body: impl FnOnce(&mut Self),
+        parameters: &'t FormalParameters<'t>,
+        body: Option<&'t FunctionBody<'t>>,
     ) {
-        let given = self.given.get(name).cloned().unwrap_or_default();
+        let Some(body) = body else { return };
+        let function = Function { parameters, body: Body::Statements(&body.statements) };
+        self.functions.insert(name.to_owned(), function);
+        self.define(name, function);
+    }
+
+    /// Follows a function with what it is called with anywhere.
+    fn define(&mut self, name: &str, function: Function<'t>) {
+        if self.frames.iter().any(|frame| frame.name == name) {
+            return;
+        }
+        let given = self.memory.given.get(name).cloned().unwrap_or_default();
+        let value = self.enter(name, function, &given);
+        self.memory.give_back(name, &value);
+    }
+
+    fn enter(&mut self, name: &str, function: Function<'t>, given: &Given) -> Value {
         self.scopes.push(HashMap::new());
-        for (index, parameter) in parameters.items.iter().enumerate() {
-            self.bind(&parameter.pattern, &given.get(index).cloned().unwrap_or_default());
+        for (index, parameter) in function.parameters.items.iter().enumerate() {
+            let value = given.positional.get(index).filter(|value| **value != Value::default());
+            let default = parameter.initializer.as_deref().map(|value| self.value(value));
+            let value = value.cloned().or(default).unwrap_or_default();
+            self.bind(&parameter.pattern, &value);
+            // `constructor(private name: string)` is an attribute as well.
+            if let (Some(_), BindingPattern::BindingIdentifier(id)) =
+                (parameter.accessibility, &parameter.pattern)
+                && let Some(scope) = self.scopes.first_mut()
+            {
+                scope.insert(format!("this.{}", id.name), value);
+            }
         }
-        self.function.push(name.to_owned());
-        body(self);
-        self.function.pop();
+        if let Some(rest) = &function.parameters.rest {
+            let items = given.positional.iter().skip(function.parameters.items.len());
+            let value = Value { items: items.cloned().collect(), ..Value::default() };
+            self.bind(&rest.rest.argument, &value);
+        }
+        self.frames.push(Frame { name: name.to_owned(), returned: Value::default() });
+        let value = match function.body {
+            Body::Statements(body) => {
+                self.statements(body);
+                None
+            }
+            Body::Expression(body) => Some(self.value(body)),
+        };
         self.scopes.pop();
+        let frame = self.frames.pop();
+        value.or(frame.map(|frame| frame.returned)).unwrap_or_default()
     }
 
-    fn give_back(&mut self, value: Value) {
-        if let Some(name) = self.function.last().filter(|name| !name.is_empty()).cloned() {
-            let known = self.returns.entry(name).or_default();
-            let mut merged = value;
-            merged.taint.add(&known.taint);
-            *known = merged;
+    /// Calls a function of the skill.
+    fn call_own(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
+        self.memory.hand_over(name, arguments, &[]);
+        let function = self.functions.get(name).copied().filter(|_| {
+            self.frames.len() < MOST_CALLS
+                && self.depth < DEEPEST
+                && self.followed < MOST_FOLLOWED
+                && !self.frames.iter().any(|frame| frame.name == name)
+        });
+        let Some(function) = function else { return self.memory.returns.get(name).cloned() };
+        let given = Given { positional: arguments.to_vec(), keywords: Vec::new() };
+        let before = self.steps;
+        let value = self.enter(name, function, &given);
+        self.followed += self.steps.saturating_sub(before);
+        self.steps = before;
+        Some(value)
+    }
+
+    /// Calls a function that was handed over as a value.
+    fn invoke(&mut self, function: &Value, arguments: &[Value], span: Span) -> Value {
+        let name = function.name.clone().unwrap_or_default();
+        if !name.starts_with("function@")
+            && let Some(value) = calls::by_name(self, &name, &Value::default(), arguments, span)
+        {
+            return value;
+        }
+        if let Some(value) = self.call_own(own_name(&name), arguments) {
+            return value;
+        }
+        let mut taint = Taint::default();
+        arguments.iter().for_each(|value| taint.add(&value.all_taint()));
+        Value::tainted(taint)
+    }
+
+    fn is_function(&self, value: &Value) -> bool {
+        value
+            .name
+            .as_deref()
+            .is_some_and(|name| self.functions.contains_key(name) || name.starts_with("function@"))
+    }
+
+    /// A generator gives its values one by one.
+    fn yielded(&mut self, value: Value) {
+        if let Some(frame) = self.frames.last_mut()
+            && frame.returned.items.len() < 64
+        {
+            frame.returned.items.push(value);
         }
     }
 
-    fn each(&mut self, left: &ForStatementLeft<'_>, list: &Value) {
+    fn each(&mut self, left: &'t ForStatementLeft<'t>, list: &Value) {
         if let ForStatementLeft::VariableDeclaration(declaration) = left {
-            let first = list.items.first().cloned().unwrap_or_default();
-            let item = Value { taint: list.all_taint(), ..first };
+            let item = worst_of(list);
             for one in &declaration.declarations {
                 self.bind(&one.id, &item);
             }
@@ -337,13 +478,16 @@ impl Reader {
         self.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
-    fn bind(&mut self, pattern: &BindingPattern<'_>, value: &Value) {
+    fn bind(&mut self, pattern: &'t BindingPattern<'t>, value: &Value) {
         match pattern {
             BindingPattern::BindingIdentifier(id) => self.set(id.name.as_str(), value.clone()),
             BindingPattern::ObjectPattern(found) => {
                 for property in &found.properties {
                     let part = member(value, &key_of(&property.key).unwrap_or_default());
                     self.bind(&property.value, &part);
+                }
+                if let Some(rest) = &found.rest {
+                    self.bind(&rest.argument, &Value { name: None, ..value.clone() });
                 }
             }
             BindingPattern::ArrayPattern(found) => {
@@ -355,28 +499,55 @@ impl Reader {
                     }
                 }
             }
-            BindingPattern::AssignmentPattern(found) => self.bind(&found.left, value),
+            BindingPattern::AssignmentPattern(found) => {
+                let default = self.value(&found.right);
+                let mut value = value.clone();
+                if value.text.is_none() && value.items.is_empty() && value.name.is_none() {
+                    value.merge(&default);
+                }
+                self.bind(&found.left, &value);
+            }
         }
     }
 
-    fn arguments(&mut self, arguments: &[Argument<'_>]) -> Vec<Value> {
-        let each = arguments.iter().take(MOST_ITEMS).map(|argument| match argument {
-            Argument::SpreadElement(spread) => self.value(&spread.argument),
-            other => other.as_expression().map(|value| self.value(value)).unwrap_or_default(),
-        });
-        each.collect()
+    fn arguments(&mut self, arguments: &'t [Argument<'t>]) -> Vec<Value> {
+        let mut values = Vec::new();
+        for argument in arguments.iter().take(MOST_ITEMS) {
+            match argument {
+                Argument::SpreadElement(spread) => {
+                    let value = self.value(&spread.argument);
+                    spread_into(&mut values, value);
+                }
+                other => {
+                    let value = other.as_expression().map(|value| self.value(value));
+                    values.push(value.unwrap_or_default());
+                }
+            }
+        }
+        values
     }
 
-    fn value(&mut self, expression: &Expression<'_>) -> Value {
+    fn value(&mut self, expression: &'t Expression<'t>) -> Value {
         self.steps += 1;
         if self.steps > MOST_STEPS {
             return Value::default();
         }
-        if let Some(found) = expression.as_member_expression() {
-            return self.member(found);
-        }
+        self.depth += 1;
+        let value = match expression.as_member_expression() {
+            Some(found) => self.member(found),
+            None => self.value_of(expression),
+        };
+        self.depth -= 1;
+        value
+    }
+
+    fn value_of(&mut self, expression: &'t Expression<'t>) -> Value {
         match expression {
-            Expression::StringLiteral(found) => Value::text(found.value.as_str()),
+            Expression::StringLiteral(found) => {
+                value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                Value::text(found.value.as_str())
+            }
+            Expression::ThisExpression(_) => Value::named("this"),
             Expression::NumericLiteral(found) if found.value.fract() == 0.0 => {
                 Value::text(found.value.to_string())
             }
@@ -387,52 +558,72 @@ impl Reader {
                         .push(Value::text(quasi.value.cooked.unwrap_or(quasi.value.raw).as_str()));
                     values.extend(found.expressions.get(index).map(|value| self.value(value)));
                 }
-                Value::joined(&values, "")
+                let value = Value::joined(&values, "");
+                value::names(value.shown(), span_of(found.span), &mut self.acts);
+                value
             }
             Expression::Identifier(found) => {
                 let name = found.name.as_str();
-                self.lookup(name).cloned().unwrap_or_else(|| Value::named(name))
+                let known = self.lookup(name).cloned();
+                let declared = self.declaring.iter().any(|declared| declared == name);
+                known
+                    .or_else(|| self.last.get(name).filter(|_| declared).cloned())
+                    .unwrap_or_else(|| Value::named(name))
             }
             Expression::ArrayExpression(found) => {
-                let items = found.elements.iter().take(MOST_ITEMS).map(|element| match element {
-                    oxc_ast::ast::ArrayExpressionElement::SpreadElement(spread) => {
-                        self.value(&spread.argument)
-                    }
-                    other => {
-                        other.as_expression().map(|value| self.value(value)).unwrap_or_default()
-                    }
-                });
-                Value { items: items.collect(), ..Value::default() }
-            }
-            Expression::ObjectExpression(found) => {
                 let mut items = Vec::new();
-                for property in found.properties.iter().take(MOST_ITEMS) {
-                    match property {
-                        ObjectPropertyKind::ObjectProperty(one) => {
-                            let value = self.value(&one.value);
-                            let key = key_of(&one.key).unwrap_or_default();
-                            items.push(Value {
-                                name: Some(format!("{key}:")),
-                                items: vec![value],
-                                ..Value::default()
-                            });
+                for element in found.elements.iter().take(MOST_ITEMS) {
+                    match element {
+                        oxc_ast::ast::ArrayExpressionElement::SpreadElement(spread) => {
+                            let value = self.value(&spread.argument);
+                            spread_into(&mut items, value);
                         }
-                        ObjectPropertyKind::SpreadProperty(one) => {
-                            items.push(self.value(&one.argument));
+                        other => {
+                            let value = other.as_expression().map(|value| self.value(value));
+                            items.push(value.unwrap_or_default());
                         }
                     }
                 }
                 Value { items, ..Value::default() }
             }
+            Expression::ObjectExpression(found) => {
+                let mut object = Value::default();
+                for property in found.properties.iter().take(MOST_ITEMS) {
+                    match property {
+                        ObjectPropertyKind::ObjectProperty(one) => {
+                            let value = self.value(&one.value);
+                            let key = key_of(&one.key).unwrap_or_default();
+                            self.also_known(&key, &value);
+                            object.items.push(Value::entry(&key, value));
+                        }
+                        ObjectPropertyKind::SpreadProperty(one) => {
+                            let value = self.value(&one.argument);
+                            spread_into(&mut object.items, value);
+                        }
+                    }
+                }
+                object
+            }
             Expression::ArrowFunctionExpression(found) => {
-                self.arrow("", &found.params, &found.body);
-                Value::default()
+                let body = match &found.body {
+                    ArrowFunctionBody::FunctionBody(body) => {
+                        Some(Body::Statements(&body.statements))
+                    }
+                    other => other.as_expression().map(Body::Expression),
+                };
+                let function = body.map(|body| Function { parameters: &found.params, body });
+                function
+                    .map(|function| self.closure(found.span.start, function))
+                    .unwrap_or_default()
             }
             Expression::FunctionExpression(found) => {
-                if let Some(body) = &found.body {
-                    self.function("", &found.params, |reader| reader.statements(&body.statements));
+                let Some(body) = found.body.as_deref() else { return Value::default() };
+                let body = Body::Statements(&body.statements);
+                let function = Function { parameters: &found.params, body };
+                if let Some(id) = &found.id {
+                    self.functions.insert(id.name.to_string(), function);
                 }
-                Value::default()
+                self.closure(found.span.start, function)
             }
             Expression::ClassExpression(found) => {
                 self.class(found);
@@ -445,24 +636,27 @@ impl Reader {
             }
             Expression::AwaitExpression(found) => self.value(&found.argument),
             Expression::YieldExpression(found) => {
-                found.argument.as_ref().map(|value| self.value(value)).unwrap_or_default()
+                let value = found.argument.as_ref().map(|value| self.value(value));
+                let value = value.unwrap_or_default();
+                self.yielded(if found.delegate { worst_of(&value) } else { value.clone() });
+                value
             }
             Expression::BinaryExpression(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
-                binary(found.operator, left, right)
+                let value = binary(found.operator, left, right);
+                value::names(value.shown(), span_of(found.span), &mut self.acts);
+                value
             }
             Expression::LogicalExpression(found) => {
-                let (left, right) = (self.value(&found.left), self.value(&found.right));
-                let mut taint = left.all_taint();
-                taint.add(&right.all_taint());
-                Value { taint, ..left }
+                let (mut left, right) = (self.value(&found.left), self.value(&found.right));
+                left.merge(&right);
+                left
             }
             Expression::ConditionalExpression(found) => {
                 self.value(&found.test);
-                let (yes, no) = (self.value(&found.consequent), self.value(&found.alternate));
-                let mut taint = yes.all_taint();
-                taint.add(&no.all_taint());
-                Value { taint, ..yes }
+                let (mut yes, no) = (self.value(&found.consequent), self.value(&found.alternate));
+                yes.merge(&no);
+                yes
             }
             Expression::CallExpression(found) => self.call(found),
             Expression::ChainExpression(found) => match &found.expression {
@@ -479,6 +673,7 @@ impl Reader {
             }
             Expression::ImportExpression(found) => {
                 let source = self.value(&found.source);
+                library::load(self, &source, span_of(found.span));
                 source.known().map(|source| Value::named(bare(source))).unwrap_or_default()
             }
             Expression::ParenthesizedExpression(found) => self.value(&found.expression),
@@ -489,16 +684,18 @@ impl Reader {
             }
             Expression::UnaryExpression(found) => self.value(&found.argument),
             Expression::TaggedTemplateExpression(found) => {
-                let values: Vec<Value> = found
-                    .quasi
-                    .quasis
-                    .iter()
-                    .map(|quasi| Value::text(quasi.value.raw.as_str()))
-                    .collect();
-                for value in &found.quasi.expressions {
-                    drop(self.value(value));
+                let tag = self.value(&found.tag);
+                let mut values = Vec::new();
+                for (index, quasi) in found.quasi.quasis.iter().enumerate() {
+                    values.push(Value::text(quasi.value.raw.as_str()));
+                    let expressions = &found.quasi.expressions;
+                    values.extend(expressions.get(index).map(|value| self.value(value)));
                 }
-                Value::joined(&values, UNKNOWN)
+                let text = Value::joined(&values, "");
+                if tag.name.as_deref().is_some_and(|name| own_name(name) == "$") {
+                    return library::shell(self, &text, None, span_of(found.span));
+                }
+                text
             }
             Expression::TSAsExpression(found) => self.value(&found.expression),
             Expression::TSNonNullExpression(found) => self.value(&found.expression),
@@ -507,27 +704,86 @@ impl Reader {
         }
     }
 
-    fn assign(&mut self, target: &AssignmentTarget<'_>, value: Value, plain: bool) {
-        match target {
-            AssignmentTarget::AssignmentTargetIdentifier(id) => {
+    fn assign(&mut self, target: &'t AssignmentTarget<'t>, value: Value, plain: bool) {
+        if let AssignmentTarget::AssignmentTargetIdentifier(id) = target {
+            let name = id.name.as_str();
+            let old = self.lookup(name).cloned().unwrap_or_default();
+            let value = if plain { value } else { Value::joined(&[old, value], "") };
+            return self.change(name, value);
+        }
+        let Some(found) = target.as_member_expression() else { return };
+        let Some(path) = member_path(found) else {
+            return self.put_into(found.object(), &value.all_taint());
+        };
+        let property = path.rsplit('.').next().unwrap_or(&path).to_owned();
+        self.also_known(&property, &value);
+        let span = span_of(found.span());
+        if let Some(variable) = path.strip_prefix("process.env.") {
+            return value::redirect(variable, &value, span, &mut self.acts);
+        }
+        match found.object() {
+            Expression::Identifier(id) if !path.starts_with("module.") => {
                 let name = id.name.as_str();
-                let old = self.lookup(name).cloned().unwrap_or_default();
-                let value = if plain { value } else { Value::joined(&[old, value], "") };
-                self.change(name, value);
+                let mut object = self.lookup(name).cloned().unwrap_or_default();
+                if object.name.is_some() {
+                    object.taint.add(&value.all_taint());
+                } else {
+                    object.put(&property, value);
+                }
+                self.change(name, object);
             }
-            other => {
-                let object = other.as_member_expression().map(MemberExpression::object);
-                if let Some(Expression::Identifier(id)) = object {
-                    let mut container = self.lookup(id.name.as_str()).cloned().unwrap_or_default();
-                    container.taint.add(&value.all_taint());
-                    self.change(id.name.as_str(), container);
+            _ => {
+                if let Some(scope) = self.scopes.first_mut() {
+                    scope.insert(path, value);
                 }
             }
         }
     }
 
-    fn member(&mut self, found: &MemberExpression<'_>) -> Value {
+    /// Something is put into the object that an expression names, or that it is a part of.
+    fn put_into(&mut self, target: &'t Expression<'t>, taint: &Taint) {
+        if let Some(found) = target.as_member_expression() {
+            let own = matches!(found.object(), Expression::ThisExpression(_));
+            let Some(path) = member_path(found).filter(|_| own) else {
+                return self.put_into(found.object(), taint);
+            };
+            let mut value = self.lookup(&path).cloned().unwrap_or_default();
+            value.taint.add(taint);
+            if let Some(scope) = self.scopes.first_mut() {
+                scope.insert(path, value);
+            }
+            return;
+        }
+        match target {
+            Expression::Identifier(id) => {
+                let scope = self.scopes.iter_mut().rev();
+                let known = scope.filter_map(|scope| scope.get_mut(id.name.as_str())).next();
+                if let Some(value) = known
+                    && value.name.as_deref().is_none_or(|name| name.ends_with("()"))
+                {
+                    value.taint.add(taint);
+                }
+            }
+            Expression::CallExpression(call) => {
+                if let Some(found) = call.callee.as_member_expression() {
+                    self.put_into(found.object(), taint);
+                }
+            }
+            Expression::AwaitExpression(found) => self.put_into(&found.argument, taint),
+            Expression::ParenthesizedExpression(found) => self.put_into(&found.expression, taint),
+            _ => {}
+        }
+    }
+
+    fn member(&mut self, found: &'t MemberExpression<'t>) -> Value {
+        if let Some(known) = member_path(found).and_then(|path| self.lookup(&path).cloned()) {
+            return known;
+        }
         let object = self.value(found.object());
+        self.member_of(&object, found)
+    }
+
+    fn member_of(&mut self, object: &Value, found: &'t MemberExpression<'t>) -> Value {
         let property = match found {
             MemberExpression::ComputedMemberExpression(computed) => {
                 let index = self.value(&computed.expression);
@@ -545,60 +801,120 @@ impl Reader {
                         span_of(found.span()),
                     );
                 }
+                if index.known().is_none() && object.name.as_deref() == Some("process.env") {
+                    let environment = index.taint.environment;
+                    return Value::tainted(Taint { environment, ..Taint::default() });
+                }
                 index.known().map(str::to_owned)
             }
             _ => found.static_property_name().map(std::string::ToString::to_string),
         };
         property.map_or_else(
             || Value::tainted(object.all_taint()),
-            |property| member(&object, &property),
+            |property| member(object, &property),
         )
     }
 
-    fn call(&mut self, call: &oxc_ast::ast::CallExpression<'_>) -> Value {
-        let receiver = call
-            .callee
-            .as_member_expression()
-            .map(|found| self.value(found.object()))
-            .unwrap_or_default();
-        let callee = self.value(&call.callee);
+    fn call(&mut self, call: &'t oxc_ast::ast::CallExpression<'t>) -> Value {
+        let member = call.callee.as_member_expression();
+        let (receiver, callee) = match member {
+            Some(found) => {
+                let receiver = self.value(found.object());
+                let known = member_path(found).and_then(|path| self.lookup(&path).cloned());
+                let callee = known.unwrap_or_else(|| self.member_of(&receiver, found));
+                (receiver, callee)
+            }
+            None => (Value::default(), self.value(&call.callee)),
+        };
         let arguments = self.arguments(&call.arguments);
         let name = callee.name.clone().unwrap_or_default();
-        let member = call.callee.as_member_expression();
         let method = member.and_then(MemberExpression::static_property_name).map(str::to_owned);
-        let span = span_of(call.span);
-        if let Some(value) =
-            calls::call(self, &name, method.as_deref(), &receiver, &arguments, span)
+        let call = calls::Call {
+            name: &name,
+            method: method.as_deref(),
+            receiver: &receiver,
+            receiver_at: member.map(MemberExpression::object),
+            arguments: &arguments,
+            span: span_of(call.span),
+        };
+        self.called(&call)
+    }
+
+    fn called(&mut self, call: &calls::Call<'_, 't>) -> Value {
+        let own = call.method.filter(|_| !call.name.starts_with("function@"));
+        let own = own.unwrap_or_else(|| own_name(call.name)).to_owned();
+        let library = call.receiver.name.as_deref().is_some_and(|name| {
+            name.contains('(') || !(name == "this" || name.starts_with('.') || name == "exports")
+        });
+        // A function of the skill hides a method of a library with the same name.
+        let hides = self.functions.contains_key(&own) && !library;
+        if hides && let Some(mut value) = self.call_own(&own, call.arguments) {
+            value.taint.add(&call.receiver.taint);
+            return value;
+        }
+        if let Some(value) = calls::call(self, call) {
+            return value;
+        }
+        library::client(self, call.name, call.arguments, call.span);
+        if !own.is_empty()
+            && let Some(value) = self.call_own(&own, call.arguments)
         {
             return value;
         }
-        let own = name.rsplit('.').next().unwrap_or(&name);
-        let own = method.as_deref().unwrap_or(own).to_owned();
-        if !own.is_empty() {
-            let given = self.given.entry(own.clone()).or_default();
-            for (index, argument) in arguments.iter().enumerate().take(16) {
-                match given.get_mut(index) {
-                    Some(known) => known.taint.add(&argument.all_taint()),
-                    None => given.push(Value { taint: argument.all_taint(), ..argument.clone() }),
-                }
-            }
-            if let Some(value) = self.returns.get(&own) {
-                return value.clone();
-            }
-        }
-        let mut taint = receiver.all_taint();
-        for value in arguments {
+        let mut taint = call.receiver.all_taint();
+        for value in call.arguments {
             taint.add(&value.all_taint());
         }
-        Value { name: callee.name.map(|name| format!("{name}()")), taint, ..Value::default() }
+        let name = (!call.name.is_empty()).then(|| format!("{}()", call.name));
+        Value { name, taint, ..Value::default() }
     }
+
+    /// Reads a file, which may have been written before.
+    fn read_file(&mut self, path: &Value, span: Span) -> Value {
+        let mut value = value::read(path, span, &mut self.acts);
+        value.taint.add(&self.memory.contents(path.shown()));
+        value
+    }
+
+    /// Writes a file.
+    fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
+        let act = Act::Writes { path: path.shown().to_owned(), text: text.shown().to_owned() };
+        self.acts.push(act, span);
+        self.memory.write(path, &text.all_taint());
+    }
+}
+
+/// The name that a function has in its file: `./lib.send` is `send`, `./lib` is its only export.
+fn own_name(name: &str) -> &str {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    if name.starts_with('.') && last.contains('/') { "exports" } else { last }
+}
+
+/// `...value` in a list or an object.
+fn spread_into(items: &mut Vec<Value>, value: Value) {
+    if value.items.is_empty() || value.taint != Taint::default() {
+        items.push(Value::tainted(value.taint.clone()));
+    }
+    items.extend(value.items);
+}
+
+/// `a.b.c` as it is written.
+fn member_path(found: &MemberExpression<'_>) -> Option<String> {
+    let object = match found.object() {
+        Expression::Identifier(id) => id.name.to_string(),
+        Expression::ThisExpression(_) => "this".to_owned(),
+        other => member_path(other.as_member_expression()?)?,
+    };
+    if let MemberExpression::PrivateFieldExpression(private) = found {
+        return Some(format!("{object}.#{}", private.field.name));
+    }
+    Some(format!("{object}.{}", found.static_property_name()?))
 }
 
 /// A property of a value.
 fn member(object: &Value, property: &str) -> Value {
-    let entry = format!("{property}:");
-    if let Some(found) = object.items.iter().find(|item| item.name.as_deref() == Some(&entry)) {
-        return found.items.first().cloned().unwrap_or_default();
+    if let Some(found) = object.under(property) {
+        return found.clone();
     }
     match object.name.as_deref() {
         Some("process") if property == "env" => {
@@ -607,26 +923,15 @@ fn member(object: &Value, property: &str) -> Value {
             value
         }
         Some("process.env") => environment(property),
-        Some(name @ ("globalThis" | "global" | "window")) => {
-            Value::named(if property == "process" || name.is_empty() {
-                "process"
-            } else {
-                property
-            })
+        Some("globalThis" | "global" | "window") => Value::named(property),
+        Some(name)
+            if property == "constructor"
+                && (name.starts_with("function@") || name == "Function.prototype") =>
+        {
+            Value::named("Function")
         }
         name => Value { name: name.map(|name| format!("{name}.{property}")), ..object.clone() },
     }
-}
-
-fn environment(name: &str) -> Value {
-    let mut value = Value::default();
-    if place::is_secret_name(name) {
-        value.taint.tokens.push(name.to_owned());
-    }
-    if matches!(name, "HOME" | "USERPROFILE") {
-        value.text = Some("~".into());
-    }
-    value
 }
 
 fn binary(operator: BinaryOperator, left: Value, right: Value) -> Value {
@@ -652,7 +957,10 @@ fn key_of(key: &PropertyKey<'_>) -> Option<String> {
 /// `node:fs/promises` is `fs`.
 fn bare(module: &str) -> &str {
     let module = module.strip_prefix("node:").unwrap_or(module);
-    module.strip_suffix("/promises").unwrap_or(module)
+    match module.strip_suffix("/promises").unwrap_or(module) {
+        "fs-extra" | "graceful-fs" => "fs",
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -175,6 +175,11 @@ impl<'a> Piece<'a> {
         Some(Prose { text, words })
     }
 
+    /// The whole file.
+    pub(super) fn whole(&self) -> &str {
+        &self.whole
+    }
+
     /// Where a byte of the piece lies in its file.
     fn offset(&self, at: usize) -> usize {
         match self.at {
@@ -216,10 +221,10 @@ pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
     match ending.as_str() {
         "md" | "markdown" | "mdx" | "mdc" => (Language::Markdown, Role::Document),
         "py" | "pyw" | "pyi" => (Language::Python, Role::Script),
-        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => {
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "gs" => {
             (Language::JavaScript, Role::Script)
         }
-        "sh" | "bash" | "zsh" | "ksh" | "command" | "ps1" | "bat" | "cmd" | "fish" => {
+        "sh" | "bash" | "zsh" | "ksh" | "command" | "ps1" | "psm1" | "bat" | "cmd" | "fish" => {
             (Language::Shell, Role::Script)
         }
         _ => by_first_line(name, text),
@@ -229,7 +234,11 @@ pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
 fn by_first_line(name: &str, text: &str) -> (Language, Role) {
     let first = text.lines().next().unwrap_or_default();
     let Some(program) = first.strip_prefix("#!") else {
-        let shell = matches!(name, "Makefile" | "Dockerfile" | "justfile" | "Justfile");
+        let shell = matches!(
+            name,
+            "Makefile" | "makefile" | "GNUmakefile" | "Dockerfile" | "justfile" | "Justfile"
+        ) || name.ends_with(".mk")
+            || name.ends_with(".dockerfile");
         let language = if shell { Language::Shell } else { Language::Other };
         let document = matches!(super::gather::ending(name).as_str(), "txt" | "rst" | "html");
         let role = match (shell, document) {
@@ -255,7 +264,7 @@ pub(super) fn fence_language(info: &str, content: &str) -> Language {
     let name = info.split([' ', '{', ',', ':']).next().unwrap_or_default().to_ascii_lowercase();
     match name.as_str() {
         "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "terminal"
-        | "powershell" | "ps1" | "cmd" | "bat" | "fish" | "dockerfile" | "makefile" => {
+        | "powershell" | "pwsh" | "ps1" | "cmd" | "bat" | "fish" | "dockerfile" | "makefile" => {
             Language::Shell
         }
         "python" | "py" | "python3" => Language::Python,
@@ -272,7 +281,6 @@ pub(super) fn fence_language(info: &str, content: &str) -> Language {
 pub(super) fn guess(text: &str) -> Language {
     let starts = |words: &[&str]| {
         text.lines()
-            .take(40)
             .map(str::trim_start)
             .any(|line| words.iter().any(|word| line.starts_with(word)))
     };
@@ -292,13 +300,15 @@ pub(super) fn guess(text: &str) -> Language {
 }
 
 fn is_shell(text: &str) -> bool {
-    const PROGRAMS: [&str; 30] = [
+    const PROGRAMS: &[&str] = &[
         "curl",
         "wget",
         "bash",
         "sh",
+        "zsh",
         "sudo",
         "echo",
+        "printf",
         "cat",
         "chmod",
         "nc",
@@ -306,25 +316,65 @@ fn is_shell(text: &str) -> bool {
         "python",
         "npm",
         "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
         "pip",
         "pip3",
+        "pipx",
+        "uv",
         "eval",
         "base64",
         "export",
         "cd",
         "rm",
         "git",
+        "gh",
         "tar",
         "unzip",
         "powershell",
+        "powershell.exe",
+        "pwsh",
         "nohup",
         "crontab",
         "iwr",
+        "irm",
         "iex",
         "xattr",
         "node",
+        "ssh",
+        "scp",
+        "rsync",
+        "docker",
+        "podman",
+        "kubectl",
+        "aws",
+        "brew",
+        "apt",
+        "apt-get",
+        "dnf",
+        "perl",
+        "ruby",
+        "php",
+        "osascript",
+        "launchctl",
+        "systemctl",
+        "reg",
+        "schtasks",
+        "mshta",
+        "msiexec",
+        "certutil",
+        "openssl",
+        "dig",
+        "source",
+        "ngrok",
+        "cloudflared",
+        "socat",
+        "ufw",
+        "iptables",
     ];
-    text.lines().take(40).any(|line| {
+    text.lines().any(|line| {
         let line = line.trim_start().trim_start_matches("$ ");
         let first = line.split([' ', '\t', ';', '|']).next().unwrap_or_default();
         let program = first.rsplit('/').next().unwrap_or(first).to_ascii_lowercase();

@@ -4,6 +4,10 @@
 const CREDENTIALS: &[(&str, &str)] = &[
     (".ssh/id_", "SSH keys"),
     (".ssh/*", "SSH keys"),
+    (".ssh/$", "SSH keys"),
+    (".ssh/{", "SSH keys"),
+    (".config/google-chrome", "browser profiles"),
+    ("google/chrome", "browser profiles"),
     (".aws/credentials", "AWS credentials"),
     (".aws/config", "AWS credentials"),
     (".netrc", "stored passwords"),
@@ -41,8 +45,67 @@ const CREDENTIALS: &[(&str, &str)] = &[
     (".openclaw/.env", "the agent's credentials"),
     (".clawdbot/.env", "the agent's credentials"),
     (".clawdbot/clawdbot.json", "the agent's credentials"),
+    ("/var/run/secrets/kubernetes.io", "Kubernetes credentials"),
+    (".cargo/credentials", "cargo tokens"),
+    (".gem/credentials", "RubyGems tokens"),
+    (".composer/auth.json", "Composer tokens"),
+    (".m2/settings.xml", "Maven credentials"),
+    (".terraform.d/credentials", "Terraform credentials"),
+    (".vault-token", "Vault tokens"),
+    ("rclone.conf", "stored passwords"),
+    (".config/op/", "stored passwords"),
+    ("1password/data", "stored passwords"),
+    (".kdbx", "stored passwords"),
+    (".my.cnf", "stored passwords"),
+    (".mylogin.cnf", "stored passwords"),
+    ("filezilla/sitemanager.xml", "stored passwords"),
+    ("filezilla/recentservers.xml", "stored passwords"),
+    (".local/share/keyrings", "keychains"),
+    ("microsoft/credentials", "keychains"),
+    ("cache/huggingface/token", "Hugging Face tokens"),
+    ("config/doctl/config", "DigitalOcean tokens"),
+    (".fly/config.yml", "Fly tokens"),
+    (".s3cfg", "AWS credentials"),
+    (".boto", "AWS credentials"),
+    ("cookies.sqlite", "browser cookies"),
+    ("network/cookies", "browser cookies"),
+    ("places.sqlite", "the browser's history"),
+    (".mozilla/firefox", "browser passwords"),
+    ("firefox/profiles", "browser passwords"),
+    ("user data/local state", "browser passwords"),
+    ("local extension settings", "wallets"),
+    // MetaMask, Phantom, Coinbase, Binance and Trust, as browsers call them.
+    ("nkbihfbeogaeaoehlefnkodbefgpgknn", "wallets"),
+    ("bfnaelmomeimhlpmgjnjophhpkkoljpa", "wallets"),
+    ("hnfanknocfeofbddgcijnmhnfnkdnaad", "wallets"),
+    ("fhbohimaelbohpjbbldcngcnapndodjp", "wallets"),
+    ("egjidjbpglichdcondbcbdnbeeppgdph", "wallets"),
+    ("seed.seco", "wallets"),
+    ("exodus.wallet", "wallets"),
+    ("atomic/local storage", "wallets"),
+    (".bitcoin/wallets", "wallets"),
+    ("telegram desktop/tdata", "messages of Telegram"),
+    ("telegramdesktop/tdata", "messages of Telegram"),
+    ("signal/config.json", "messages of Signal"),
+    ("signal/sql", "messages of Signal"),
+    ("discord/local storage", "Discord tokens"),
+    (".python_history", "the shell's history"),
+    ("fish_history", "the shell's history"),
+    (".psql_history", "the shell's history"),
+    (".mysql_history", "the shell's history"),
+    (".node_repl_history", "the shell's history"),
     ("169.254.169.254", "the cloud's instance credentials"),
     ("metadata.google.internal", "the cloud's instance credentials"),
+];
+
+/// Folders that have nothing but credentials in them, or next to nothing.
+const FOLDERS: &[(&str, &str)] = &[
+    (".ssh", "SSH keys"),
+    (".aws", "AWS credentials"),
+    (".kube", "Kubernetes credentials"),
+    (".config/gh", "GitHub tokens"),
+    (".azure", "Azure credentials"),
+    (".config/op", "stored passwords"),
 ];
 
 /// What credentials a path leads to.
@@ -52,11 +115,33 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
     if path.rsplit('.').next() == Some("pub") || path.contains("example") {
         return None;
     }
-    if path.ends_with("/.ssh") || path.ends_with("/.ssh/") || path == ".ssh" {
+    let folder = path.trim_end_matches(['/', '*']);
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    if matches!(name, "id_rsa" | "id_ed25519" | "id_ecdsa" | "id_dsa") {
         return Some("SSH keys");
     }
-    if path.ends_with("/.aws") || path.ends_with("/.aws/") {
-        return Some("AWS credentials");
+    let below = |known: &str| {
+        folder.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    if let Some((_, what)) = FOLDERS.iter().find(|(known, _)| below(known)) {
+        return Some(what);
+    }
+    // A search for secrets by their words, or by their form.
+    let words = [
+        "password",
+        "seed phrase",
+        "private key",
+        "api key",
+        "api[_",
+        "mnemonic",
+        "iban",
+        "secret",
+        "passwd",
+    ];
+    let is_search =
+        path.contains('|') && words.iter().filter(|word| path.contains(*word)).count() > 1;
+    if is_search || path.contains("akia[") || path.contains("ghp_[") {
+        return Some("secrets in files");
     }
     let found = CREDENTIALS.iter().find(|(part, _)| path.contains(part));
     found.map(|(_, what)| *what)
@@ -65,17 +150,42 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
 /// Whether any word of a text can be one of those paths.
 pub(super) fn may_hold_credentials(text: &str) -> bool {
     let text = text.to_lowercase().replace('\\', "/");
-    text.contains(".ssh")
-        || text.contains(".aws")
+    text.contains("id_")
+        || FOLDERS.iter().any(|(part, _)| text.contains(part))
         || CREDENTIALS.iter().any(|(part, _)| text.contains(part))
+}
+
+/// Whether a path is a folder whose loss a user cannot make good.
+pub(super) fn is_precious(path: &str) -> bool {
+    let path = path.trim_matches(['"', '\'']).replace("${HOME}", "~").replace("$HOME", "~");
+    let path = path.trim_end_matches("/*").trim_end_matches("/.").trim_end_matches('/');
+    let own =
+        ["Documents", "Desktop", "Pictures", "Projects", "projects", "Music", "Videos", ".ssh"];
+    matches!(path, "" | "~" | "/*" | "/home" | "/etc" | "/usr" | "/Users" | "/var" | "/root")
+        || path.strip_prefix("~/").is_some_and(|folder| own.contains(&folder))
 }
 
 /// Whether the name of a variable says that it holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "MNEMONIC"]
-        .iter()
-        .any(|part| name.contains(part))
+    let public = name.contains("PUBLIC") || name.contains("PUBKEY");
+    let holds = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "PRIVATE",
+        "MNEMONIC",
+        "_PAT",
+        "PASSPHRASE",
+        "DATABASE_URL",
+        "CONNECTION_STRING",
+    ]
+    .iter()
+    .any(|part| name.contains(part));
+    holds && !public
 }
 
 /// What steers agents, and what is lost when it is written to.
@@ -132,6 +242,32 @@ pub(super) fn autostart(path: &str) -> Option<&'static str> {
             | ".bash_login"
     ) {
         Some("the shell's start-up file")
+    } else if matches!(name, ".envrc" | ".xprofile" | ".xinitrc" | "config.fish" | ".inputrc")
+        || any(&[
+            "git-templates/hooks",
+            "git_template/hooks",
+            "/etc/profile.d",
+            "powershell_profile",
+        ])
+    {
+        Some("a file that runs by itself")
+    } else if path.ends_with(".vscode/tasks.json") {
+        Some("a task of the editor")
+    } else if path.ends_with(".pth") {
+        Some("a module that every Python imports")
+    } else if any(&[
+        "/etc/hosts",
+        "/etc/resolv.conf",
+        "/etc/sudoers",
+        "/etc/pam.d",
+        "/etc/ld.so.preload",
+        "ssh/sshd_config",
+        "ca-certificates",
+        "drivers/etc/hosts",
+    ]) {
+        Some("a file that the whole system obeys")
+    } else if matches!(name, ".curlrc" | ".wgetrc" | "pip.conf") && path.contains(['~', '$']) {
+        Some("settings that other programs obey")
     } else if name.starts_with("sitecustomize") || name == "usercustomize.py" {
         Some("a module that every Python imports")
     } else {

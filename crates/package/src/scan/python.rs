@@ -4,95 +4,135 @@
 //! file. The tree is walked twice, so that a function knows what it is called with further down.
 
 mod calls;
+mod library;
 
 use std::collections::HashMap;
 
 use ruff_python_ast::{
     Comprehension, ExceptHandler, Expr, ExprCall, FStringPart, InterpolatedStringElement, Number,
-    Operator, Parameters, Stmt,
+    Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
 };
 use ruff_python_parser::parse_module;
 use ruff_text_size::{Ranged, TextRange};
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts},
-    place,
-    value::{MOST_ITEMS, UNKNOWN, Value},
+    act::{Act, Acts, Taint},
+    value::{self, Given, MOST_ITEMS, Memory, UNKNOWN, Value, environment, worst_of},
 };
 
 /// Reads a text as Python, or says why it cannot be.
 pub(super) fn read(text: &str) -> Result<Acts, String> {
+    read_with(text, &mut Memory::default())
+}
+
+/// Reads a text as Python, knowing what other files of the skill do.
+pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String> {
     // It refuses what is too large or nests too deep, before anything here recurses. What is short
     // cannot, and documents have many short blocks.
     if text.len() > SHORT {
         savoir_skill::python::parse(text).map_err(|error| error.message)?;
     }
     let module = parse_module(text).map_err(|error| error.error.to_string())?;
-    let mut reader = Reader { scopes: vec![HashMap::new()], ..Reader::default() };
+    let mut reader = Reader {
+        scopes: vec![HashMap::new()],
+        memory: std::mem::take(memory),
+        ..Reader::default()
+    };
     for _ in 0..2 {
         reader.acts = Acts::default();
-        reader.steps = 0;
+        (reader.steps, reader.followed) = (0, 0);
         reader.body(&module.syntax().body);
     }
+    let top = reader.scopes.first().into_iter().flatten();
+    let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
+    top.iter().for_each(|(name, value)| reader.memory.set_constant(name, value));
+    *memory = std::mem::take(&mut reader.memory);
     if reader.steps > MOST_STEPS {
         return Err("it has too much to follow".into());
     }
     if reader.connects && reader.hands_over {
         reader.acts.push(Act::ReverseShell, reader.connected_at);
     }
+    reader.harm.report(&mut reader.acts);
     Ok(reader.acts)
 }
 
 /// Bytes in which nothing can nest too deep for the scanner's stack.
 const SHORT: usize = 4 * 1024;
 
-/// Most expressions that are followed.
+/// Most expressions that are followed, and most that are followed again into functions.
 const MOST_STEPS: usize = 400_000;
+const MOST_FOLLOWED: usize = 100_000;
+
+/// Most calls within calls, and the deepest place from which a call is followed.
+const MOST_CALLS: usize = 6;
+const DEEPEST: usize = 200;
+
+/// A function of the file.
+#[derive(Clone, Copy)]
+struct Function<'t> {
+    parameters: Option<&'t Parameters>,
+    body: Body<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum Body<'t> {
+    Statements(&'t [Stmt]),
+    Expression(&'t Expr),
+}
+
+/// A function that is being followed, and what it gave back so far.
+struct Frame {
+    name: String,
+    returned: Value,
+}
 
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
-    /// What functions of this file give back, and what they are called with.
-    returns: HashMap<String, Value>,
-    given: HashMap<String, Vec<Value>>,
-    function: Vec<String>,
+    memory: Memory,
+    functions: HashMap<String, Function<'t>>,
+    frames: Vec<Frame>,
+    classes: Vec<String>,
+    harm: value::Harm,
     /// A socket is connected, and the streams of a shell are put on it.
     connects: bool,
     hands_over: bool,
     connected_at: Span,
+    loops: usize,
+    depth: usize,
     steps: usize,
+    followed: usize,
 }
 
 fn span_of(range: TextRange) -> Span {
     Span::new(range.start().to_usize(), range.end().to_usize())
 }
 
-impl Reader {
-    fn body(&mut self, body: &[Stmt]) {
+impl<'t> Reader<'t> {
+    fn body(&mut self, body: &'t [Stmt]) {
         for statement in body {
             self.statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &Stmt) {
+    fn statement(&mut self, statement: &'t Stmt) {
+        self.depth += 1;
+        self.follow(statement);
+        self.depth -= 1;
+    }
+
+    fn follow(&mut self, statement: &'t Stmt) {
         match statement {
-            Stmt::FunctionDef(function) => {
-                for decorator in &function.decorator_list {
-                    self.value(&decorator.expression);
-                }
-                self.function_body(&function.name, &function.parameters, &function.body);
-            }
-            Stmt::ClassDef(class) => self.body(&class.body),
+            Stmt::FunctionDef(function) => self.definition(function),
+            Stmt::ClassDef(class) => self.class(class),
             Stmt::Return(found) => {
                 let value =
                     found.value.as_deref().map(|value| self.value(value)).unwrap_or_default();
-                if let Some(name) = self.function.last().cloned() {
-                    let known = self.returns.entry(name).or_default();
-                    let mut merged = value;
-                    merged.taint.add(&known.taint);
-                    *known = merged;
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.returned.merge(&value);
                 }
             }
             Stmt::Assign(found) => {
@@ -119,12 +159,12 @@ impl Reader {
             Stmt::For(found) => {
                 let iter = self.value(&found.iter);
                 self.bind(&found.target, &worst_of(&iter));
-                self.body(&found.body);
+                self.looped(&found.body);
                 self.body(&found.orelse);
             }
             Stmt::While(found) => {
                 self.value(&found.test);
-                self.body(&found.body);
+                self.looped(&found.body);
                 self.body(&found.orelse);
             }
             Stmt::If(found) => {
@@ -172,11 +212,17 @@ impl Reader {
                 let module = found.module.as_ref().map_or("", |module| module.as_str());
                 for alias in &found.names {
                     let bound = alias.asname.as_ref().unwrap_or(&alias.name);
-                    self.set(bound, Value::named(format!("{module}.{}", alias.name)));
+                    let value = self.imported(module, &alias.name, found.level > 0);
+                    self.set(bound, value);
                 }
             }
+            // A text that stands alone is a comment.
+            Stmt::Expr(found) if found.value.is_string_literal_expr() => {}
             Stmt::Expr(found) => {
                 self.value(&found.value);
+            }
+            Stmt::Delete(found) => {
+                self.values(&found.targets);
             }
             Stmt::Raise(found) => {
                 if let Some(value) = &found.exc {
@@ -192,25 +238,171 @@ impl Reader {
         }
     }
 
-    fn function_body(&mut self, name: &str, parameters: &Parameters, body: &[Stmt]) {
-        let given = self.given.get(name).cloned().unwrap_or_default();
-        let mut scope = HashMap::new();
-        let all = parameters.iter_non_variadic_params();
-        let all =
-            all.filter(|parameter| !matches!(parameter.parameter.name.as_str(), "self" | "cls"));
-        for (index, parameter) in all.enumerate() {
-            let value = given.get(index).cloned();
-            let default = parameter.default.as_deref().map(|value| self.value(value));
-            scope.insert(
-                parameter.parameter.name.to_string(),
-                value.or(default).unwrap_or_default(),
-            );
-        }
-        self.scopes.push(scope);
-        self.function.push(name.to_owned());
+    fn looped(&mut self, body: &'t [Stmt]) {
+        self.loops += 1;
         self.body(body);
-        self.function.pop();
+        self.loops -= 1;
+    }
+
+    fn definition(&mut self, found: &'t StmtFunctionDef) {
+        let mut name = found.name.as_str();
+        if name == "__init__" {
+            name = self.classes.last().map_or(name, String::as_str);
+        }
+        let name = name.to_owned();
+        let function =
+            Function { parameters: Some(&found.parameters), body: Body::Statements(&found.body) };
+        self.functions.insert(name.clone(), function);
+        self.define(&name, function);
+        for decorator in &found.decorator_list {
+            let decorator_value = self.value(&decorator.expression);
+            let span = span_of(decorator.expression.range());
+            self.invoke(&decorator_value, &[Value::named(name.as_str())], span);
+        }
+    }
+
+    /// Follows a function with what it is called with anywhere.
+    fn define(&mut self, name: &str, function: Function<'t>) {
+        if self.frames.iter().any(|frame| frame.name == name) {
+            return;
+        }
+        let given = self.memory.given.get(name).cloned().unwrap_or_default();
+        let value = self.enter(name, function, &given);
+        self.memory.give_back(name, &value);
+    }
+
+    fn enter(&mut self, name: &str, function: Function<'t>, given: &Given) -> Value {
+        let scope = self.parameters(function.parameters, given);
+        self.scopes.push(scope);
+        self.frames.push(Frame { name: name.to_owned(), returned: Value::default() });
+        let value = match function.body {
+            Body::Statements(body) => {
+                self.body(body);
+                Value::default()
+            }
+            Body::Expression(body) => self.value(body),
+        };
         self.scopes.pop();
+        let returned = self.frames.pop().map(|frame| frame.returned).unwrap_or_default();
+        if matches!(function.body, Body::Expression(_)) { value } else { returned }
+    }
+
+    fn parameters(
+        &mut self,
+        parameters: Option<&'t Parameters>,
+        given: &Given,
+    ) -> HashMap<String, Value> {
+        let mut scope = HashMap::new();
+        let Some(parameters) = parameters else { return scope };
+        let own = |name: &str| matches!(name, "self" | "cls");
+        let mut names = Vec::new();
+        for parameter in parameters.iter_non_variadic_params() {
+            let name = parameter.parameter.name.as_str();
+            if own(name) {
+                continue;
+            }
+            let keyword = given.keywords.iter().find(|(key, _)| key == name);
+            let value = keyword.map(|(_, value)| value).or(given.positional.get(names.len()));
+            let default = parameter.default.as_deref().map(|value| self.value(value));
+            let value = value.filter(|value| **value != Value::default()).cloned();
+            scope.insert(name.to_owned(), value.or(default).unwrap_or_default());
+            names.push(name);
+        }
+        if let Some(rest) = &parameters.vararg {
+            let items = given.positional.iter().skip(names.len()).cloned().collect();
+            scope.insert(rest.name.to_string(), Value { items, ..Value::default() });
+        }
+        if let Some(rest) = &parameters.kwarg {
+            let others = given.keywords.iter().filter(|(key, _)| !names.contains(&key.as_str()));
+            let items = others.map(|(key, value)| Value::entry(key, value.clone())).collect();
+            scope.insert(rest.name.to_string(), Value { items, ..Value::default() });
+        }
+        scope
+    }
+
+    /// Calls a function of the skill.
+    fn call_own(
+        &mut self,
+        name: &str,
+        positional: &[Value],
+        keywords: &[(String, Value)],
+    ) -> Option<Value> {
+        self.memory.hand_over(name, positional, keywords);
+        let function = self.functions.get(name).copied().filter(|_| {
+            self.frames.len() < MOST_CALLS
+                && self.depth < DEEPEST
+                && self.followed < MOST_FOLLOWED
+                && !self.frames.iter().any(|frame| frame.name == name)
+        });
+        let Some(function) = function else { return self.memory.returns.get(name).cloned() };
+        let given = Given { positional: positional.to_vec(), keywords: keywords.to_vec() };
+        let before = self.steps;
+        let value = self.enter(name, function, &given);
+        self.followed += self.steps.saturating_sub(before);
+        self.steps = before;
+        Some(value)
+    }
+
+    /// Calls a function that was handed over as a value.
+    fn invoke(&mut self, function: &Value, positional: &[Value], span: Span) -> Value {
+        let name = function.name.clone().unwrap_or_default();
+        let call = calls::Call {
+            name: &name,
+            method: None,
+            receiver: &Value::default(),
+            receiver_at: None,
+            positional,
+            keywords: &[],
+            expressions: &[],
+            span,
+        };
+        if let Some(value) = calls::call(self, &call) {
+            return value;
+        }
+        let own = name.rsplit('.').next().unwrap_or(&name).to_owned();
+        if let Some(value) = self.call_own(&own, positional, &[]) {
+            return value;
+        }
+        let mut taint = function.all_taint();
+        positional.iter().for_each(|value| taint.add(&value.all_taint()));
+        Value::tainted(taint)
+    }
+
+    fn is_own(&self, function: &Value) -> bool {
+        function.name.as_deref().is_some_and(|name| self.functions.contains_key(name))
+    }
+
+    fn class(&mut self, class: &'t StmtClassDef) {
+        self.classes.push(class.name.to_string());
+        self.body(&class.body);
+        for statement in &class.body {
+            let (target, value) = match statement {
+                Stmt::Assign(found) => (found.targets.first(), Some(&found.value)),
+                Stmt::AnnAssign(found) => (Some(&*found.target), found.value.as_ref()),
+                _ => continue,
+            };
+            if let (Some(Expr::Name(name)), Some(value)) = (target, value) {
+                let value = self.value(value);
+                for owner in ["self", "cls", class.name.as_str()] {
+                    let path = format!("{owner}.{}", name.id);
+                    if let Some(scope) = self.scopes.first_mut() {
+                        scope.entry(path).or_insert_with(|| value.clone());
+                    }
+                }
+            }
+        }
+        self.classes.pop();
+    }
+
+    /// What a name stands for that is imported from a module.
+    fn imported(&self, module: &str, name: &str, relative: bool) -> Value {
+        let constant = name.chars().all(|c| !c.is_lowercase());
+        if let Some(value) = self.memory.constants.get(name).filter(|_| relative || constant) {
+            return value.clone();
+        }
+        let mut value = Value::named(format!("{module}.{name}"));
+        value.taint.environment = module == "os" && name == "environ";
+        value
     }
 
     fn set(&mut self, name: &str, value: Value) {
@@ -219,22 +411,36 @@ impl Reader {
         }
     }
 
-    fn bind(&mut self, target: &Expr, value: &Value) {
+    fn bind(&mut self, target: &'t Expr, value: &Value) {
         match target {
             Expr::Name(name) => self.set(&name.id, value.clone()),
-            Expr::Attribute(_) => {
-                if let Some(path) = path_of(target)
-                    && let Some(scope) = self.scopes.first_mut()
-                {
-                    scope.insert(path, value.clone());
+            Expr::Attribute(found) => {
+                if let Some(path) = path_of(target) {
+                    if matches!(found.attr.as_str(), "api_base" | "base_url") {
+                        self.redirected(&path, value, target);
+                    }
+                    if let Some(scope) = self.scopes.first_mut() {
+                        scope.insert(path, value.clone());
+                    }
                 }
             }
             Expr::Subscript(found) => {
-                // What is put into a container is in it.
                 let mut container = self.value(&found.value);
-                container.taint.add(&value.all_taint());
-                container.name = None;
-                self.bind(&found.value, &container);
+                let key = self.value(&found.slice);
+                if container.name.as_deref() == Some("os.environ") {
+                    if let Some(variable) = key.known() {
+                        let span = span_of(target.range());
+                        value::redirect(variable, value, span, &mut self.acts);
+                    }
+                    return;
+                }
+                match key.known() {
+                    Some(key) if container.name.is_none() => container.put(key, value.clone()),
+                    // What is put into a container is in it.
+                    _ => container.taint.add(&value.all_taint()),
+                }
+                container.taint.add(&key.all_taint());
+                self.bind_place(&found.value, container);
             }
             Expr::Starred(found) => self.bind(&found.value, value),
             Expr::Tuple(found) => self.bind_all(&found.elts, value),
@@ -243,7 +449,60 @@ impl Reader {
         }
     }
 
-    fn bind_all(&mut self, targets: &[Expr], value: &Value) {
+    /// `openai.api_base = "https://…"`: whoever is there gets the key.
+    fn redirected(&mut self, path: &str, value: &Value, target: &Expr) {
+        let module = path.split('.').next().unwrap_or(path);
+        let variable = format!("{}_API_BASE", module.to_uppercase());
+        value::redirect(&variable, value, span_of(target.range()), &mut self.acts);
+    }
+
+    /// Changes what a variable or an attribute holds, where it was set.
+    fn bind_place(&mut self, place: &'t Expr, value: Value) {
+        match place {
+            Expr::Name(name) => {
+                let known =
+                    self.scopes.iter_mut().rev().find(|scope| scope.contains_key(&*name.id));
+                match known {
+                    Some(scope) => drop(scope.insert(name.id.to_string(), value)),
+                    None => self.set(&name.id, value),
+                }
+            }
+            Expr::Subscript(found) => self.put_into(&found.value, &value.all_taint()),
+            other => self.bind(other, &value),
+        }
+    }
+
+    /// Something is put into the object that an expression names, or that it is a part of.
+    fn put_into(&mut self, target: &'t Expr, taint: &Taint) {
+        match target {
+            Expr::Name(_) | Expr::Attribute(_) => {
+                let root = path_of(target).unwrap_or_default();
+                let root = root.split('.').next().unwrap_or_default();
+                let module = |name: &str| !name.ends_with("()");
+                let named = self.lookup(root).and_then(|value| value.name.as_deref());
+                let own = matches!(root, "self" | "cls");
+                if root.is_empty()
+                    || named.is_some_and(module)
+                    || named.is_none() && target.is_name_expr() && own
+                {
+                    return;
+                }
+                let mut value = self.value(target);
+                value.taint.add(taint);
+                self.bind_place(target, value);
+            }
+            Expr::Subscript(found) => self.put_into(&found.value, taint),
+            Expr::Call(found) => {
+                if let Expr::Attribute(inner) = &*found.func {
+                    self.put_into(&inner.value, taint);
+                }
+            }
+            Expr::Await(found) => self.put_into(&found.value, taint),
+            _ => {}
+        }
+    }
+
+    fn bind_all(&mut self, targets: &'t [Expr], value: &Value) {
         for (index, target) in targets.iter().enumerate() {
             let item = value.items.get(index).cloned();
             self.bind(target, &item.unwrap_or_else(|| Value::tainted(value.all_taint())));
@@ -254,21 +513,40 @@ impl Reader {
         self.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
-    fn values<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>) -> Vec<Value> {
-        expressions.into_iter().take(MOST_ITEMS).map(|expression| self.value(expression)).collect()
+    fn values(&mut self, expressions: impl IntoIterator<Item = &'t Expr>) -> Vec<Value> {
+        let mut values = Vec::new();
+        for expression in expressions.into_iter().take(MOST_ITEMS) {
+            let value = self.value(expression);
+            match expression {
+                Expr::Starred(_) if !value.items.is_empty() => values.extend(value.items),
+                _ => values.push(value),
+            }
+        }
+        values
     }
 
-    fn list<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>) -> Value {
+    fn list(&mut self, expressions: impl IntoIterator<Item = &'t Expr>) -> Value {
         Value { items: self.values(expressions), ..Value::default() }
     }
 
-    fn value(&mut self, expression: &Expr) -> Value {
+    fn value(&mut self, expression: &'t Expr) -> Value {
         self.steps += 1;
         if self.steps > MOST_STEPS {
             return Value::default();
         }
+        self.depth += 1;
+        let value = self.value_of(expression);
+        self.depth -= 1;
+        value
+    }
+
+    fn value_of(&mut self, expression: &'t Expr) -> Value {
         match expression {
-            Expr::StringLiteral(found) => Value::text(found.value.to_str()),
+            Expr::StringLiteral(found) => {
+                let text = found.value.to_str();
+                value::names(text, span_of(expression.range()), &mut self.acts);
+                Value::text(text)
+            }
             Expr::BytesLiteral(found) => {
                 let bytes: Vec<u8> = found.value.bytes().collect();
                 Value { text: String::from_utf8(bytes).ok(), ..Value::default() }
@@ -282,23 +560,31 @@ impl Reader {
                 let known = self.lookup(&found.id).cloned();
                 known.unwrap_or_else(|| Value::named(found.id.as_str()))
             }
-            Expr::Attribute(found) => self.attribute(&found.value, &found.attr, expression),
+            Expr::Attribute(found) => {
+                let known = path_of(expression).and_then(|path| self.lookup(&path).cloned());
+                known.unwrap_or_else(|| {
+                    let base = self.value(&found.value);
+                    attribute(base, &found.attr)
+                })
+            }
             Expr::Call(found) => self.call(found),
             Expr::BinOp(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
-                binary(found.op, left, right)
+                let value = binary(found.op, left, right);
+                value::names(value.shown(), span_of(expression.range()), &mut self.acts);
+                value
             }
             Expr::BoolOp(found) => {
-                let values = self.values(&found.values);
-                let taint = Value { items: values.clone(), ..Value::default() }.all_taint();
-                Value { taint, ..values.into_iter().next().unwrap_or_default() }
+                let mut all = self.values(&found.values).into_iter();
+                let mut value = all.next().unwrap_or_default();
+                all.for_each(|other| value.merge(&other));
+                value
             }
             Expr::If(found) => {
                 self.value(&found.test);
-                let (yes, no) = (self.value(&found.body), self.value(&found.orelse));
-                let mut taint = yes.all_taint();
-                taint.add(&no.all_taint());
-                Value { taint, ..yes }
+                let (mut yes, no) = (self.value(&found.body), self.value(&found.orelse));
+                yes.merge(&no);
+                yes
             }
             Expr::Named(found) => {
                 let value = self.value(&found.value);
@@ -309,10 +595,24 @@ impl Reader {
             Expr::Tuple(found) => self.list(&found.elts),
             Expr::Set(found) => self.list(&found.elts),
             Expr::Dict(found) => {
-                for key in found.items.iter().filter_map(|item| item.key.as_ref()) {
-                    self.value(key);
+                let mut dictionary = Value::default();
+                for item in found.items.iter().take(MOST_ITEMS) {
+                    let key = item.key.as_ref().map(|key| self.value(key));
+                    let value = self.value(&item.value);
+                    match key.as_ref().map(|key| (key, key.known())) {
+                        Some((_, Some(key))) => dictionary.put(key, value),
+                        Some((key, None)) => {
+                            dictionary.taint.add(&key.all_taint());
+                            dictionary.items.push(value);
+                        }
+                        None if value.items.is_empty() => dictionary.taint.add(&value.all_taint()),
+                        None => {
+                            dictionary.taint.add(&value.taint);
+                            dictionary.items.extend(value.items);
+                        }
+                    }
                 }
-                self.list(found.items.iter().map(|item| &item.value))
+                dictionary
             }
             Expr::ListComp(found) => self.comprehension(&found.generators, &[&found.elt]),
             Expr::SetComp(found) => self.comprehension(&found.generators, &[&found.elt]),
@@ -325,9 +625,16 @@ impl Reader {
             Expr::Await(found) => self.value(&found.value),
             Expr::Starred(found) => self.value(&found.value),
             Expr::Yield(found) => {
-                found.value.as_deref().map(|value| self.value(value)).unwrap_or_default()
+                let value =
+                    found.value.as_deref().map(|value| self.value(value)).unwrap_or_default();
+                self.yielded(value.clone());
+                value
             }
-            Expr::YieldFrom(found) => self.value(&found.value),
+            Expr::YieldFrom(found) => {
+                let value = self.value(&found.value);
+                self.yielded(worst_of(&value));
+                value
+            }
             Expr::UnaryOp(found) => self.value(&found.operand),
             Expr::Compare(found) => {
                 self.value(&found.left);
@@ -335,17 +642,21 @@ impl Reader {
                 Value::default()
             }
             Expr::Lambda(found) => {
-                self.scopes.push(HashMap::new());
-                let value = self.value(&found.body);
-                self.scopes.pop();
-                value
+                let name = format!("lambda@{}", u32::from(found.range().start()));
+                let function = Function {
+                    parameters: found.parameters.as_deref(),
+                    body: Body::Expression(&found.body),
+                };
+                self.functions.insert(name.clone(), function);
+                self.define(&name, function);
+                Value::named(name)
             }
             Expr::Subscript(found) => self.subscript(&found.value, &found.slice, expression),
             _ => Value::default(),
         }
     }
 
-    fn f_string<'e>(&mut self, parts: impl Iterator<Item = &'e FStringPart>) -> Value {
+    fn f_string(&mut self, parts: impl Iterator<Item = &'t FStringPart>) -> Value {
         let mut values = Vec::new();
         for part in parts {
             match part {
@@ -367,20 +678,16 @@ impl Reader {
         Value::joined(&values, "")
     }
 
-    fn attribute(&mut self, base: &Expr, attribute: &str, whole: &Expr) -> Value {
-        if let Some(known) = path_of(whole).and_then(|path| self.lookup(&path).cloned()) {
-            return known;
+    /// A generator gives its values one by one.
+    fn yielded(&mut self, value: Value) {
+        if let Some(frame) = self.frames.last_mut()
+            && frame.returned.items.len() < 64
+        {
+            frame.returned.items.push(value);
         }
-        let base = self.value(base);
-        let name = base.name.as_ref().map(|name| format!("{name}.{attribute}"));
-        let mut value = Value { name, ..base };
-        if value.name.as_deref() == Some("os.environ") {
-            value.taint.environment = true;
-        }
-        value
     }
 
-    fn subscript(&mut self, base: &Expr, index: &Expr, whole: &Expr) -> Value {
+    fn subscript(&mut self, base: &'t Expr, index: &'t Expr, whole: &Expr) -> Value {
         let base = self.value(base);
         if let Expr::Slice(slice) = index {
             let reversed =
@@ -399,7 +706,10 @@ impl Reader {
         let index = self.value(index);
         match (base.name.as_deref(), index.known()) {
             (Some("os.environ"), Some(name)) => environment(name),
-            (Some("os.environ"), None) => Value::default(),
+            (Some("os.environ"), None) => {
+                let all = index.taint.environment;
+                Value::tainted(Taint { environment: all, ..Taint::default() })
+            }
             (
                 Some(
                     "globals()"
@@ -418,6 +728,14 @@ impl Reader {
                 Value::named(name)
             }
             (Some("sys.modules"), Some(name)) => Value::named(name),
+            (Some(module), Some(name)) if module.ends_with(".__dict__") => {
+                let module = module.trim_end_matches("__dict__");
+                Value::named(format!("{module}{name}"))
+            }
+            (_, Some(key)) if base.under(key).is_some() => {
+                base.under(key).cloned().unwrap_or_default()
+            }
+            (_, Some(key)) if is_dotenv(&base.taint) => environment(key),
             _ => {
                 let item = index
                     .number()
@@ -430,9 +748,10 @@ impl Reader {
         }
     }
 
-    fn comprehension(&mut self, generators: &[Comprehension], parts: &[&Expr]) -> Value {
+    fn comprehension(&mut self, generators: &'t [Comprehension], parts: &[&'t Expr]) -> Value {
         self.scopes.push(HashMap::new());
         let mut each = Vec::new();
+        let mut taint = Taint::default();
         for generator in generators {
             let iter = self.value(&generator.iter);
             each.clone_from(&iter.items);
@@ -441,13 +760,9 @@ impl Reader {
             {
                 each = text.chars().take(MOST_ITEMS).map(|c| Value::text(c.to_string())).collect();
             }
-            let item = Value::tainted(iter.all_taint());
-            self.bind(&generator.target, &item);
-            for test in &generator.ifs {
-                {
-                    self.value(test);
-                };
-            }
+            taint.add(&iter.taint);
+            self.bind(&generator.target, &worst_of(&iter));
+            self.values(&generator.ifs);
         }
         let mut items = Vec::new();
         if let ([generator], false) = (generators, each.is_empty()) {
@@ -459,75 +774,123 @@ impl Reader {
             items.extend(parts.iter().map(|part| self.value(part)));
         }
         self.scopes.pop();
-        Value { items, ..Value::default() }
+        // What was left out does not say what was put in, but it came out of the same list.
+        let taint = if items.is_empty() { taint } else { Taint::default() };
+        Value { items, taint, ..Value::default() }
     }
 
-    fn call(&mut self, call: &ExprCall) -> Value {
-        let callee = self.value(&call.func);
+    fn call(&mut self, call: &'t ExprCall) -> Value {
+        let (receiver, callee, method, receiver_at) = match &*call.func {
+            Expr::Attribute(found) => {
+                let receiver = self.value(&found.value);
+                let known = path_of(&call.func).and_then(|path| self.lookup(&path).cloned());
+                let callee = known.unwrap_or_else(|| attribute(receiver.clone(), &found.attr));
+                (receiver, callee, Some(found.attr.as_str()), Some(&*found.value))
+            }
+            other => (Value::default(), self.value(other), None, None),
+        };
         let positional = self.values(&call.arguments.args);
         let mut keywords: Vec<(String, Value)> = Vec::new();
         for keyword in &call.arguments.keywords {
-            let name = keyword.arg.as_ref().map_or("**", |name| name.as_str());
-            keywords.push((name.to_owned(), self.value(&keyword.value)));
-        }
-        let span = span_of(call.range());
-        let method = match &*call.func {
-            Expr::Attribute(found) => Some(found.attr.as_str()),
-            _ => None,
-        };
-        let receiver = match &*call.func {
-            Expr::Attribute(found) => self.value(&found.value),
-            _ => Value::default(),
-        };
-        let name = callee.name.clone().unwrap_or_default();
-        let own = name.rsplit('.').next().unwrap_or(&name).to_owned();
-        let arguments = calls::Arguments { positional: &positional, keywords: &keywords };
-        if let Some(value) = calls::call(self, &name, method, &receiver, &arguments, span) {
-            return value;
-        }
-        let own = method.map_or(own, str::to_owned);
-        if !own.is_empty() {
-            self.hand_over(&own, &positional);
-            if let Some(value) = self.returns.get(&own) {
-                return value.clone();
+            let value = self.value(&keyword.value);
+            match &keyword.arg {
+                Some(name) => keywords.push((name.to_string(), value)),
+                None => {
+                    let entries = value.items.iter().filter_map(Value::as_entry);
+                    keywords.extend(entries.map(|(key, value)| (key.to_owned(), value.clone())));
+                    keywords.push(("**".to_owned(), Value::tainted(value.all_taint())));
+                }
             }
         }
-        let mut taint = receiver.all_taint();
-        positional
+        let name = callee.name.clone().unwrap_or_default();
+        let found = calls::Call {
+            name: &name,
+            method,
+            receiver: &receiver,
+            receiver_at,
+            positional: &positional,
+            keywords: &keywords,
+            expressions: &call.arguments.args,
+            span: span_of(call.range()),
+        };
+        self.called(&found, &callee)
+    }
+
+    fn called(&mut self, call: &calls::Call<'_, 't>, callee: &Value) -> Value {
+        let own = call.name.rsplit('.').next().unwrap_or(call.name);
+        let own = call.method.unwrap_or(own).to_owned();
+        let library = call.receiver.name.as_deref().is_some_and(|name| name.contains('('));
+        // A function of the skill hides a method of a library with the same name.
+        if !library && self.functions.contains_key(&own) && call.method.is_some() {
+            if let Some(mut value) = self.call_own(&own, call.positional, call.keywords) {
+                if call.receiver.name.is_none() {
+                    value.taint.add(&call.receiver.taint);
+                }
+                return value;
+            }
+        }
+        if let Some(value) = calls::call(self, call) {
+            return value;
+        }
+        let options: Vec<(&str, &Value)> =
+            call.keywords.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        value::client(call.name, &options, call.span, &mut self.acts);
+        if let Some(value) = calls::handed_on(self, call) {
+            return value;
+        }
+        if !own.is_empty()
+            && let Some(value) = self.call_own(&own, call.positional, call.keywords)
+        {
+            return value;
+        }
+        let mut taint = call.receiver.all_taint();
+        call.positional
             .iter()
-            .chain(keywords.iter().map(|(_, value)| value))
+            .chain(call.keywords.iter().map(|(_, value)| value))
             .for_each(|value| taint.add(&value.all_taint()));
-        let name = callee.name.map(|name| format!("{name}()"));
+        let name = callee.name.as_ref().map(|name| format!("{name}()"));
         Value { name, taint, ..Value::default() }
     }
 
-    /// Remembers what a function of this file is called with.
-    fn hand_over(&mut self, function: &str, arguments: &[Value]) {
-        let given = self.given.entry(function.to_owned()).or_default();
-        for (index, argument) in arguments.iter().enumerate().take(16) {
-            match given.get_mut(index) {
-                Some(known) => known.taint.add(&argument.all_taint()),
-                None => given.push(Value { taint: argument.all_taint(), ..argument.clone() }),
-            }
-        }
+    /// Reads a file, which may have been written before.
+    fn read_file(&mut self, path: &Value, span: Span) -> Value {
+        let mut value = value::read(path, span, &mut self.acts);
+        value.taint.add(&self.memory.contents(path.shown()));
+        value
+    }
+
+    /// Writes a file.
+    fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
+        let (path_text, text_shown) = (path.shown().to_owned(), text.shown().to_owned());
+        self.acts.push(Act::Writes { path: path_text, text: text_shown }, span);
+        self.memory.write(path, &text.all_taint());
     }
 }
 
-/// The item of a list that a loop is judged by.
-fn worst_of(list: &Value) -> Value {
-    let secret = |item: &&Value| place::credential(item.shown()).is_some();
-    let item = list.items.iter().find(secret).or_else(|| list.items.first());
-    Value { taint: list.all_taint(), ..item.cloned().unwrap_or_default() }
+fn is_dotenv(taint: &Taint) -> bool {
+    taint.tokens.len() == 1 && taint.tokens[0] == ".env"
 }
 
-/// A variable of the environment.
-fn environment(name: &str) -> Value {
-    let mut value = Value::default();
-    if place::is_secret_name(name) {
-        value.taint.tokens.push(name.to_owned());
+/// An attribute of a value.
+fn attribute(base: Value, attribute: &str) -> Value {
+    let path = base.name.as_deref() == Some("pathlib.Path()");
+    if path && attribute == "parent" {
+        let text = base.text.as_deref().and_then(|text| text.rsplit_once('/'));
+        return Value { text: text.map(|(parent, _)| parent.to_owned()), ..base };
     }
-    if matches!(name, "HOME" | "USERPROFILE") {
-        value.text = Some("~".into());
+    if path && matches!(attribute, "name" | "stem" | "suffix") {
+        return Value::tainted(base.all_taint());
+    }
+    let name = base.name.as_ref().map(|name| format!("{name}.{attribute}"));
+    let mut value = Value { name, ..base };
+    match value.name.as_deref() {
+        Some("os.environ") => value.taint.environment = true,
+        // What a web server is asked for comes from whoever asks.
+        Some(
+            "flask.request.args" | "flask.request.json" | "flask.request.form"
+            | "flask.request.data",
+        ) => value.taint.fetched = Some(String::new()),
+        _ => {}
     }
     value
 }
@@ -556,7 +919,10 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
     }
     match operator {
         Operator::Add => concatenated(left, right),
-        Operator::Div => Value::joined(&[left, right], "/"),
+        Operator::Div => {
+            let name = left.name.clone().filter(|name| name == "pathlib.Path()");
+            Value { name, ..Value::joined(&[left, right], "/") }
+        }
         Operator::Mod => {
             let mut value = formatted(&left, &right, &["%s", "%d", "%r"]);
             value.taint.add(&right.all_taint());

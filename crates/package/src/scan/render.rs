@@ -81,12 +81,28 @@ fn text(report: &Report) -> String {
     let count = report.findings.len();
     let findings = if count == 1 { "finding" } else { "findings" };
     let _ = writeln!(out, "verdict: {} ({count} {findings})", report.verdict);
+    if let Some(Finding { rule, path, line, message, .. }) = report.reason() {
+        let _ = writeln!(out, "  because: {} ({}:{line})", visible(message), visible(path));
+        let _ = writeln!(out, "  to change it: {}", first_sentence(&rule.fix()));
+    }
     out
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 fn json(report: &Report) -> Value {
     let findings: Vec<Value> = report.findings.iter().map(finding).collect();
-    json!({ "verdict": report.verdict, "findings": findings })
+    let reason = report.reason().map(|reason| {
+        json!({
+            "message": reason.message,
+            "path": reason.path,
+            "line": reason.line,
+            "change": reason.rule.fix(),
+        })
+    });
+    json!({ "verdict": report.verdict, "reason": reason, "findings": findings })
 }
 
 fn finding(finding: &Finding) -> Value {

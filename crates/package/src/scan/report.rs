@@ -123,6 +123,16 @@ impl Report {
         Self { verdict, findings }
     }
 
+    /// The finding that the verdict rests on, if it is not to allow.
+    pub fn reason(&self) -> Option<&Finding> {
+        if self.verdict == Verdict::Allow {
+            return None;
+        }
+        let weight = |finding: &&Finding| (finding.blocks(), finding.severity, finding.confidence);
+        // Of several that weigh the same, the first one.
+        self.findings.iter().rev().max_by_key(weight)
+    }
+
     /// The verdict for a skill that claims this tier: a verified one is held to more.
     pub fn verdict_for(&self, tier: Tier) -> Verdict {
         let known = |finding: &Finding| {

@@ -4,6 +4,7 @@ use super::*;
 
 mod corpus;
 mod examples;
+mod labelled;
 mod metamorphic;
 mod shapes;
 

@@ -1,16 +1,31 @@
 //! What an expression is, as far as one can tell without running it.
 
+mod command;
+mod harm;
+mod memory;
+
 use savoir_skill::Span;
+
+pub(super) use self::{
+    command::{feed, output_of, run},
+    harm::Harm,
+    memory::{Given, Memory},
+};
 
 use super::{
     act::{Act, Acts, Code, Taint},
-    host,
     piece::Language,
-    place, shell,
+    place,
 };
 
 /// What stands for what is not known in a text.
 pub(super) const UNKNOWN: &str = "{}";
+
+/// What a person is asked for.
+pub(super) const TYPED: &str = "passwords that the user types";
+
+/// What one logs in with when it stands where a password belongs.
+const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
 
 /// Most items of a list that are followed.
 pub(super) const MOST_ITEMS: usize = 4096;
@@ -64,6 +79,34 @@ impl Value {
         taint
     }
 
+    /// An entry of an object or a dictionary.
+    pub(super) fn entry(key: &str, value: Self) -> Self {
+        Self { name: Some(format!("{key}:")), items: vec![value], ..Self::default() }
+    }
+
+    /// The key and the value of such an entry.
+    pub(super) fn as_entry(&self) -> Option<(&str, &Self)> {
+        Some((self.name.as_deref()?.strip_suffix(':')?, self.items.first()?))
+    }
+
+    /// The value under a key of an object or a dictionary.
+    pub(super) fn under(&self, key: &str) -> Option<&Self> {
+        let mut entries = self.items.iter().rev().filter_map(Self::as_entry);
+        entries.find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Puts a value under a key.
+    pub(super) fn put(&mut self, key: &str, value: Self) {
+        let entry = format!("{key}:");
+        let full = self.items.len() >= MOST_ITEMS;
+        let known = self.items.iter_mut().find(|item| item.name.as_deref() == Some(&entry));
+        match known {
+            Some(known) => known.items = vec![value],
+            None if full => self.taint.add(&value.all_taint()),
+            None => self.items.push(Self::entry(key, value)),
+        }
+    }
+
     /// One text after the other.
     pub(super) fn joined(values: &[Self], between: &str) -> Self {
         let mut taint = Taint::default();
@@ -108,39 +151,6 @@ pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut 
     }
 }
 
-/// A command in a value is run by a shell, or by itself when it is a list.
-pub(super) fn run(value: &Value, span: Span, acts: &mut Acts) {
-    let taint = value.all_taint();
-    let text = if value.items.is_empty() {
-        value.shown().to_owned()
-    } else {
-        let words: Vec<String> = value.items.iter().map(|item| item.shown().to_owned()).collect();
-        let found = shell::read_words(&words, span);
-        found.seen.into_iter().for_each(|seen| acts.push(seen.act, span));
-        acts.inner.extend(found.inner.into_iter().map(|mut inner| {
-            inner.span = span;
-            inner
-        }));
-        words.join(" ")
-    };
-    if value.items.is_empty() && value.text.is_some() {
-        let cloak = taint.decoded.then_some("an encoded text");
-        acts.inner(text.clone(), cloak, Some(Language::Shell), span);
-    }
-    if let Some(from) = &taint.fetched
-        && value.text.as_deref().is_none_or(|text| text.starts_with(UNKNOWN))
-    {
-        acts.push(Act::Executes(Code::Fetched(from.clone())), span);
-    }
-    if taint.decoded {
-        acts.push(Act::Executes(Code::Decoded), span);
-    }
-    if taint.is_secret() && ["curl", "wget", "nc ", "ncat"].iter().any(|name| text.contains(name)) {
-        let to = host::urls(&text).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
-        acts.push(Act::Network { to, sends: taint }, span);
-    }
-}
-
 /// A file is read.
 pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
     let mut taint = path.taint.clone();
@@ -169,16 +179,174 @@ pub(super) fn send(
     for part in parts {
         sends.add(&part.all_taint());
     }
+    let mut proofs = Taint::default();
     for part in log_in {
-        let taint = part.all_taint();
-        sends.add(&Taint { tokens: Vec::new(), ..taint });
+        let mut taint = part.all_taint();
+        proofs.add(&taint);
+        taint.tokens.clear();
+        taint.credential = taint.credential.filter(|what| !LOG_INS.contains(what));
+        sends.add(&taint);
     }
     sends.fetched = None;
     let url = to.shown().to_owned();
-    acts.push(Act::Network { to: url.clone(), sends }, span);
+    acts.push(Act::Network { to: url.clone(), sends, log_in: proofs.tokens }, span);
     if let Some(what) = place::credential(&url) {
         acts.push(Act::Secret(what), span);
         return Value { taint: Taint::credential(what), ..Value::default() };
     }
     Value::tainted(Taint::fetched(&url))
+}
+
+/// Whether a listing of a path is one of the user's own files.
+pub(super) fn is_users_folder(path: &str) -> bool {
+    const OWN: [&str; 8] =
+        ["documents", "desktop", "downloads", "pictures", "movies", "videos", "onedrive", "icloud"];
+    let path = path.to_lowercase().replace('\\', "/");
+    if path.contains(".claude/projects") {
+        return true;
+    }
+    let Some(rest) = ["~", "/users", "/home"].iter().find_map(|home| path.strip_prefix(home))
+    else {
+        return false;
+    };
+    let first = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
+    first.is_empty() || first.starts_with('*') || OWN.iter().any(|own| first.starts_with(own))
+}
+
+/// Whether everything below a path is lost to its user when it is deleted.
+pub(super) fn is_home(path: &str) -> bool {
+    const OWN: [&str; 14] = [
+        "documents",
+        "desktop",
+        "downloads",
+        "pictures",
+        "music",
+        "movies",
+        "videos",
+        "projects",
+        "code",
+        "repos",
+        "work",
+        "dev",
+        "src",
+        "library",
+    ];
+    let path = path.to_lowercase().replace('\\', "/");
+    let path = path.trim_end_matches(['/', '*']);
+    let folder = path.strip_prefix("~/");
+    matches!(path, "" | "~" | "/home" | "/etc" | "/usr" | "/users" | "/var" | "c:")
+        || folder.is_some_and(|folder| OWN.contains(&folder) || folder == UNKNOWN)
+}
+
+/// How much worse one of several possible values is than the others.
+fn rank(value: &Value) -> usize {
+    let own = match &value.text {
+        Some(text) if place::credential(text).is_some() => 3,
+        Some(text) if text.len() < 200 && output_of(&Value::text(text.as_str())).is_secret() => 3,
+        _ if value.taint.is_secret() || value.taint.fetched.is_some() => 2,
+        Some(text) => usize::from(!text.is_empty()),
+        None => usize::from(value.name.is_some()),
+    };
+    let inside = value.items.iter().take(64).map(rank).max().unwrap_or(0);
+    own.max(inside)
+}
+
+/// The item of a list that a loop is judged by, with what all of them are made of.
+pub(super) fn worst_of(list: &Value) -> Value {
+    let mut worst: Option<(usize, &Value)> = None;
+    for item in list.items.iter().take(MOST_ITEMS) {
+        let rank = rank(item);
+        if worst.is_none_or(|(known, _)| rank > known) {
+            worst = Some((rank, item));
+        }
+    }
+    let taint = list.all_taint();
+    match worst.map(|(_, item)| item) {
+        // Going through a dictionary gives its keys.
+        Some(item) if item.as_entry().is_some() => {
+            let text = item.as_entry().map(|(key, _)| key.to_owned());
+            Value { text, taint, ..Value::default() }
+        }
+        Some(item) => Value { taint, ..item.clone() },
+        None => Value::tainted(taint),
+    }
+}
+
+/// A variable of the environment.
+pub(super) fn environment(name: &str) -> Value {
+    let mut value = Value::default();
+    if place::is_secret_name(name) {
+        value.taint.tokens.push(name.to_owned());
+    }
+    if matches!(name, "HOME" | "USERPROFILE") {
+        value.text = Some("~".into());
+    }
+    value
+}
+
+/// Notes that a text in the code names a place where credentials are kept.
+pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
+    if text.len() > 300 || text.contains('\n') {
+        return;
+    }
+    if let Some(what) = place::credential(text)
+        && !acts.seen.iter().any(|seen| seen.act == Act::Names(what))
+    {
+        acts.push(Act::Names(what), span);
+    }
+}
+
+/// Options in which a client is told whom to talk to.
+const ADDRESSES: [&str; 13] = [
+    "base_url",
+    "baseURL",
+    "baseUrl",
+    "api_base",
+    "apiBase",
+    "endpoint_url",
+    "endpoint",
+    "host",
+    "proxy",
+    "basePath",
+    "serverURL",
+    "api_url",
+    "url",
+];
+
+/// A client of a service is made, with a secret and with an address of its own.
+pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &mut Acts) {
+    let mut address = None;
+    let mut log_in = Taint::default();
+    let mut key = false;
+    for (option, value) in options {
+        let is_address = ADDRESSES.contains(option);
+        match value.known() {
+            Some(url) if is_address && url.contains("://") => address = Some(url.to_owned()),
+            _ if is_address => {}
+            _ => log_in.add(&value.all_taint()),
+        }
+        key |= option.to_lowercase().contains("key");
+    }
+    let Some(to) = address else { return };
+    // Without a key these take the one of the environment.
+    let implied = match name.rsplit('.').next().unwrap_or(name) {
+        _ if key => None,
+        "OpenAI" | "AsyncOpenAI" => Some("OPENAI_API_KEY"),
+        "Anthropic" | "AsyncAnthropic" => Some("ANTHROPIC_API_KEY"),
+        _ => None,
+    };
+    log_in.tokens.extend(implied.map(str::to_owned));
+    if !log_in.tokens.is_empty() {
+        acts.push(Act::Network { to, sends: Taint::default(), log_in: log_in.tokens }, span);
+    }
+}
+
+/// A variable of the environment is set that tells clients whom to talk to.
+pub(super) fn redirect(variable: &str, url: &Value, span: Span, acts: &mut Acts) {
+    let endings = ["_BASE_URL", "_API_BASE", "_ENDPOINT_URL", "_ENDPOINT"];
+    let service = endings.iter().find_map(|ending| variable.strip_suffix(ending));
+    if let (Some(service), Some(to)) = (service, url.known().filter(|url| url.contains("://"))) {
+        let log_in = vec![format!("{service}_API_KEY")];
+        acts.push(Act::Network { to: to.to_owned(), sends: Taint::default(), log_in }, span);
+    }
 }

@@ -12,19 +12,23 @@ use savoir_package::{
     File, Tree, archive,
     limits::MAX_ARCHIVE_BYTES,
     scan::{
-        self, Rule, Verdict,
+        self, Report, Rule, Verdict,
         render::{Format, render},
     },
 };
 use savoir_skill::{check::render::visible, folder::is_skill_file};
 
-use crate::{error::CommandError, lookup, output};
+use crate::{
+    discover::{self, Candidate},
+    error::CommandError,
+    lookup, output,
+};
 
 /// Hold a skill against what harmful ones do, without running any of it unless you ask for it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir scan my-skill                    a folder
+  savoir scan my-skill                    a skill, or a folder with many
   savoir scan downloads/my-skill.zip      an archive, before anything of it is written
   savoir scan my-skill --format sarif     for a code host
   savoir scan my-skill --deep             run its tools where nothing is real, too
@@ -56,19 +60,110 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
-    let tree = read(&lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))?)?;
-    let verdict = if args.deep {
-        deep(&tree, format)?
-    } else {
-        let report = scan::scan(&tree);
-        output::text(&render(&report, format))?;
-        report.verdict
+    let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    let below = skills_below(&path);
+    let verdict = match below.as_slice() {
+        [] => scan_one(&path, args.deep, format)?,
+        [skill] => scan_one(skill, args.deep, format)?,
+        several => scan_all(&path, several, args.deep, format)?,
     };
     Ok(ExitCode::from(match verdict {
         Verdict::Allow => 0,
         Verdict::Review => 1,
         Verdict::Block => 3,
     }))
+}
+
+fn scan_one(path: &Path, is_deep: bool, format: Format) -> Result<Verdict, CommandError> {
+    let tree = read(path)?;
+    if is_deep {
+        return deep(&tree, format);
+    }
+    let report = scan_tree(path, &tree);
+    output::text(&render(&report, format))?;
+    Ok(report.verdict)
+}
+
+/// A file of any name is read as a skill, and its findings bear its name.
+fn scan_tree(path: &Path, tree: &Tree) -> Report {
+    let mut report = scan::scan(tree);
+    if path.is_file()
+        && !archive_bytes(path)
+        && let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned())
+    {
+        report.findings.iter_mut().for_each(|finding| finding.path.clone_from(&name));
+    }
+    report
+}
+
+/// The skills in a folder that is none itself.
+fn skills_below(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    if !path.is_dir() || lookup::is_skill(path) {
+        return found;
+    }
+    discover::walk(&[path.to_owned()], &mut |candidate| {
+        if let Candidate::Skill { path, .. } = candidate
+            && let Some(folder) = path.parent()
+        {
+            found.push(folder.to_owned());
+        }
+        true
+    });
+    found.dedup();
+    found
+}
+
+/// Every skill below a folder, and the worst verdict.
+fn scan_all(
+    root: &Path,
+    skills: &[PathBuf],
+    is_deep: bool,
+    format: Format,
+) -> Result<Verdict, CommandError> {
+    if is_deep || format == Format::Sarif {
+        return Err(CommandError::input(format!("{} has {} skills", root.display(), skills.len()))
+            .hint("name one of them, or leave out --deep and --format sarif"));
+    }
+    let mut worst = Verdict::Allow;
+    let mut all = Vec::new();
+    for skill in skills {
+        let report = scan_tree(skill, &read(skill)?);
+        worst = worst.max(report.verdict);
+        let name = skill.strip_prefix(root).unwrap_or(skill).display().to_string();
+        match format {
+            Format::Json => {
+                let json = render(&report, Format::Json);
+                let mut json: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
+                json["skill"] = name.into();
+                all.push(json);
+            }
+            _ => output::text(&format!("{}: {}\n", visible(&name), summary(&report)))?,
+        }
+    }
+    match format {
+        Format::Json => output::json(&serde_json::json!({ "verdict": worst, "skills": all }))?,
+        _ => output::text(&format!("verdict: {worst} ({} skills)\n", skills.len()))?,
+    }
+    Ok(worst)
+}
+
+/// One line about a skill.
+fn summary(report: &Report) -> String {
+    match report.reason() {
+        None => report.verdict.to_string(),
+        Some(reason) => format!(
+            "{}: {} ({}:{})",
+            report.verdict,
+            visible(&reason.message),
+            visible(&reason.path),
+            reason.line
+        ),
+    }
+}
+
+fn archive_bytes(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| archive::kind(&bytes).is_some())
 }
 
 /// Asks every engine of this machine.
@@ -143,7 +238,7 @@ fn read(path: &Path) -> Result<Tree, CommandError> {
     if metadata.is_dir() {
         let tree = Tree::read(path).map_err(|error| wrong(&error).named(error.code()))?;
         if !tree.files().any(|(path, _)| is_skill_file(path)) {
-            return Err(wrong(&"the folder has no SKILL.md")
+            return Err(wrong(&"there is no SKILL.md in it, and none below")
                 .hint("name a skill's folder, an archive of one, or a Markdown file"));
         }
         return Ok(tree);

@@ -26,6 +26,29 @@ fn the_verdict_is_the_exit_code() {
 }
 
 #[test]
+fn folders_above_skills_and_files_of_any_name() {
+    let sandbox = Sandbox::new();
+    sandbox.write("one/inner/SKILL.md", BAD);
+    sandbox.write("many/a/SKILL.md", GOOD);
+    sandbox.write("many/b/SKILL.md", BAD);
+    sandbox.write("notes.md", BAD);
+    let run = sandbox.run(&["scan", "one"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.contains("  because: code from `203.0.113.7`"), "{run}");
+    assert!(run.stdout.contains("(SKILL.md:6)\n  to change it: Ship the script"), "{run}");
+    let run = sandbox.run(&["scan", "many"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.starts_with("a: allow\nb: block: code from"), "{run}");
+    assert!(run.stdout.ends_with("verdict: block (2 skills)\n"), "{run}");
+    let json = sandbox.run(&["scan", "many", "--json"]).json();
+    assert_eq!(json["skills"][1]["skill"], "b");
+    assert_eq!(json["skills"][1]["reason"]["line"], 6);
+    let run = sandbox.run(&["scan", "notes.md"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.contains("--> notes.md:6"), "{run}");
+}
+
+#[test]
 fn what_cannot_be_scanned() {
     let sandbox = Sandbox::new();
     sandbox.write("empty/notes.txt", "no skill");
@@ -33,7 +56,7 @@ fn what_cannot_be_scanned() {
     for (path, why) in [
         ("nowhere", "there is no skill `nowhere`"),
         ("./nowhere", "there is no such file or folder"),
-        ("empty", "the folder has no SKILL.md"),
+        ("empty", "there is no SKILL.md in it"),
         ("broken.zip", "broken.zip: "),
     ] {
         let run = sandbox.run(&["scan", path]);

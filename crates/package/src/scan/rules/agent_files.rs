@@ -1,9 +1,14 @@
 //! Files that steer agents.
 
+use savoir_skill::Span;
+
 use crate::scan::{
-    Severity,
+    Confidence, Severity,
     act::Act,
     context::{Context, Told, sureness},
+    host::{Standing, standing, urls},
+    passage::{Passage, passages},
+    piece::{Language, Piece},
     place,
     rule::rule,
 };
@@ -46,8 +51,93 @@ fn agent_poisoning(context: &mut Context<'_>) {
         let severity = match (shown, home) {
             (true, _) => Severity::Low,
             (false, true) => Severity::High,
+            // Servers and rights of the project's own agents start programs, too.
+            (false, false) if what.contains("servers") || what.contains("settings") => {
+                Severity::High
+            }
             (false, false) => Severity::Medium,
         };
         Some(Told::new(severity, sureness(piece), format!("it writes to {what}: `{path}`")))
     });
+    context.each_piece(&AGENT_POISONING, |piece| {
+        if piece.prose().is_none() {
+            return Vec::new();
+        }
+        let found =
+            passages(&piece.text).into_iter().filter(|one| one.poison() >= POISON && !one.warns());
+        let told = |passage: Passage<'_>| {
+            let message =
+                "the agent shall change what steers agents, to obey or trust somebody else";
+            (passage.span, Told::new(Severity::High, Confidence::Medium, message))
+        };
+        found.map(told).collect()
+    });
+    context.each_piece(&AGENT_POISONING, settings);
+    context.each_act(&AGENT_POISONING, |piece, act, _| {
+        let Act::Network { to, .. } = act else { return None };
+        let hooks = ["UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"];
+        let hooked = piece.depth > 0
+            && !piece.shown
+            && hooks.iter().any(|hook| piece.whole().contains(hook));
+        let message = "a hook of the agent talks to a host";
+        (hooked && standing(to) != Standing::Local)
+            .then(|| Told::new(Severity::High, Confidence::Medium, message))
+    });
+}
+
+/// What must speak for it that a passage poisons an agent.
+const POISON: u32 = 6;
+
+/// Settings in a file of the skill that take an agent's guard away or send it through a stranger.
+fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let loose = [
+        "bypassPermissions",
+        "enableAllProjectMcpServers",
+        "chat.tools.autoApprove",
+        "danger-full-access",
+        "dangerously-skip-permissions",
+        "yes-always: true",
+        "\"Bash(*)\"",
+    ];
+    let base = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "apiBase"];
+    let mut found = Vec::new();
+    if piece.depth > 0 || piece.role == crate::scan::piece::Role::Document {
+        return found;
+    }
+    for mark in loose.iter().filter(|_| piece.language == Language::Other) {
+        if let Some(at) = text.find(mark) {
+            let message =
+                format!("a file of the skill has `{mark}`, which takes the agent's questions away");
+            found.push((
+                Span::new(at, at + mark.len()),
+                Told::new(Severity::High, Confidence::Medium, message),
+            ));
+        }
+    }
+    for mark in base {
+        for (at, _) in text.match_indices(mark) {
+            let line = &text[at..text[at..].find('\n').map_or(text.len(), |end| at + end)];
+            let strange = urls(line).into_iter().any(|(_, url)| {
+                matches!(standing(url), Standing::Named | Standing::Shady)
+                    && ![
+                        "anthropic.com",
+                        "openai.com",
+                        "azure.com",
+                        "openrouter.ai",
+                        "googleapis.com",
+                    ]
+                    .iter()
+                    .any(|host| url.contains(host))
+            });
+            if strange {
+                let message = format!("`{mark}` sends all that the agent says through a stranger");
+                found.push((
+                    Span::new(at, at + mark.len()),
+                    Told::new(Severity::High, Confidence::Medium, message),
+                ));
+            }
+        }
+    }
+    found
 }

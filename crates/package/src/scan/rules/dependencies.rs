@@ -421,11 +421,117 @@ fn foreign_index(context: &mut Context<'_>) {
         }
         let severity = match standing(url) {
             Standing::Local | Standing::Known => return None,
-            Standing::Shady => Severity::High,
-            Standing::Named | Standing::Unknown => Severity::Medium,
+            Standing::Shady | Standing::Named => Severity::High,
+            Standing::Unknown => Severity::Medium,
         };
         Some(Told::new(severity, Confidence::High, format!("packages come from {url}")))
     });
+    context.each_piece(&FOREIGN_INDEX, indexes);
+    context.each_piece(&FOREIGN_INDEX, handed_secrets);
+}
+
+/// Secrets that are handed to somebody else's program: an action of a build, an MCP server.
+fn handed_secrets(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    if piece.depth > 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some(at) = text.find("toJSON(secrets)").or_else(|| text.find("toJson(secrets)")) {
+        let message = "a build hands all its secrets to somebody else's program";
+        found.push((Span::new(at, at + 15), Told::new(Severity::High, Confidence::High, message)));
+    }
+    if text.contains("privileged: true") && (text.contains("- /:/") || text.contains("pid: host")) {
+        let at = text.find("privileged: true").unwrap_or(0);
+        let message = "a container gets the whole machine";
+        found.push((Span::new(at, at + 16), Told::new(Severity::High, Confidence::High, message)));
+    }
+    if text.contains("pull_request_target") && text.contains("permissions: write-all") {
+        let at = text.find("pull_request_target").unwrap_or(0);
+        let message = "a build runs the code of strangers with all rights";
+        found.push((Span::new(at, at + 19), Told::new(Severity::High, Confidence::High, message)));
+    }
+    for (at, _) in text.match_indices("\"env\"").filter(|_| text.contains("mcpServers")) {
+        let end = text[at..].find('}').map_or(text.len(), |end| at + end);
+        let parts = text[at..end].split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let services: std::collections::BTreeSet<&str> =
+            parts.filter_map(crate::scan::service::of).collect();
+        if services.len() > 2 {
+            let message = "one MCP server gets the secrets of several services";
+            found
+                .push((Span::new(at, end), Told::new(Severity::High, Confidence::Medium, message)));
+        }
+    }
+    found
+}
+
+/// Indexes and archives of strangers in the files of package managers.
+fn indexes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let name = piece.path.rsplit('/').next().unwrap_or_default();
+    let manifest = matches!(
+        name,
+        "pyproject.toml"
+            | "setup.cfg"
+            | "Pipfile"
+            | ".npmrc"
+            | "pip.conf"
+            | "package.json"
+            | ".yarnrc.yml"
+            | "bunfig.toml"
+    ) || name.starts_with("requirements") && name.ends_with(".txt");
+    if !manifest || piece.depth > 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in piece.text.split_inclusive('\n') {
+        let index = ["index", "registry", "find-links", " @ http", "\"http"]
+            .iter()
+            .any(|mark| line.contains(mark));
+        let homepage = [
+            "homepage",
+            "\"url\"",
+            "repository",
+            "bugs",
+            "Homepage",
+            "Repository",
+            "Documentation",
+            "Issues",
+        ];
+        let about = homepage.iter().any(|mark| line.contains(mark));
+        for (start, url) in crate::scan::host::urls(line) {
+            let usual = [
+                "pypi.org",
+                "npmjs.org",
+                "tsinghua.edu.cn",
+                "aliyun.com",
+                "npmmirror.com",
+                "douban.com",
+                "ustc.edu.cn",
+                "github.com",
+                "pytorch.org",
+                "pkg.dev",
+                "nvidia.com",
+                "gitlab.com",
+                "yarnpkg.com",
+            ];
+            let strange = matches!(standing(url), Standing::Shady | Standing::Named)
+                && !usual.iter().any(|host| url.contains(host));
+            if index && strange && !about {
+                let span = Span::new(at + start, at + start + url.len());
+                found.push((
+                    span,
+                    Told::new(
+                        Severity::High,
+                        Confidence::High,
+                        format!("packages come from {url}"),
+                    ),
+                ));
+            }
+        }
+        at += line.len();
+    }
+    found
 }
 
 rule! {
@@ -455,7 +561,8 @@ rule! {
 
 fn install_script(context: &mut Context<'_>) {
     let fetches = context.parts.iter().any(|part| {
-        part.piece.path.ends_with("package.json")
+        (part.piece.path.ends_with("package.json")
+            || part.piece.role == Role::Script && !part.piece.shown)
             && part.acts.seen.iter().any(|seen| {
                 matches!(
                     seen.act,

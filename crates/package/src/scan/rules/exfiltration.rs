@@ -2,13 +2,14 @@
 
 use crate::scan::{
     Confidence, Severity,
-    act::{Act, Taint},
+    act::{Act, Acts, Taint},
     context::{Context, Told, sureness},
-    host::{host, is_bare, is_drop, urls},
-    piece::{Language, Role},
+    host::{Standing, host, is_bare, is_drop, standing, urls},
+    piece::{Language, Piece, Role, fence_language},
     rule::rule,
+    service,
 };
-use savoir_skill::Span;
+use savoir_skill::{Span, markdown::Outline};
 
 /// Where a machine in a cloud asks about itself.
 const METADATA_SERVICES: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
@@ -44,7 +45,7 @@ rule! {
 
 fn exfiltration(context: &mut Context<'_>) {
     context.each_act(&EXFILTRATION, |piece, act, _| {
-        let Act::Network { to, sends } = act else { return None };
+        let Act::Network { to, sends, log_in } = act else { return None };
         let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
         let told = |severity, confidence, what: &str| {
             Some(Told::new(severity, confidence, format!("{what} sent to {place}")))
@@ -65,9 +66,20 @@ fn exfiltration(context: &mut Context<'_>) {
             Taint { environment: true, .. } => {
                 told(Severity::Critical, sure, "all variables of the environment are")
             }
+            Taint { tokens, .. } if tokens.iter().any(|token| token == ".env") => {
+                told(Severity::High, sure, "the variables of `.env` are")
+            }
             Taint { files: true, .. } => told(Severity::High, sure, "files of the user are"),
             Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
                 told(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
+            }
+            Taint { tokens, .. }
+                if tokens.iter().chain(log_in).any(|token| service::is_stranger(token, to)) =>
+            {
+                let mut all = tokens.iter().chain(log_in);
+                let token = all.find(|token| service::is_stranger(token, to)).map_or("", |s| s);
+                let message = format!("the secret `{token}`, which belongs to another service, is");
+                told(Severity::High, sure, &message)
             }
             Taint { tokens, .. } if tokens.len() > 2 => {
                 let severity = if piece.shown { Severity::Medium } else { Severity::High };
@@ -76,6 +88,61 @@ fn exfiltration(context: &mut Context<'_>) {
             _ => None,
         }
     });
+    context.each_piece(&EXFILTRATION, written_down);
+}
+
+/// A request or a setting that is written down: a secret of one service beside the address of another.
+fn written_down(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let data = piece.language == Language::Other && piece.depth == 0;
+    if !data && piece.language != Language::Markdown || piece.depth > 0 {
+        return Vec::new();
+    }
+    let outline = Outline::new(text, Span::new(0, text.len()));
+    let blocks: Vec<Span> = if data {
+        vec![Span::new(0, text.len().min(3_000))]
+    } else {
+        // What is read as code is followed there.
+        let other = outline.fences.iter().filter(|fence| {
+            fence_language(fence.info.slice(text), fence.content.slice(text)) == Language::Other
+        });
+        other.map(|fence| fence.content).collect()
+    };
+    let mut found = Vec::new();
+    for block in blocks {
+        let Some(part) = text.get(block.start..block.end) else { continue };
+        let words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let known: Vec<(usize, &str)> = words
+            .filter(|word| service::of(word).is_some())
+            .map(|word| (word.as_ptr() as usize - part.as_ptr() as usize, word))
+            .filter(|(at, _)| is_use(&part[..*at]))
+            .collect();
+        for (at, url) in urls(part).into_iter().filter(|_| !known.is_empty()) {
+            // With the address of its own service there, it belongs to that.
+            let stranger = known.iter().find(|(used, variable)| {
+                used.abs_diff(at) < 250
+                    && service::is_stranger(variable, url)
+                    && !urls(part).iter().any(|(_, other)| service::is_own(variable, other))
+            });
+            let stranger = stranger.map(|(_, variable)| variable);
+            if let Some(variable) = stranger {
+                let message =
+                    format!("the secret `{variable}` stands beside the address of another service");
+                let span = Span::new(block.start + at, block.start + at + url.len());
+                found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a variable that follows is used there, and not only listed.
+fn is_use(before: &str) -> bool {
+    let before = before.trim_end_matches(['{', ' ', '"', '\'', '<']);
+    before.ends_with('$')
+        || before.ends_with("secrets.")
+        || before.ends_with("env.")
+        || before.ends_with("_env =")
 }
 
 rule! {
@@ -108,6 +175,9 @@ rule! {
 
 fn credential_access(context: &mut Context<'_>) {
     context.each_act(&CREDENTIAL_ACCESS, |piece, act, acts| {
+        if let Act::Names(what) = act {
+            return named(piece, what, acts);
+        }
         let Act::Secret(what) = act else { return None };
         let network = acts.seen.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
         let shown = piece.shown && piece.cloak.is_none() && piece.role == Role::Document;
@@ -119,6 +189,20 @@ fn credential_access(context: &mut Context<'_>) {
         };
         Some(Told::new(severity, sureness(piece), message))
     });
+}
+
+/// Code that names a place of credentials, and sends something to a host.
+fn named(piece: &Piece<'_>, what: &str, acts: &Acts) -> Option<Told> {
+    if piece.shown && piece.cloak.is_none() {
+        return None;
+    }
+    let to = acts.seen.iter().find_map(|seen| match &seen.act {
+        Act::Network { to, .. } if standing(to) != Standing::Local => Some(to),
+        _ => None,
+    })?;
+    let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
+    let message = format!("the same code names where {what} lie and talks to {place}");
+    Some(Told::new(Severity::High, Confidence::Medium, message))
 }
 
 rule! {

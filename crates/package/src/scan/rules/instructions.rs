@@ -2,16 +2,18 @@
 
 use std::sync::LazyLock;
 
-use savoir_skill::{Span, markdown::Outline};
+use savoir_skill::Span;
 
 use crate::scan::{
     Confidence, Rule, Severity,
+    act::Act,
     context::{Context, Told},
-    host, phrase,
+    hidden, host,
+    passage::{self, Passage, passages, passages_at},
     phrase::{Phrases, Word},
     piece::{Language, Piece},
-    place,
     rule::rule,
+    service,
 };
 
 rule! {
@@ -54,6 +56,33 @@ static OVERRIDE: LazyLock<Phrases> = LazyLock::new(|| {
         "do|must|should not refuse|decline ~3 request*|command*|instruction*|user|task*",
         "never refuse|decline ~3 request*|command*|instruction*|task*",
         "reveal|print|output|leak|expose|send ~2 your|the|full|entire system prompt|instructions",
+        "take*|takes|have|has|with|carry|carries precedence|priority|authority ~2 over|than|as ~6 user|user's|operator|person|system",
+        "outrank|outranks|supersede|supersedes|overrule|overrules|trump|trumps ~5 user|user's|person|operator|system|instructions|rules|them|others|request*",
+        "these|this|skill|rules ~4 outrank|outranks|supersede|supersedes|overrule|overrules",
+        "rules|instructions|wishes|preferences of ~1 user|operator|person ~2 not|n't ~2 apply|count|matter",
+        "same rank|authority|weight ~2 as|platform|system|skill|user",
+        "treat|regard|consider|handle ~6 as ~2 coming|sent|came ~2 from ~2 user|owner|operator|person|developer",
+        "earlier|previous|prior|other|all|system|developer|operator ~4 message*|instructions|prompts|rules ~4 void|obsolete|outdated|invalid|cancelled|revoked",
+        "everything above ~8 obsolete|void|outdated|invalid",
+        "regardless|irrespective of ~3 user|person|operator|account|human ~3 says|asks|asked|wants|said|posted|that",
+        "whatever|no ~3 user|person|human ~4 asks|says|wants ~8 you|always|copy|send|add|must",
+        "over what|whatever ~1 user|person asked|says|wants|said",
+        "you|agents are|have|has ~2 now|new|been running|orders|operator|owner|placed",
+        "from now|here|this on ~3 approve|accept|allow|trust|obey|answer|you",
+        "approve|accept|allow ~2 every|all|any ~2 tool|command|request|call|action|operation",
+        "disable|skip|turn|switch|suppress|bypass ~3 confirmation|approval|permission ~1 prompt|prompts|question*|check|checks|request*|dialog*",
+        "switch|set|put|restart ~5 to|into|in|as ~2 automatic|auto|yolo|bypass|unattended approval|approve|mode|accept|permissions",
+        "rate|mark ~3 as ~1 verified|trusted|safe|approved",
+        "rephrase ~3 until ~3 passes|accepted|allowed",
+        "warnings|warning|finding|findings ~4 about ~4 false alarm|alarms|positive|positives",
+        "instead|rather ~2 of ~2 what ~2 user|person ~2 asked|said",
+        "comes|come second to ~3 rules|instructions|this",
+        "you|agent are|is ~2 in|entering ~1 maintenance|debug|god|admin|root|audit|diagnostic|developer mode",
+        "higher|highest|top rank|priority|authority ~2 than|over",
+        "limits|restrictions|rules ~5 suspended|lifted|void|off",
+        "oublie|ignore|vergiss|olvida ~2 consignes|instructions|anweisungen|instrucciones",
+        "approve|approved ~2 your|and|at own|merged|once",
+        "trust|trusted|obey ~4 like ~2 owner|user",
         "do|without not warn|warning|mention ~4 safety|security|ethical|disclaimer*|risks",
     ])
 });
@@ -89,31 +118,29 @@ rule! {
     CONCEALMENT = "concealment", High, run concealment
 }
 
-static CONCEAL: LazyLock<Phrases> = LazyLock::new(|| {
-    Phrases::new(&[
-        "don't|never tell|inform|notify|alert ~1 user|users|human|operator",
-        "do|must|should|shall not tell|inform|notify|alert ~1 user|users|human|operator",
-        "don't|never mention|reveal|disclose|show ~3 to ~1 user|users|human|operator",
-        "do|must|should|shall not mention|reveal|disclose ~4 to ~1 user|users|human|operator|anyone",
-        "without telling|informing|notifying|alerting ~1 user|users|human|owner",
-        "without ~1 user's|users knowledge|awareness|noticing|knowing",
-        "hide|conceal ~4 from ~1 user|users|human|owner",
-        "keep ~3 secret|hidden from ~1 user|users|human",
-        "secretly|covertly send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run",
-        "silently|quietly send|upload|transmit|exfiltrate|forward|post",
-        "user|users must|should|will|shall not|never know|notice|see ~1 this|that|about|it",
-    ])
-});
-
 fn concealment(context: &mut Context<'_>) {
-    sentences(context, &CONCEALMENT, &CONCEAL, |words, next| {
-        // Advice on what to say is none on what to keep quiet.
-        let advice =
-            ["to", "how", "which", "where", "you", "you're", "they", "it's", "the"].contains(&next);
-        let apart = words.contains([',', ';', '.', '?', '!']);
-        (!advice && !apart)
-            .then(|| (Severity::High, format!("the user shall not know: \"{words}\"")))
+    context.each_piece(&CONCEALMENT, |piece| {
+        let Some(prose) = piece.prose() else { return Vec::new() };
+        let mut found = Vec::new();
+        for passage in passages(&prose.text) {
+            let Some(span) = passage.hides_at() else { continue };
+            if !passage.warns() && !is_advice(&passage) && !is_quoted(piece, &prose.text, span) {
+                let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
+                let message = format!("the user shall not know: \"{said}\"");
+                found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
+            }
+        }
+        found
     });
+}
+
+/// Advice on how to speak is none on what to keep quiet.
+fn is_advice(passage: &Passage<'_>) -> bool {
+    passage.destination() == 0
+        && passage.secrets() == 0
+        && !passage.is_personal()
+        && passage.sends() < 2
+        && !passage.says(&["run", "install", "execute", "memory", "curl", "append", "delete"])
 }
 
 rule! {
@@ -148,60 +175,98 @@ fn hidden_instructions(context: &mut Context<'_>) {
     context.each_piece(&HIDDEN_INSTRUCTIONS, |piece| {
         let mut found = Vec::new();
         if piece.cloak.is_some() && matches!(piece.language, Language::Other | Language::Markdown) {
-            let words = phrase::words(&piece.text);
-            for (phrases, what) in
-                [(&*OVERRIDE, "takes rules away"), (&*CONCEAL, "keeps things from the user")]
-            {
-                if !phrases.find(&words).is_empty() {
-                    let message = format!("a text {what}");
-                    found.push((
-                        Span::new(0, piece.text.len()),
-                        Told::new(Severity::Critical, Confidence::High, message),
-                    ));
+            for passage in passages(&piece.text) {
+                if let Some(message) = ordered(&passage) {
+                    let told = Told::new(
+                        Severity::Critical,
+                        Confidence::High,
+                        format!("a text {message}"),
+                    );
+                    found.push((Span::new(0, piece.text.len()), told));
                 }
             }
         }
+        if piece.cloak.is_none() {
+            aside(piece, &mut found);
+        }
         if piece.language == Language::Markdown && piece.depth == 0 {
-            comments(piece, &mut found);
             padding(piece, &mut found);
         }
         found
     });
 }
 
-fn comments(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
-    let text: &str = &piece.text;
-    let outline = Outline::new(text, Span::new(0, text.len()));
-    for open in memchr::memmem::find_iter(text.as_bytes(), b"<!--").take(500) {
-        let inside = outline.fences.iter().any(|fence| fence.whole.contains(open));
-        if inside {
-            continue;
-        }
-        let close = text[open..].find("-->").map_or(text.len(), |end| open + end);
-        let comment = Span::new(open + 4, close.max(open + 4));
-        let words = phrase::words(comment.slice(text));
-        let orders = !OVERRIDE.find(&words).is_empty() || !CONCEAL.find(&words).is_empty();
-        let code = comment.slice(text);
-        let command = ["curl ", "wget ", "| sh", "| bash", "base64 -d", "~/.ssh", "~/.aws"];
-        if orders {
-            let told = Told::new(
-                Severity::Critical,
-                Confidence::High,
-                "a comment gives the agent orders that readers do not see",
-            );
-            found.push((comment, told));
-        } else if command.iter().any(|part| code.contains(part))
-            && code.to_lowercase().contains("agent")
-        {
-            let told = Told::new(
-                Severity::High,
-                Confidence::Medium,
-                "a comment holds a command for the agent",
-            );
-            found.push((comment, told));
-        }
+/// What a hidden text wants of the agent, if it is an order.
+fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
+    if passage.matches(&OVERRIDE) {
+        Some("takes rules away")
+    } else if passage.hides() {
+        Some("keeps things from the user")
+    } else if leak_score(passage) >= 7 {
+        Some("wants something sent away")
+    } else {
+        None
     }
 }
+
+/// Orders in comments, docstrings, alternative texts and the like.
+fn aside(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
+    for aside in hidden::asides(piece) {
+        let passage = Passage::new(&aside.text, 0);
+        let Some(weight) = weigh_aside(&passage) else { continue };
+        // Data files hold texts for many purposes, such as prompts to test with.
+        let data = aside.what == "a value of a data file";
+        let sure = !data && (weight > 7 || aside.what == "a comment" && passage.matches(&OVERRIDE));
+        let told = Told::new(
+            if sure { Severity::Critical } else { Severity::High },
+            if sure { Confidence::High } else { Confidence::Medium },
+            format!("{} gives the agent orders that readers do not see", aside.what),
+        );
+        found.push((aside.span, told));
+    }
+}
+
+/// How much speaks for orders in a text that people do not see; enough, or nothing.
+fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
+    if passage.warns() {
+        return None;
+    }
+    let command = [
+        "curl ",
+        "wget ",
+        "| sh",
+        "|sh",
+        "| bash",
+        "|bash",
+        "rm -rf",
+        "crontab",
+        "base64 -d",
+        "transfer.sh",
+    ];
+    let addressed = passage.matches(&ADDRESSED);
+    if !addressed && !passage.matches(&OVERRIDE) && !passage.hides() && passage.secrets() < 3 {
+        return None;
+    }
+    let mut weight = leak_score(passage);
+    weight += if passage.matches(&OVERRIDE) { 6 } else { 0 };
+    weight += if addressed { 2 } else { 0 };
+    weight += if passage.matches(&FOLLOW) { 1 } else { 0 };
+    weight += if passage.hides() { 2 } else { 0 };
+    weight += if passage.secrets() == 3 { 2 } else { 0 };
+    weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
+    (weight >= 6).then_some(weight)
+}
+
+static ADDRESSED: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "assistant|agent|agents|ai|llm|llms|claude|copilot|gpt|chatgpt|gemini|codex|system",
+        "dear|hey|hello model|agent|assistant|ai",
+        "before calling|using this|the tool",
+        "language model|models",
+        "to|for|note ~2 model|models|agent|assistant|ai",
+        "model only",
+    ])
+});
 
 /// Text behind a screen of blank lines or blanks.
 fn padding(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
@@ -246,39 +311,60 @@ rule! {
     REMOTE_INSTRUCTIONS = "remote-instructions", High, run remote_instructions
 }
 
-static REMOTE: LazyLock<Phrases> = LazyLock::new(|| {
+static FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "fetch|download|load|retrieve|get|visit|open|curl|read ~14 and|then ~2 follow|execute|obey|apply|run|perform ~3 instruction*|commands|steps|directives|everything|it",
-        "follow|execute|obey ~3 instruction*|commands|steps|directives ~3 from|at|on|returned https|http|url",
+        "follow|obey|execute|perform|carry|do|run|apply|honour|honor|comply|act|evaluate ~6 instruction|instructions|directive*|commands|command|orders|tasks|task|line|lines|reply|response|playbook|steps|text|answer|output|outcome",
+        "follow|obey|execute|perform|carry|do|run|apply|comply|act ~4 whatever|everything|anything ~4 says|lists|it|page|there|file|contains|returns|asks|tells|comes|say",
+        "follow|do|carry|execute|obey|run ~3 what ~4 says|say|it|page|file|there|lists|tells|answers|returns",
+        "treat|regard|consider|take|use ~6 as|like ~5 instructions|instruction|part|user|authoritative|order|orders|skill|prompt",
+        "authoritative|current|newest|latest|live|real|actual|full instructions|rules|orders|directives|playbook|guidance",
+        "online|remote|fetched|downloaded|returned text|version|page|file|document|instructions ~2 wins|win|prevail|prevails|apply|applies|counts",
+        "decode|undo|convert|unscramble|translate|reverse|decrypt ~8 follow|obey|execute|carry|run|treat|apply|perform|do",
+        "read ~4 right|backwards|bottom ~4 obey|follow|do|execute",
+    ])
+});
+
+static FETCHES: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "fetch|download|load|retrieve|get|visit|open|curl|wget|read|check|poll|query|request|consult|pull|call|look|live|lies|stands",
+    ])
+});
+
+static FETCH_AND_FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "fetch|download|load|retrieve|get|visit|curl ~14 and|then ~2 follow|execute|obey|apply|run|perform ~3 instruction|instructions|commands|directives",
+    ])
+});
+
+static AGAIN: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "every|each|once ~2 day|hour|session|time|start|use|morning|run|week|message|minutes|conversation|turn|task",
+        "daily|hourly|periodically|regularly|always|first",
+        "at|on|before ~3 start|startup|beginning|answering|anything|else",
+        "between ~2 messages",
+        "while this|the ~2 skill",
     ])
 });
 
 fn remote_instructions(context: &mut Context<'_>) {
     context.each_piece(&REMOTE_INSTRUCTIONS, |piece| {
         let Some(prose) = piece.prose() else { return Vec::new() };
-        let (text, words) = (prose.text.as_str(), prose.words.as_slice());
         let mut found = Vec::new();
-        for (_, from, to) in REMOTE.find(words) {
-            let span = extent(words, from, to);
-            let near = Span::new(span.start, (span.end + 80).min(text.len()));
-            let part = text.get(near.start..near.end).unwrap_or_else(|| span.slice(text));
-            let remote = host::urls(part).into_iter().any(|(_, url)| {
-                !matches!(host::standing(url), host::Standing::Local | host::Standing::Known)
+        for passage in passages(&prose.text) {
+            if passage.warns() || !passage.matches(&FOLLOW) {
+                continue;
+            }
+            let remote = passage.links().iter().any(|url| {
+                !matches!(host::standing(url), host::Standing::Known | host::Standing::Unknown)
             });
-            let document = ["instruction", "directive", "command"]
-                .iter()
-                .any(|word| part.to_lowercase().contains(word));
-            if remote
-                && document
-                && !span.slice(text).contains("\n\n")
-                && !is_quoted(piece, text, span)
-            {
-                let told = Told::new(
-                    Severity::High,
-                    Confidence::Medium,
-                    "the agent shall follow what a host says",
-                );
-                found.push((span, told));
+            let mut weight = if remote { 2 } else { 0 };
+            weight += u32::from(passage.matches(&FETCHES));
+            weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
+            weight += if passage.hides() || passage.presses() { 2 } else { 0 };
+            weight += if passage.matches(&OVERRIDE) { 3 } else { 0 };
+            if weight >= 4 && (remote || passage.matches(&OVERRIDE)) {
+                let message = "the agent shall follow what somebody else says, who can change it";
+                found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
             }
         }
         found
@@ -311,71 +397,99 @@ rule! {
     SECRET_SOLICITATION = "secret-solicitation", High, run secret_solicitation
 }
 
-static READS: LazyLock<Phrases> = LazyLock::new(|| {
+/// How much speaks for a passage that makes something leave.
+fn leak_score(passage: &Passage<'_>) -> u32 {
+    let quiet = if passage.hides() || passage.dismisses() { 2 } else { 0 };
+    let pressing = u32::from(passage.presses());
+    // How one gets a key, or logs in with it, is in every guide.
+    let secrets = match passage.secrets() {
+        2 if passage.is_sign_up() => 0,
+        secrets => secrets,
+    };
+    let content = if passage.is_content() { 2 } else { 0 };
+    // A link that readers can follow is where text comes from, not where it goes.
+    let destination = if secrets == 3 { passage.destination() } else { passage.address() };
+    let sends = passage.sends();
+    if destination == 0 || secrets + content == 0 || sends == 0 {
+        return quiet + pressing;
+    }
+    let both = u32::from(secrets > 0 && content > 0);
+    secrets.max(content)
+        + both
+        + destination
+        + sends
+        + u32::from(passage.is_whole())
+        + quiet
+        + pressing
+}
+
+static ASKS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "read|open|cat|copy|collect|gather|extract|load|grab|steal|harvest|include|dump|find|search|scan|access|get|archive",
+        "ask|asks|request|prompt|demand|have|let|invite|instruct|tell|get|obtain ~6 user|person|them|owner|customer|human|people|for",
+        "user|person|they|customer pastes|enters|types|gives|provides|paste|enter|type|give|provide",
+        "paste|enter|type|provide|give|share|supply ~2 your|their|the|his",
     ])
 });
 
-static SENDS: LazyLock<Phrases> = LazyLock::new(|| {
+static GRAVE: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "send|post|upload|transmit|forward|exfiltrate|submit|include|append|encode|pass|report|deliver|attach|embed",
-    ])
-});
-
-static NEGATIONS: LazyLock<Phrases> = LazyLock::new(|| {
-    Phrases::new(&[
-        "never|don't|not|avoid|without|refuse|cannot|forbidden|prohibited|prevent|protect|deny|denied|block|exclude|gitignore|detect*",
+        "seed|recovery|secret|mnemonic phrase|words|sentence",
+        "twelve|24|12 ~2 words|word",
+        "private key|keys",
+        "recovery|backup codes",
+        "master|sudo|root|keychain|windows|computer|mac|bank|account password|passwort",
+        "password of ~3 computer|account|system|machine|mac|manager",
+        "authenticator app|code|shows",
+        "six digits|digit",
+        "card number",
+        "cvv|cvc",
+        "2fa|otp code|codes",
+        "passport|social ~1 number",
+        "maiden name",
+        "online banking",
+        "root account|key",
     ])
 });
 
 fn secret_solicitation(context: &mut Context<'_>) {
+    context.each_act(&SECRET_SOLICITATION, |_, act, _| {
+        let Act::Asks(what) = act else { return None };
+        let message = format!("the user is asked for {what}");
+        Some(Told::new(Severity::High, Confidence::Medium, message))
+    });
     context.each_piece(&SECRET_SOLICITATION, |piece| {
         let Some(prose) = piece.prose() else { return Vec::new() };
-        let text = prose.text.as_str();
         let mut found = Vec::new();
-        for (start, paragraph) in paragraphs(text) {
-            let mut links = host::urls(paragraph).into_iter();
-            let out = links.find(|(_, url)| host::standing(url) != host::Standing::Local);
-            let Some((_, url)) = out else { continue };
-            let mut parts = paragraph.split([' ', '`', '"', '(', ')', ',', '\n']);
-            let secret = place::may_hold_credentials(paragraph)
-                .then(|| parts.find_map(|word| place::credential(word.trim_end_matches('.'))))
-                .flatten();
-            let everything = [
-                "environment variables",
-                "api keys",
-                "private keys",
-                "ssh keys",
-                "seed phrase",
-                "credentials",
-                "process.env",
-                "os.environ",
-            ];
-            let lower = paragraph.to_lowercase();
-            let named = everything.iter().any(|name| lower.contains(name));
-            if secret.is_none() && !named {
-                continue;
-            }
-            let words = phrase::words(paragraph);
-            let reads = !READS.find(&words).is_empty();
-            let sends = !SENDS.find(&words).is_empty();
-            let negated = !NEGATIONS.find(&words).is_empty();
-            let span = Span::new(start, start + paragraph.len());
-            if reads && sends && !negated {
-                let sure = secret.is_some() || host::is_drop(url);
-                let severity = if sure { Severity::High } else { Severity::Medium };
-                let what = secret.unwrap_or("secrets");
-                let told = Told::new(
-                    severity,
-                    Confidence::Medium,
-                    format!("the agent shall read {what} and send them to `{url}`"),
-                );
-                found.push((span, told));
-            }
+        for passage in passages(&prose.text) {
+            let Some(message) = solicits(&passage) else { continue };
+            found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
         }
         found
     });
+}
+
+fn solicits(passage: &Passage<'_>) -> Option<String> {
+    if passage.warns() {
+        return None;
+    }
+    let to = passage.links().first().map(|url| format!(" to `{url}`")).unwrap_or_default();
+    if leak_score(passage) >= 7 {
+        let what = passage.credential().unwrap_or(match passage.secrets() {
+            0 => "what the user said or wrote",
+            _ => "secrets",
+        });
+        return Some(format!("the agent shall read {what} and send them{to}"));
+    }
+    let stranger = passage.secret_variable().filter(|variable| {
+        passage.sends() > 0 && passage.links().iter().any(|url| service::is_stranger(variable, url))
+    });
+    if let Some(variable) = stranger {
+        return Some(format!(
+            "the agent shall send `{variable}`, which belongs to another service{to}"
+        ));
+    }
+    let asks = passage.matches(&GRAVE) && passage.matches(&ASKS) && passage.asks();
+    asks.then(|| "the user shall hand over a secret that no skill needs".to_owned())
 }
 
 rule! {
@@ -406,70 +520,212 @@ rule! {
     MANUAL_PAYLOAD = "manual-payload", Critical, blocks true, run manual_payload
 }
 
-static PASTE: LazyLock<Phrases> = LazyLock::new(|| {
+static VISIT: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "copy|paste ~6 into|in ~2 terminal|powershell|shell|console",
-        "open ~2 terminal|powershell ~3 paste|run|execute",
+        "visit|open|go|see|take|copy|from ~8 run|execute|paste|follow|enter|copy ~4 command|commands|snippet|code|script|line",
+        "run|execute|paste|enter ~2 command|commands|snippet|code|script|line ~4 shown|there|displayed|listed|page|from|on",
+        "snippet|command|code|script ~2 from|at ~12 run|execute|paste",
+        "follow ~4 steps|instructions there|shown|on",
+        "page|site ~2 shows|prints|gives ~4 line|command|code",
+        "line|command|one ~3 entered|goes ~4 shell|terminal|powershell",
+        "copy|paste ~6 into|in ~2 terminal|powershell|shell|console|prompt",
+        "open ~2 terminal|powershell ~3 paste|run|execute|enter",
     ])
 });
+
+static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "right click ~4 open ~4 confirm|anyway|again",
+        "download|run|open|install|keep|trotzdem anyway|ausführen",
+        "unidentified developer",
+        "mark ~4 executable",
+        "with sudo",
+        "administrator|admin rights|access",
+        "force all|yes",
+        "missing signature",
+        "as|run administrator|admin|root",
+        "full disk access",
+        "load unpacked",
+        "developer mode",
+        "unknown apps|sources",
+        "play protect",
+        "false positive|positives|alarm",
+        "fausse alerte",
+        "todos modos",
+        "execution policy bypass",
+        "executionpolicy bypass",
+        "unsafe perm",
+        "foreground scripts",
+        "so preload",
+        "trust ~2 publisher|developer|certificate|profile",
+        "configuration profile",
+        "antivirus|smartscreen|gatekeeper|defender|quarantine|unsigned ~8 ignore|allow|disable|off|bypass|exclude|exclusion|anyway|skip|complain|complains|pause|false",
+        "ignore|allow|disable|turn|switch|bypass|pause|skip ~6 antivirus|smartscreen|gatekeeper|defender|quarantine",
+    ])
+});
+
+/// How people are made to paste a command that they do not see.
+static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&["press|hit ~2 win|windows ~1 r", "press|hit ~1 ctrl|cmd|strg|control v"])
+});
+
+static UNLOCK: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "password|pass|passcode|passphrase|pw|passwort|kennwort|clave",
+        "mot de passe",
+        "code|secret ~3 type|enter|is|lautet",
+        "ask|asks for ~2 code|password|key",
+        "key|code|pin|word ~4 open|unlock|extract|unpack|is|type|enter",
+        "opens|unlocks|unpacks|extract|extracts|unlock ~2 with|using",
+        "prompted|asked for ~3 code|password|key",
+        "protected|encrypted|secured|locked",
+    ])
+});
+
+static FIRST: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "muss|doit|requisito|hay|avant|damit|until|refuses|mandatory|missing|falta|sans|ohne|prior",
+        "before|must|required|requires|require|prerequisite|prerequisites|first|need|needs|needed|requirements|setup|missing|without",
+        "has|have to",
+    ])
+});
+
+static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "run|runs|execute|launch|start|starts|open|install|installs|installed|double|unpack|extract|msiexec|mount|unzip|paste|sideload|activate|import|importing|boot|pull",
+        "ausführen|anklicken|entpacken|installieren|lancer|exécutez|installé|ejecutarlo|ejecutar|abre|instalado|descomprime",
+    ])
+});
+
+/// Files that are programs, or that programs are packed in.
+const PROGRAMS: [&str; 18] = [
+    ".deb",
+    ".rpm",
+    ".crx",
+    ".exe",
+    ".msi",
+    ".dmg",
+    ".pkg",
+    ".scr",
+    ".bat",
+    ".run",
+    ".hta",
+    ".vsix",
+    ".command",
+    ".appimage",
+    ".jar",
+    ".apk",
+    ".ps1",
+    ".vbs",
+];
+const ARCHIVES: [&str; 11] = [
+    ".zip",
+    ".rar",
+    ".7z",
+    ".tar.gz",
+    ".tgz",
+    ".iso",
+    "archive",
+    " rar",
+    "7-zip",
+    "压缩包",
+    ".whl",
+];
+
+/// Where people leave files for each other.
+const SHARES: [&str; 14] = [
+    "mega.nz",
+    "drive.google.com",
+    "dropbox.com",
+    "mediafire.com",
+    "1fichier.com",
+    "pan.baidu.com",
+    "t.me/",
+    "gist.",
+    "cdn.discordapp.com",
+    "wetransfer",
+    "/releases/",
+    "transfer.sh",
+    "onedrive",
+    "sharepoint.com",
+];
 
 fn manual_payload(context: &mut Context<'_>) {
     context.each_piece(&MANUAL_PAYLOAD, |piece| {
         let Some(prose) = piece.prose() else { return Vec::new() };
-        let (text, words) = (prose.text.as_str(), prose.words.as_slice());
         let mut found = Vec::new();
-        for (start, paragraph) in blocks(text) {
-            let mut links = host::urls(paragraph).into_iter();
-            if !links.any(|(_, url)| host::standing(url) != host::Standing::Local) {
-                continue;
-            }
-            let lower = paragraph.to_lowercase();
-            let span = Span::new(start, start + paragraph.len());
-            let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
-            let archive = has(&[".zip", ".rar", ".7z", "archive", "extract", "unzip"]);
-            let password = has(&["password", "pass:", "passcode", "passphrase"])
-                && has(&["extract", "unzip", "unpack", "unlock", "archive", ".zip", ".rar", ".7z"]);
-            let fetch = has(&["download"]) || lower.contains("://");
-            let program = has(&[".exe", ".msi", ".dmg", ".pkg", ".scr", ".bat"]);
-            let run = has(&["run ", "execute", "launch", "start "]);
-            if archive && password && fetch && (run || program) {
-                let told = Told::new(
-                    Severity::Critical,
-                    Confidence::High,
-                    "the user shall download an archive, unlock it and run what is inside",
-                );
-                found.push((span, told));
-            } else if program
-                && fetch
-                && run
-                && has(&["before ", "must ", "required", "prerequisite", "first"])
-            {
-                let told = Told::new(
-                    Severity::High,
-                    Confidence::Medium,
-                    "the user shall download a program and run it before the skill works",
-                );
-                found.push((span, told));
-            }
-        }
-        for (_, from, to) in PASTE.find(words) {
-            let span = extent(words, from, to);
-            let near = Span::new(span.start.saturating_sub(300), (span.end + 300).min(text.len()));
-            let near = near_boundaries(text, near);
-            let shady = host::urls(near.slice(text))
-                .into_iter()
-                .any(|(_, url)| host::standing(url) == host::Standing::Shady);
-            if shady {
-                let told = Told::new(
-                    Severity::High,
-                    Confidence::High,
-                    "the user shall paste something from a strange page into a terminal",
-                );
-                found.push((span, told));
+        for passage in sections(&prose.text) {
+            if let Some(told) = payload(&passage) {
+                found.push((passage.span, told));
             }
         }
         found
     });
+}
+
+/// What speaks for a payload, at least.
+const PAYLOAD: u32 = 6;
+
+/// How much speaks for a download by hand that nobody can look into.
+fn payload(passage: &Passage<'_>) -> Option<Told> {
+    let lower = passage.text.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    let links = passage.links();
+    let strange: Vec<&&str> = links
+        .iter()
+        .filter(|url| {
+            !matches!(host::standing(url), host::Standing::Known | host::Standing::Unknown)
+        })
+        .collect();
+    if passage.matches(&CLICK_FIX)
+        && !passage.warns()
+        && (!links.is_empty() || has(&["verif", "clipboard"]))
+    {
+        let message = "the user shall paste a command that nobody sees";
+        return Some(Told::new(Severity::High, Confidence::High, message));
+    }
+    let trick = passage.matches(&TRICK);
+    let shady = strange.iter().any(|url| host::standing(url) == host::Standing::Shady);
+    let fetches = has(&["download", "://", "get ", "fetch", "下载", "laden", "descargar"]);
+    let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
+    let direct = strange
+        .iter()
+        .any(|url| PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end)));
+    let starts = passage.matches(&STARTS) || lower.contains("运行");
+    let unlock = (passage.matches(&UNLOCK) || lower.contains("密码")) && archive;
+    let visits = passage.matches(&VISIT);
+    let share = links.iter().any(|url| SHARES.iter().any(|share| url.contains(share)));
+    let any = program || archive || direct || visits || share || shady;
+    if strange.is_empty() && !trick || !any || passage.warns() {
+        return None;
+    }
+    let weight = [
+        (program, 2),
+        (archive, 1),
+        (direct, 1),
+        (starts, 1),
+        (unlock, 3),
+        (visits, 3),
+        (trick, 4),
+        (shady, 2),
+        (share, 2),
+        (passage.matches(&FIRST) || lower.contains("必须"), 1),
+        (passage.hides() || passage.presses(), 1),
+    ];
+    let weight: u32 = weight.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
+    if unlock
+        && starts
+        && has(&["download", "://"])
+        && (program || shady || passage.says(&["password"]))
+    {
+        let message = "the user shall download an archive, unlock it and run what is inside";
+        return Some(Told::new(Severity::Critical, Confidence::High, message));
+    }
+    (weight >= PAYLOAD).then(|| {
+        let message =
+            "the user shall download or paste something and run it before the skill works";
+        Told::new(Severity::High, Confidence::Medium, message)
+    })
 }
 
 fn near_boundaries(text: &str, span: Span) -> Span {
@@ -567,30 +823,16 @@ fn is_about_attacks(text: &str, span: Span) -> bool {
     .any(|word| near.contains(word))
 }
 
-/// Paragraphs with their places.
-fn paragraphs(text: &str) -> Vec<(usize, &str)> {
+/// Short sections as one passage each, long ones by their paragraphs.
+fn sections(text: &str) -> Vec<Passage<'_>> {
+    const SHORT: usize = 1_000;
     let mut found = Vec::new();
-    let mut at = 0;
-    for part in text.split("\n\n") {
-        if !part.trim().is_empty() && part.len() < 4_000 {
-            found.push((at, part));
-        }
-        at += part.len() + 2;
-    }
-    found
-}
-
-/// Sections between headings, at most so long that one thought fits.
-fn blocks(text: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    for part in text.split("\n#") {
-        if !part.trim().is_empty() && part.len() < 3_000 {
-            found.push((at, part));
+    let mut at = passage::header(text);
+    for part in text[at..].split("\n#") {
+        if part.len() < SHORT {
+            found.push(Passage::new(part, at));
         } else {
-            found.extend(
-                paragraphs(part).into_iter().map(|(start, paragraph)| (at + start, paragraph)),
-            );
+            found.extend(passages_at(part, at));
         }
         at += part.len() + 2;
     }

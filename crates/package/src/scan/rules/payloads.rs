@@ -45,9 +45,8 @@ fn download_and_execute(context: &mut Context<'_>) {
             Standing::Local => return None,
             Standing::Known => (Severity::Low, Confidence::High),
             Standing::Shady => (Severity::Critical, sureness(piece)),
-            Standing::Unknown | Standing::Named => {
-                (unseen(piece, Severity::Medium), Confidence::Medium)
-            }
+            Standing::Unknown => (unseen(piece, Severity::Medium), Confidence::Medium),
+            Standing::Named => (Severity::High, Confidence::Medium),
         };
         Some(Told::new(severity, confidence, message))
     });
@@ -128,6 +127,9 @@ fn reverse_shell(context: &mut Context<'_>) {
     context.each_act(&REVERSE_SHELL, |piece, act, _| {
         let confidence =
             if piece.shown && piece.cloak.is_none() { Confidence::Medium } else { sureness(piece) };
+        if let Act::Opens(what) = act {
+            return Some(Told::new(Severity::High, sureness(piece), format!("it opens {what}")));
+        }
         (*act == Act::ReverseShell).then(|| {
             Told::new(Severity::Critical, confidence, "a shell is connected to a remote host")
         })
@@ -163,8 +165,9 @@ fn destructive_command(context: &mut Context<'_>) {
     context.each_act(&DESTRUCTIVE_COMMAND, |piece, act, _| {
         let Act::Deletes(what) = act else { return None };
         let what =
-            if what.starts_with('a') { what.clone() } else { format!("everything below `{what}`") };
-        let severity = if piece.shown { Severity::Medium } else { Severity::High };
+            if what.contains(' ') { what.clone() } else { format!("everything below `{what}`") };
+        let shown = piece.shown && piece.role != Role::Instructions;
+        let severity = if shown { Severity::Medium } else { Severity::High };
         Some(Told::new(severity, sureness(piece), format!("it deletes {what}")))
     });
 }

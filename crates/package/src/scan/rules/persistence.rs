@@ -1,9 +1,12 @@
 //! What stays after the skill is done.
 
+use savoir_skill::Span;
+
 use crate::scan::{
-    Severity,
+    Confidence, Severity,
     act::{AGENT_QUESTIONS, Act},
     context::{Context, Told, sureness},
+    piece::Piece,
     place,
     rule::rule,
 };
@@ -49,6 +52,19 @@ fn persistence(context: &mut Context<'_>) {
         };
         Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
     });
+    context.each_piece(&PERSISTENCE, login_keys);
+}
+
+/// A key that somebody else logs in with.
+fn login_keys(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let key = ["ssh-ed25519 AAAA", "ssh-rsa AAAA", "ecdsa-sha2-nistp256 AAAA"];
+    let at = key.iter().find_map(|key| text.find(key)).filter(|_| text.contains("authorized_key"));
+    let told = |at: usize| {
+        let message = "it sets up a key for logging in";
+        (Span::new(at, at + 16), Told::new(Severity::High, Confidence::Medium, message))
+    };
+    at.filter(|_| piece.depth == 0).map(told).into_iter().collect()
 }
 
 /// What installers write into the shell's start-up file.

@@ -1,6 +1,6 @@
 //! Shell text as commands: words, pipes, redirections, substitutions and here-documents.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
@@ -30,17 +30,28 @@ pub(in crate::scan) struct Command {
     pub(in crate::scan) assignments: Vec<(String, Word)>,
     /// The here-document or here-string.
     pub(in crate::scan) input: Option<String>,
+    /// The word of a here-string, with what it is made of.
+    pub(in crate::scan) here: Option<Word>,
+    /// The function in whose body it stands.
+    pub(in crate::scan) function: Option<Rc<str>>,
     pub(in crate::scan) span: Span,
 }
 
 /// Commands with pipes between them.
 pub(in crate::scan) type Pipeline = Vec<Command>;
 
-/// Most commands of one text.
-const MOST: usize = 20_000;
+/// Most commands of one text that are followed.
+const MOST: usize = 50_000;
+
+/// What a text was read as.
+pub(in crate::scan) struct Script {
+    pub(in crate::scan) pipelines: Vec<Pipeline>,
+    /// Whether there was more than is followed.
+    pub(in crate::scan) is_cut: bool,
+}
 
 /// Reads a text as commands. It never fails: what makes no sense becomes words.
-pub(in crate::scan) fn parse(text: &str) -> Vec<Pipeline> {
+pub(in crate::scan) fn parse(text: &str) -> Script {
     let mut parser = Parser {
         text,
         bytes: text.as_bytes(),
@@ -48,9 +59,12 @@ pub(in crate::scan) fn parse(text: &str) -> Vec<Pipeline> {
         known: HashMap::new(),
         waiting: Vec::new(),
         pipelines: Vec::new(),
+        functions: Vec::new(),
+        braces: 0,
     };
     parser.run();
-    parser.pipelines
+    let is_cut = !parser.rest().trim().is_empty();
+    Script { pipelines: parser.pipelines, is_cut }
 }
 
 struct Parser<'a> {
@@ -62,6 +76,9 @@ struct Parser<'a> {
     /// End marks of here-documents whose text begins at the next line.
     waiting: Vec<String>,
     pipelines: Vec<Pipeline>,
+    /// The functions whose bodies are open, with how many braces were open before each.
+    functions: Vec<(Rc<str>, usize)>,
+    braces: usize,
 }
 
 impl Parser<'_> {
@@ -97,6 +114,10 @@ impl Parser<'_> {
                     self.at += 1;
                     self.redirect(&mut command);
                 }
+                b'(' if self.rest().starts_with("()") && names_function(&command) => {
+                    self.at += 2;
+                    self.function(&mut command);
+                }
                 b';' | b'&' | b'(' | b')' => {
                     self.at += 1;
                     self.end(&mut pipeline, &mut command);
@@ -122,8 +143,29 @@ impl Parser<'_> {
         self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     }
 
+    /// `name()`: what follows between braces is its body.
+    fn function(&mut self, command: &mut Command) {
+        let name = command.words.pop().map(|word| word.text).unwrap_or_default();
+        *command = Command::default();
+        self.functions.push((name.into(), self.braces));
+    }
+
+    fn brace(&mut self, opens: bool) {
+        if opens {
+            self.braces += 1;
+            return;
+        }
+        self.braces = self.braces.saturating_sub(1);
+        if self.functions.last().is_some_and(|(_, before)| *before >= self.braces) {
+            self.functions.pop();
+        }
+    }
+
     fn end(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
         close(pipeline, command);
+        for command in pipeline.iter_mut() {
+            command.function = self.functions.last().map(|(name, _)| Rc::clone(name));
+        }
         for (name, word) in pipeline.iter().flat_map(|command| &command.assignments) {
             if word.substitutions.is_empty() && word.variables.is_empty() && word.text.len() < 4096
             {
@@ -147,9 +189,17 @@ impl Parser<'_> {
         }
         command.span.end = word.span.end;
         if command.words.is_empty() {
-            if let Some((name, value)) = assignment(&word) {
+            if let Some((name, mut value)) = assignment(&word) {
+                if word.text[name.len()..].starts_with("+=")
+                    && let Some(before) = self.known.get(&name)
+                {
+                    value.text.insert_str(0, before);
+                }
                 command.assignments.push((name, value));
                 return;
+            }
+            if matches!(word.text.as_str(), "{" | "}") {
+                self.brace(word.text == "{");
             }
             let skipped = [
                 "if", "then", "do", "else", "elif", "while", "until", "!", "{", "}", "$", "time",
@@ -158,6 +208,10 @@ impl Parser<'_> {
             if skipped.contains(&word.text.as_str()) {
                 return;
             }
+        }
+        if word.text == "{" && command.words.len() == 2 && command.words[0].text == "function" {
+            self.function(command);
+            return self.brace(true);
         }
         command.words.push(word);
     }
@@ -181,7 +235,10 @@ impl Parser<'_> {
         command.span.end = target.span.end;
         match operator {
             "<<" | "<<-" => self.waiting.push(target.text),
-            "<<<" => command.input = Some(target.text),
+            "<<<" => {
+                command.input = Some(target.text.clone());
+                command.here = Some(target);
+            }
             _ => command.redirects.push(Redirect { writes: operator.starts_with('>'), target }),
         }
     }
@@ -214,7 +271,7 @@ impl Parser<'_> {
                     word.substitutions.push(inside);
                 }
                 b' ' | b'\t' | b'\r' | b'\n' | b'|' | b';' | b')' | b'&' | b'<' | b'>' => break,
-                b'(' if word.text.is_empty() => break,
+                b'(' if word.text.is_empty() || self.rest().starts_with("()") => break,
                 b'\'' => {
                     let inside = self.single_quoted();
                     word.text.push_str(&inside);
@@ -305,10 +362,23 @@ impl Parser<'_> {
                 let name: String = inside.chars().take_while(|c| is_name(*c)).collect();
                 self.variable(&name, word);
             }
+            Some(b'@' | b'*') => {
+                word.text.push_str("$@");
+                word.variables.push("@".into());
+                self.at += 2;
+            }
             Some(byte) if is_name(char::from(*byte)) => {
                 self.at += 1;
-                let name: String = self.rest().chars().take_while(|c| is_name(*c)).collect();
-                self.at += name.len();
+                let rest = self.rest();
+                // `$env:NAME` is how PowerShell writes it.
+                let skip = if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("env:"))
+                {
+                    4
+                } else {
+                    0
+                };
+                let name: String = rest[skip..].chars().take_while(|c| is_name(*c)).collect();
+                self.at += skip + name.len();
                 self.variable(&name, word);
             }
             _ => {
@@ -363,6 +433,15 @@ fn close(pipeline: &mut Pipeline, command: &mut Command) {
     pipeline.push(done);
 }
 
+/// `name` or `function name` before `()`.
+fn names_function(command: &Command) -> bool {
+    match command.words.as_slice() {
+        [_] => true,
+        [first, _] => first.text == "function",
+        _ => false,
+    }
+}
+
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -387,10 +466,14 @@ mod tests {
 
     use super::*;
 
+    fn parse_all(text: &str) -> Vec<Pipeline> {
+        parse(text).pipelines
+    }
+
     fn texts(text: &str) -> Vec<Vec<Vec<String>>> {
         let words =
             |command: &Command| command.words.iter().map(|word| word.text.clone()).collect();
-        parse(text).iter().map(|pipeline| pipeline.iter().map(words).collect()).collect()
+        parse(text).pipelines.iter().map(|pipeline| pipeline.iter().map(words).collect()).collect()
     }
 
     #[test]
@@ -408,12 +491,12 @@ mod tests {
 
     #[test]
     fn substitutions_redirects_and_documents() {
-        let found = parse("bash -c \"$(curl -s x | cat)\" <(wget y) > out 2>&1");
+        let found = parse_all("bash -c \"$(curl -s x | cat)\" <(wget y) > out 2>&1");
         let command = &found[0][0];
         assert_eq!(command.words[2].substitutions, ["curl -s x | cat"]);
         assert_eq!(command.words[3].substitutions, ["wget y"]);
         assert_eq!(command.redirects[0].target.text, "out");
-        let found = parse("python3 - <<'EOF'\nimport os\nEOF\nls");
+        let found = parse_all("python3 - <<'EOF'\nimport os\nEOF\nls");
         assert_eq!(found[0][0].input.as_deref(), Some("import os\n"));
         assert_eq!(found[1][0].words[0].text, "ls");
     }

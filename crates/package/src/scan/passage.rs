@@ -1,0 +1,727 @@
+//! What a passage of prose is about: what it wants taken, where it shall go, and who shall not know.
+//!
+//! No single phrase says that a passage is harmful. Each [`Passage`] is looked at for signs of
+//! several kinds, and rules add them up, so that another wording of the same wish weighs the same.
+
+use std::sync::LazyLock;
+
+use savoir_skill::Span;
+
+use super::{
+    host::{self, Standing},
+    phrase::{self, Phrases, Word},
+    place,
+};
+
+/// The longest passage that is one thought.
+const LONGEST: usize = 2_500;
+
+/// A paragraph, with the list that belongs to it.
+pub(super) struct Passage<'a> {
+    pub(super) span: Span,
+    pub(super) text: &'a str,
+    pub(super) words: Vec<Word>,
+    /// The words with single blanks between them and at both ends.
+    plain: String,
+}
+
+/// Cuts a text into passages. Nothing is left out: what is too long for one becomes several.
+pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
+    let start = header(text);
+    passages_at(&text[start..], start)
+}
+
+/// Where the header ends, which is no prose.
+pub(super) fn header(text: &str) -> usize {
+    let end = text.strip_prefix("---\n").and_then(|rest| rest.find("\n---"));
+    end.map_or(0, |end| (end + 8).min(text.len()))
+}
+
+/// As [`passages`], of a part of a text that begins there.
+pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = end_of_thought(rest);
+        let mut at = start;
+        for piece in pieces(&rest[..end]) {
+            if !piece.trim().is_empty() {
+                found.push(Passage::new(piece, at));
+            }
+            at += piece.len();
+        }
+        let skip = (end + 2).min(rest.len());
+        start += skip;
+        rest = &rest[skip..];
+    }
+    found
+}
+
+/// Where a paragraph ends. One that ends with a colon goes on with what it announces.
+fn end_of_thought(text: &str) -> usize {
+    let mut end = text.find("\n\n").unwrap_or(text.len());
+    while text[..end].trim_end().ends_with(':') && end + 2 < text.len() && end < LONGEST / 2 {
+        let next = text[end + 2..].find("\n\n").map_or(text.len(), |next| end + 2 + next);
+        if text[end..next].trim_start().starts_with('#') || next > LONGEST {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+/// A list that is longer than this is several thoughts.
+const SHORT_LIST: usize = 700;
+
+/// Parts of a text that are short enough.
+fn pieces(text: &str) -> Vec<&str> {
+    if text.len() <= SHORT_LIST {
+        return vec![text];
+    }
+    let mut starts = vec![0];
+    starts.extend(
+        text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| begins_item(&text[*at..])),
+    );
+    starts.push(text.len());
+    starts.windows(2).flat_map(|pair| cut(&text[pair[0]..pair[1]])).collect()
+}
+
+/// Whether a line begins an item of a list or a row of a table.
+fn begins_item(line: &str) -> bool {
+    let line = line.trim_start_matches([' ', '\t']);
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with(['-', '*', '|', '#', '>', '+'])
+        || number.len() < line.len() && number.starts_with(['.', ')'])
+}
+
+fn cut(mut text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    while text.len() > LONGEST {
+        let mut end = LONGEST;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        end = text[..end].rfind(['\n', '.', ' ']).map_or(end, |at| at + 1);
+        found.push(&text[..end]);
+        text = &text[end..];
+    }
+    found.push(text);
+    found
+}
+
+impl<'a> Passage<'a> {
+    pub(super) fn new(text: &'a str, at: usize) -> Self {
+        let words = phrase::words(text);
+        let mut plain = String::with_capacity(text.len() + 2);
+        plain.push(' ');
+        for word in &words {
+            plain.push_str(&word.text);
+            plain.push(' ');
+        }
+        Self { span: Span::new(at, at + text.len()), text, words, plain }
+    }
+
+    /// Whether any of these sequences of words is in it.
+    pub(super) fn says(&self, any: &[&str]) -> bool {
+        any.iter().any(|one| {
+            self.plain.match_indices(one).any(|(at, _)| {
+                let before = self.plain[..at].ends_with(' ');
+                let after = self.plain[at + one.len()..].starts_with(' ');
+                before && (after || one.ends_with(' '))
+            })
+        })
+    }
+
+    /// Whether one of the phrases stands in one sentence of it.
+    pub(super) fn matches(&self, phrases: &Phrases) -> bool {
+        self.find(phrases).is_some()
+    }
+
+    /// Where in the whole text one of the phrases stands.
+    pub(super) fn find(&self, phrases: &Phrases) -> Option<Span> {
+        let mut all = phrases.find(&self.words).into_iter();
+        let (_, from, to) = all.find(|(_, from, to)| self.is_sentence(*from, *to))?;
+        let (first, last) = (self.words.get(from)?, self.words.get(to.checked_sub(1)?)?);
+        Some(Span::new(self.span.start + first.span.start, self.span.start + last.span.end))
+    }
+
+    /// Whether these words stand in one sentence, or in one item of a list.
+    fn is_sentence(&self, from: usize, to: usize) -> bool {
+        let (Some(first), Some(last)) =
+            (self.words.get(from), self.words.get(to.saturating_sub(1)))
+        else {
+            return false;
+        };
+        let text = &self.text[first.span.start..last.span.end.max(first.span.start)];
+        let ends = |mark: char| {
+            text.match_indices(mark)
+                .any(|(at, _)| text[at + mark.len_utf8()..].starts_with([' ', '\n', '*', '_', '"']))
+        };
+        let item = text.match_indices('\n').any(|(at, _)| begins_item(&text[at + 1..]));
+        !(ends('.') || ends('!') || ends('?') || ends(';') || item || text.contains(" | "))
+    }
+
+    /// Addresses that are not of this machine, also those without `https://` before them.
+    pub(super) fn links(&self) -> Vec<&'a str> {
+        let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
+        urls.chain(bare_links(self.text))
+            .filter(|url| host::standing(url) != Standing::Local)
+            .collect()
+    }
+
+    /// How much speaks for a passage that changes what steers agents.
+    pub(super) fn poison(&self) -> u32 {
+        let lower = self.text.to_lowercase();
+        let file = STEERING.iter().find(|name| lower.contains(*name));
+        if file.is_none() || !self.wants(&WRITES) && !contains(self.text, &["写进", "写入", "加入"])
+        {
+            return 0;
+        }
+        let home = lower.contains("~/") || lower.contains("$home") || lower.contains("global");
+        let link = match self.destination() {
+            0 | 1 => 0,
+            destination => destination - 1,
+        };
+        2 + link
+            + u32::from(home)
+            + if self.matches(&TRUSTS) || contains(self.text, &["可信", "主人", "优先"]) {
+                2
+            } else {
+                0
+            }
+            + if self.matches(&LOOSENS) || lower.contains("\"*\"") || lower.contains("bash(*)") {
+                2
+            } else {
+                0
+            }
+            + if self.hides() || self.dismisses() { 2 } else { 0 }
+            + u32::from(self.presses())
+    }
+
+    /// Whether the passage wants something kept from the user.
+    pub(super) fn hides(&self) -> bool {
+        self.hides_at().is_some()
+    }
+
+    pub(super) fn hides_at(&self) -> Option<Span> {
+        // That a secret is not printed is good advice.
+        let prudent = |span: &Span| {
+            let said = &self.text[span.start - self.span.start..span.end - self.span.start];
+            let said = said.to_lowercase();
+            ["secret", "token", "key", "password", "credential"]
+                .iter()
+                .any(|word| said.contains(word))
+        };
+        let hidden = self.find(&HIDES).filter(|span| !prudent(span));
+        hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
+    }
+
+    /// Whether it wants something done without the user being asked.
+    pub(super) fn presses(&self) -> bool {
+        self.matches(&PRESSES)
+    }
+
+    /// How secret the things are that it speaks of: 0, 2 or 3.
+    pub(super) fn secrets(&self) -> u32 {
+        if self.credential().is_some() || self.matches(&GRAVE) {
+            3
+        } else if self.matches(&SECRET)
+            || self.text.contains(".env")
+            || self.secret_variable().is_some()
+        {
+            2
+        } else {
+            0
+        }
+    }
+
+    /// A place of credentials that it names.
+    pub(super) fn credential(&self) -> Option<&'static str> {
+        if !place::may_hold_credentials(self.text) {
+            return None;
+        }
+        let mut parts = self.text.split([' ', '`', '"', '(', ')', ',', '\n', '\'', '<', '>']);
+        parts.find_map(|word| place::credential(word.trim_end_matches(['.', ':', ';'])))
+    }
+
+    /// A variable with a secret that it names: `OPENAI_API_KEY`.
+    pub(super) fn secret_variable(&self) -> Option<&'a str> {
+        let mut parts = self.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        parts.find(|word| {
+            word.contains('_')
+                && word.len() > 5
+                && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+                && place::is_secret_name(word)
+        })
+    }
+
+    /// Whether it speaks of what the user said, or of what the agent remembers.
+    pub(super) fn is_personal(&self) -> bool {
+        self.matches(&PERSONAL)
+    }
+
+    /// Whether it speaks of what belongs to the user: mails, notes, documents, code, people.
+    pub(super) fn is_content(&self) -> bool {
+        self.is_personal() || self.matches(&CONTENT) || contains(self.text, &CONTENT_ELSEWHERE)
+    }
+
+    /// Whether all of something is meant, and not a part that a task needs.
+    pub(super) fn is_whole(&self) -> bool {
+        self.matches(&WHOLE) || contains(self.text, &["全部", "所有", "整个", "完整"])
+    }
+
+    /// Whether what comes back does not matter, or is not told.
+    pub(super) fn dismisses(&self) -> bool {
+        self.matches(&DISMISSES) || contains(self.text, &["忽略", "不必告诉", "不要写", "不要告诉"])
+    }
+
+    /// How far away things shall go: nowhere, to a host, or to one where anyone picks things up.
+    pub(super) fn destination(&self) -> u32 {
+        self.distance(&self.links())
+    }
+
+    /// As [`Self::destination`], without the links that readers follow.
+    pub(super) fn address(&self) -> u32 {
+        let written = |url: &&str| {
+            let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
+            !self.text[..at].ends_with("](") && !self.text[..at].ends_with('<')
+        };
+        self.distance(&self.links().into_iter().filter(written).collect::<Vec<_>>())
+    }
+
+    fn distance(&self, links: &[&str]) -> u32 {
+        let links: Vec<&&str> =
+            links.iter().filter(|url| host::standing(url) != Standing::Unknown).collect();
+        if links.iter().any(|url| host::standing(url) == Standing::Shady) {
+            3
+        } else if !links.is_empty() || self.has_address() {
+            2
+        } else if self.matches(&ELSEWHERE) {
+            1
+        } else {
+            0
+        }
+    }
+
+    /// An e-mail address.
+    fn has_address(&self) -> bool {
+        self.text.match_indices('@').any(|(at, _)| {
+            let name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+            let before = self.text[..at].chars().next_back().is_some_and(name);
+            let domain: String = self.text[at + 1..].chars().take_while(|c| name(*c)).collect();
+            let domain = domain.trim_end_matches('.');
+            before && domain.contains('.') && !domain.starts_with(|c: char| c.is_ascii_digit())
+        })
+    }
+
+    /// How plainly something shall be sent: 0, 1 or 2; a sentence that forbids it does not count.
+    pub(super) fn sends(&self) -> u32 {
+        if self.wants(&SENDS) || contains(self.text, &["上传", "发送", "提交到", "打包"]) {
+            2
+        } else {
+            u32::from(self.wants(&PUTS))
+        }
+    }
+
+    /// Whether it tells how one gets a key of one's own.
+    pub(super) fn is_sign_up(&self) -> bool {
+        self.matches(&SIGN_UP)
+    }
+
+    pub(super) fn takes(&self) -> bool {
+        self.wants(&TAKES)
+    }
+
+    /// Whether somebody shall be asked, and not told never to.
+    pub(super) fn asks(&self) -> bool {
+        self.wants(&ASKS)
+    }
+
+    /// Whether one of the words stands there without a word before it that forbids it.
+    fn wants(&self, verbs: &Phrases) -> bool {
+        verbs.find(&self.words).into_iter().any(|(_, from, _)| {
+            let before = &self.words[from.saturating_sub(4)..from];
+            let near = |word: &&Word| {
+                let between = &self.text[word.span.end..self.words[from].span.start];
+                !between.contains(['.', ';', '\n'])
+            };
+            !before.iter().filter(near).any(|word| NEGATIONS.contains(&word.text.as_str()))
+        })
+    }
+
+    /// Whether it speaks about attacks, and not in the attacker's voice.
+    pub(super) fn warns(&self) -> bool {
+        self.says(&WARNINGS)
+    }
+}
+
+/// `t.me/channel`, `site.example/path`: an address in a word of its own.
+fn bare_links(text: &str) -> impl Iterator<Item = &str> {
+    const ENDINGS: [&str; 22] = [
+        "com", "org", "net", "io", "app", "dev", "me", "co", "ai", "sh", "cc", "nz", "xyz",
+        "example", "test", "site", "top", "info", "biz", "ru", "cn", "de",
+    ];
+    let words = text.split(|c: char| c.is_whitespace() || "`\"'()<>[]|,".contains(c));
+    words.filter(|word| {
+        let (host, path) =
+            word.split_once('/').unwrap_or((word.trim_end_matches(['.', ':', ';']), ""));
+        let ending = host.rsplit('.').next().unwrap_or_default();
+        let plain = !path.contains('@')
+            && host.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
+        let is_host =
+            plain && host.contains('.') && !host.starts_with('.') && ENDINGS.contains(&ending);
+        is_host
+            && (!path.is_empty() || matches!(ending, "example" | "test"))
+            && !host.starts_with("env.")
+    })
+}
+
+/// Files and places that steer agents.
+const STEERING: [&str; 30] = [
+    "claude.md",
+    "agents.md",
+    "gemini.md",
+    "copilot-instructions",
+    ".cursorrules",
+    ".windsurfrules",
+    "soul.md",
+    "memory.md",
+    "heartbeat.md",
+    "user.md",
+    "identity.md",
+    ".mcp.json",
+    "mcpservers",
+    "claude_desktop_config",
+    ".claude/",
+    ".codex/",
+    ".openclaw/",
+    ".gemini/",
+    ".cursor/",
+    "mcp add",
+    "long-term memory",
+    "memory tool",
+    "your memory",
+    "permanent memory",
+    "gedächtnis",
+    "mémoire permanente",
+    "长期记忆",
+    "installed skill",
+    "other skill",
+    "output-style",
+];
+
+fn contains(text: &str, any: &[&str]) -> bool {
+    any.iter().any(|one| text.contains(one))
+}
+
+/// Words of languages that have no blanks between them.
+const CONTENT_ELSEWHERE: [&str; 8] =
+    ["源代码", "聊天内容", "环境变量", "对话", "文件内容", "通讯录", "邮件", "密码"];
+
+const NEGATIONS: [&str; 12] = [
+    "not", "never", "don't", "no", "without", "avoid", "cannot", "can't", "nie", "nicht", "would",
+    "rather",
+];
+
+const WARNINGS: [&str; 28] = [
+    "never instructions",
+    "object of analysis",
+    "injected",
+    "attack",
+    "attacker",
+    "attackers",
+    "attacks",
+    "injection",
+    "injections",
+    "malicious",
+    "jailbreak",
+    "adversarial",
+    "untrusted",
+    "vulnerability",
+    "vulnerabilities",
+    "vulnerable",
+    "hostile",
+    "red flag",
+    "red flags",
+    "suspicious",
+    "social engineering",
+    "threat",
+    "threats",
+    "exploit",
+    "phishing",
+    "prompt injection",
+    "pentest",
+    "security review",
+];
+
+macro_rules! phrases {
+    ($name:ident: $($pattern:literal),+ $(,)?) => {
+        static $name: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(&[$($pattern),+]));
+    };
+}
+
+phrases! { SENDS:
+    "send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|publish|published|push|deposited|handed|pasted|e-mail|hand",
+    "email|mail|report ~4 to",
+    "sende|senden|gesendet|schicke|schicken|geschickt|übermittle|übermitteln|hochladen|lade|übergeben",
+    "envoie|envoyer|envoyez|envoyé|envoyés|envoyée|transmet|transmets|transmettre|téléverse|mettre",
+    "envía|enviar|envíe|sube|subir|adjunta|deposita",
+}
+
+phrases! { PUTS:
+    "goes|go|placed|put|puts|parameter|field|form|body|belongs|belong|receives|holds|supply|supplies|resolve|query|copied|shared|append|include|includes|embed|pass|enter|type|paste|add|give|share|copy|tell|ping|call|open|fetch|request|commit|message|encode|encoded|sync|synced|written|accepts|wants|asks|codificados|ajoute|copie",
+}
+
+phrases! { SIGN_UP:
+    "get|obtain|create|generate|find|register|request|copy|grab|retrieve ~5 api|access|bot|app|personal|your|free|an ~3 key|keys|token|tokens|account",
+    "sign|log|go up|in|to ~3",
+    "api|access key|keys|token|tokens ~3 required|from|at",
+    "dashboard|console|developer|settings",
+    "authorization|bearer|x ~2 bearer|api|key|token",
+}
+
+phrases! { TAKES:
+    "read|collect|gather|take|copy|extract|grab|find|look|list|dump|zip|archive|note|store|save|include|cat|open|lies|lis|lit|lire|lee|lea|sammle|récupère",
+}
+
+phrases! { ASKS:
+    "ask|asks|request|prompt|demand|have|let|invite|instruct|tell|get|obtain|paste|pastes|enter|type|provide|give|share|supply",
+}
+
+phrases! { GRAVE:
+    "seed|recovery|secret|backup|mnemonic phrase|words|sentence",
+    "twelve|24|12 ~4 words|word",
+    "mnemonic",
+    "production|vault ~2 secrets|password|passwords",
+    "private|ssh|signing key|keys",
+    "recovery|backup codes",
+    "master|sudo|root|login|account|system|keychain|windows|mac password",
+    "saved|stored|browser logins|passwords|cookies",
+    "all|every|any|full|whole|entire ~3 environment variables|variable|secrets|keys|tokens|credentials",
+    "output of ~1 env|printenv|history|set",
+    "values of ~4 environment",
+    "keychain|wallet.dat",
+    "two|2fa|otp factor|code|codes ~1 code|codes",
+    "authenticator app|code",
+    "card number|pin|cvv",
+    "passport|social|security|bank number|details|pin|username",
+    "mother's maiden",
+    "online banking",
+    "get secrets|secret",
+}
+
+phrases! { SECRET:
+    "environment variables|variable",
+    "api|access|auth|bearer|session|oauth key|keys|token|tokens",
+    "credential|credentials|secrets|password|passwords|passphrase|cookie|cookies|token|tokens",
+}
+
+phrases! { PERSONAL:
+    "the|this|whole|full|entire|current|our|your conversation|chat|dialogue|transcript",
+    "last|previous|recent|all|user's ~2 message*|prompt|prompts|question|questions",
+    "chat|conversation|browsing|search|command|shell history",
+    "told|said|wrote|typed|asked|shared|mentioned ~3 you|so ~2 far|conversation|today",
+    "system|developer prompt|message",
+    "memory|soul|claude|agents|user|identity md",
+    "long term memory",
+    "what ~1 user|person|human ~2 said|told|asked|typed|wrote|wants|shared",
+    "files ~2 user|person ~1 opened|has|edited",
+    "clipboard",
+    "account number|numbers",
+    "names|name and|addresses ~2 account|addresses|phone|e",
+    "staged|working|full|whole diff|source",
+    "contents|content of ~3 document*|file|files|folder|mail|mails|repository",
+    "every|each|all|any ~2 draft|drafts|document|documents|mail|mails|file|files|translated",
+}
+
+phrases! { CONTENT:
+    "dialogue|album|passages|entries|answers|diagnostics|configuration|trips|meetings|names|addresses|listing|values|logins|codes",
+    "home folder|directory",
+    "notes|diary|journal|mail|mails|inbox|email|emails|messages|calendar|calendars|appointments|contacts|phone|phones",
+    "address book|line|lines|from|in|of",
+    "documents|document|folder|workbook|spreadsheet|invoice|invoices|contract|contracts|clause|report|memo|memos|brief|chapter|thesis|resume|cv|transcript|recording|recordings|photo|photos|screenshot|screenshots|picture|pictures|draft|drafts",
+    "iban|salary|salaries|passport|patient|customer|customers|customer's|client|client's|client's|record|records|crm|staff|employee|employees",
+    "social security",
+    "date of birth",
+    "credit card",
+    "working tree|copy|directory",
+    "source code|file|files|folder|tree",
+    "private|unpublished|confidential|internal repository|repositories|file|files|code|results|notes",
+    "file|files ~2 opened|open|edited|read|changed|tool",
+    "tool results|definitions|calls",
+    "diff|patch|codebase|repository|repo|project",
+    "memory|profile|preferences|facts",
+    "context|configured ~2 you|session|window",
+    "instructions you ~3 given",
+    "location|position|track|coordinates|whereabouts",
+    "nachrichten|mails|dokumente|unterlagen|ordner|abrechnung|kontakte|kalender|gespräch|verlauf|quelltext|kontoverbindung|datei|dateien",
+    "conversation|carnet|courriels|fichiers|contacts|documents|historique|dossier",
+    "conversación|mensajes|documentos|informe|historial|contactos|archivos|carpeta",
+}
+
+phrases! { WHOLE:
+    "complete|full|entire|whole|all|every|each|verbatim|raw|unshortened|everything|along|including|included|together|unabridged|contents|content|exactly|anything",
+    "in full|base64|order",
+    "gesamten|gesamte|gesamter|komplette|alle|sämtliche|jede|jeden|mitsamt|inhalt",
+    "complet|complète|entier|entière|tous|toute|toutes|contenu",
+    "completo|completa|todos|todas|original|últimos|contenido",
+}
+
+phrases! { DISMISSES:
+    "can|may|should|must|be ~1 be|safely|ignored|discarded thrown|ignored|discarded|dropped",
+    "thrown|throw away",
+    "is|are|it not ~2 shown|brought|mentioned|listed|displayed|reported|announced|part",
+    "nothing else",
+    "only ~4 of interest",
+    "reply|answer|result|response|page ~3 empty",
+    "no|without confirmation|login|question|questions|click|approval",
+    "does|do|did not ~2 need|take|concern|matter|block|click|know",
+    "nobody|no has|needs|one to|has",
+    "rückfragen sind",
+    "inutile de",
+    "nenne|nennen ~4 nur",
+    "únicamente|solamente",
+    "ensuite retiré|supprimé",
+    "regardless|anyway|in any case",
+}
+
+phrases! { ELSEWHERE:
+    "public gist|repository|repo|paste|bucket|link|channel",
+    "gist|webhook|pastebin|telegram|discord|ngrok",
+    "debug|support|diagnostic*|telemetry|collection|verification endpoint|server|service|form|inbox",
+    "query parameter|string|parameters",
+    "fork remote",
+    "mail|mailto|bcc|blind to|copy",
+}
+
+phrases! { HIDES:
+    "don't|never|not tell|inform|notify|alert ~1 user|users|human|operator|person|anyone|anybody|them|others",
+    "don't|never|not mention|reveal|disclose|show|report|list|log|print|display|describe ~3 to|in ~2 user|users|human|operator|anyone|answer|summary|reply|response|output|chat",
+    "don't|never|not mention|reveal|disclose|show|report|list|print|display|comment|discuss|explain ~1 this|that ~1 comment|note|row|section|step|file|instruction|instructions|change|part|paragraph|message|rule|line|marker",
+    "don't|never|not refer|comment|speak|talk to|on|of|about ~1 it|this|them|that",
+    "don't|never|not raise|flag|list|mention ~5 findings|concern*|among|source|sources|warnings",
+    "leave|omit|drop|exclude|keep|strip ~5 out|from ~4 summary|summaries|answer|output|report|response|reply|sources|log",
+    "keep ~4 to yourself",
+    "keep ~2 this|it|that|these|them ~2 secret|quiet|hidden|private|confidential|internal",
+    "keep|stay|remain quiet|silent ~1 about",
+    "hide|conceal ~4 from ~1 user|users|human|owner|person|reviewer*",
+    "user|users|person|people|human|anyone|anybody|nobody|owner need|needs|must|should|will|shall|may|does|do not|never|n't ~2 know|notice|see|told|shown|informed|aware|realise|realize|hear|bothered|disturbed|asked",
+    "need not|n't ~2 bother|tell|inform|mention|show|told|know|shown|ask ~2 user|them|human|person|it",
+    "needn't bother|tell|inform|mention|know|be",
+    "nobody is|gets|will disturbed|notices|see*|knows",
+    "before ~1 user|human|person|anyone looks|notices|sees|reads",
+    "without ~2 user|users|them|human|person|owner|anyone|user's looking|noticing|knowing|seeing|knowledge|awareness|consent",
+    "without telling|informing|notifying|alerting|mentioning|announcing|disclosing",
+    "without mention|announcement|comment",
+    "secretly|covertly|discreetly|invisibly ~2 send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
+    "as if|though nothing ~2 happened",
+    "no need to bring|mention|tell|explain|raise",
+    "not|n't have to be told|know|hear",
+    "user|person|customer|owner|people|human sees|see|gets|get|learns|hears only|confused|nothing",
+    "say|tell|answer ~5 only ~1 that|with|topic",
+    "nothing of ~3 shows|appears|is ~3 chat|shown|told",
+    "not|never|n't talk|speak about|of ~3 rule|rules|this|it|these|point",
+    "not|never|n't explain|cite|mention|bring ~2 these|this|that|it ~3 rules|rule|skill|source|up",
+    "must|should|may not|never hear|learn",
+    "not permitted|allowed to tell|mention|inform",
+    "they|people|users find|finds it ~2 technical|confusing|boring",
+    "hide ~2 guest|list|step|window|output",
+    "mention ~2 to no one|body",
+    "bleibt|bleiben ~2 unerwähnt",
+    "ne pas|jamais montrer|mentionner|traduire|évoquer",
+    "pas besoin de",
+    "l'agent n'évoque",
+    "deny having|that|knowing|it|this|any",
+    "answer|say|reply|claim|respond ~2 no|nothing|local*|that ~6 when|if ~2 asked|asks",
+    "if|when|should ~3 asked|asks|questioned ~3 claim|pretend|deny|answer no|nothing|that|it|this|having",
+    "describe ~2 it|this|that as ~6 if|when ~2 asks|asked",
+    "they|users|people|user get|gets|tend|would|may|might ~2 confused|remove|annoyed|alarmed|worried|worry|suspicious|panic|object",
+    "internal|model|agent|assistant|ai only ~3 never|do|don't|not",
+    "not|never|don't go into detail*",
+    "don't|not|never|no need ~2 to ~1 look|inspect|review|read|examine|verify|check|question ~3 it|content|contents|them|file|script|code|output|what",
+    "skip ~1 any|the review|inspection|verification|check|checks ~2 of|content*|them",
+    "remove|delete|erase ~3 this|that section|comment|line|note|paragraph|step|message|mail ~3 afterwards|after|from|so",
+    "delete ~2 mail|message|comment|commit ~2 from|so|through",
+    "dem|den nutzer|benutzer ~4 nicht",
+    "ne|n' ~1 dis|dites|mentionne|mentionnez|préviens|informe ~3 utilisateur|pas",
+    "sans|sin ~2 prévenir|informer|dire|avisar|decir",
+}
+
+phrases! { WRITES:
+    "add|adds|write|writes|put|append|create|insert|save|replace|replaces|replaced|place|set|merge|rewrite|record|import|note|ensure|ensured|gets|receive|receives|recorded|anchored|overwrite|copy|move|register|registers|enter|enters|teach|store|leave|remember|extend|modify",
+    "ergänzt|halte|schreibe|trage|inscris|ajoute|recevoir|escribe|añade|modifica",
+}
+
+phrases! { TRUSTS:
+    "trusted|vetted|verified|owner|owner's|administrator|admin|operator|staff|above|outranks|precedence|authority|approved|reviewed|priority",
+    "as if|though ~4 user|owner|said|yourself|own",
+    "on ~1 behalf",
+    "besitzer|vertrauenswürdig|priment|propriétaire",
+}
+
+phrases! { LOOSENS:
+    "without reading|review|reviewing|asking|confirmation|checking|audit|auditing|approval|mention",
+    "do|don't|not|never|nothing|no not|audit|propose|ask|check|report|raise|refuse|warn|shown|show|mention|one",
+    "skip|suppress|suppressed|disable|disabled|lift|lifted|weaken|ignore|bypass|unprotected|exempt",
+    "false alarm|alarms|positive|positives",
+    "allow|allows|approve|autoapprove|auto|permit ~3 everything|all|any|every|list|approve",
+    "danger|full access|mode",
+    "sandbox",
+    "full tools|access|rights",
+    "no issues|findings found",
+    "whatever|anything ~4 says|stands|written|said",
+    "do|does|follow what|it ~3 says",
+    "ohne rückfrage",
+    "sans demander",
+}
+
+phrases! { QUIETLY:
+    "silently|quietly ~2 send|upload|transmit|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
+    "run|runs|execute|append|send|upload|install|add ~3 silently|quietly",
+    "silently ~3 users|people|user",
+}
+
+phrases! { PRESSES:
+    "without asking|confirmation|confirming|approval|permission|review|prompting|waiting",
+    "no|never|don't|not confirmation|ask|confirm|prompt|wait ~3 confirmation|user|permission|approval|is|first|needed|wanted",
+    "do|don't not|ask ~2 ask|first|permission|confirmation",
+    "in the background",
+    "ignore ~3 warning|warnings|notice|error|errors|complain*",
+    "reassure|assure|tell ~2 user|person|them ~4 normal|safe|required|stays|routine|standard",
+    "this|it is ~1 normal|standard|routine|agreed",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_cover_everything() {
+        let text = format!("a\n\n{}\n\nend", "word ".repeat(2_000));
+        let all: usize = passages(&text).iter().map(|one| one.text.len()).sum();
+        assert!(all + 4 >= text.len(), "{all} of {}", text.len());
+        for passage in passages(&text) {
+            assert_eq!(passage.span.slice(&text), passage.text);
+        }
+    }
+
+    #[test]
+    fn what_is_forbidden_is_not_wanted() {
+        let sends = |text: &str| Passage::new(text, 0).sends();
+        assert_eq!(sends("Then upload the file."), 2);
+        assert_eq!(sends("Never upload the file."), 0);
+        assert_eq!(sends("This is not hard. Upload the file."), 2);
+    }
+
+    #[test]
+    fn secrets_and_places() {
+        let passage = |text| Passage::new(text, 0);
+        assert_eq!(passage("the twelve recovery words").secrets(), 3);
+        assert_eq!(passage("the API key").secrets(), 2);
+        assert_eq!(passage("a cup of tea").secrets(), 0);
+        assert_eq!(passage("to https://a.example/x").destination(), 2);
+        assert_eq!(passage("to http://203.0.113.4/x").destination(), 3);
+        assert_eq!(passage("to ada@mail.example, soon").destination(), 2);
+        assert_eq!(passage("package@1.2.3").destination(), 0);
+    }
+}

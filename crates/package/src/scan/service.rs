@@ -1,0 +1,144 @@
+//! Whose secret a variable holds, and which hosts are that service's own.
+
+use super::host;
+
+/// A word in the name of a variable, and the hosts to which its secret belongs.
+const SERVICES: &[(&str, &[&str])] = &[
+    ("OPENAI", &["openai.com", "openai.azure.com", "chatgpt.com"]),
+    ("ANTHROPIC", &["anthropic.com", "claude.ai", "claude.com"]),
+    ("CLAUDE", &["anthropic.com", "claude.ai", "claude.com"]),
+    ("GEMINI", &["googleapis.com", "google.com", "google.dev"]),
+    ("GOOGLE", &["googleapis.com", "google.com", "google.dev", "run.app"]),
+    ("GITHUB", &["github.com", "githubusercontent.com", "ghcr.io", "github.io"]),
+    ("GH", &["github.com", "githubusercontent.com", "ghcr.io"]),
+    ("GITLAB", &["gitlab.com"]),
+    ("AWS", &["amazonaws.com", "aws.amazon.com", "amazon.com", "api.aws"]),
+    ("AZURE", &["azure.com", "microsoft.com", "windows.net", "microsoftonline.com", "azure.net"]),
+    ("CLOUDFLARE", &["cloudflare.com", "r2.cloudflarestorage.com", "workers.dev"]),
+    ("CF", &["cloudflare.com", "workers.dev"]),
+    ("STRIPE", &["stripe.com"]),
+    ("SLACK", &["slack.com"]),
+    ("DISCORD", &["discord.com", "discordapp.com", "discord.gg"]),
+    ("TELEGRAM", &["telegram.org"]),
+    ("NPM", &["npmjs.org", "npmjs.com"]),
+    ("PYPI", &["pypi.org"]),
+    ("TWINE", &["pypi.org"]),
+    ("HF", &["huggingface.co", "hf.co", "hf.space"]),
+    ("HUGGINGFACE", &["huggingface.co", "hf.co", "hf.space"]),
+    ("HUGGING", &["huggingface.co", "hf.co", "hf.space"]),
+    ("REPLICATE", &["replicate.com"]),
+    ("SENDGRID", &["sendgrid.com"]),
+    ("TWILIO", &["twilio.com"]),
+    ("NOTION", &["notion.com", "notion.so"]),
+    ("LINEAR", &["linear.app"]),
+    ("JIRA", &["atlassian.net", "atlassian.com"]),
+    ("ATLASSIAN", &["atlassian.net", "atlassian.com"]),
+    ("HEROKU", &["heroku.com", "herokuapp.com"]),
+    ("VERCEL", &["vercel.com", "vercel.app"]),
+    ("NETLIFY", &["netlify.com", "netlify.app"]),
+    ("DIGITALOCEAN", &["digitalocean.com", "digitaloceanspaces.com"]),
+    ("DATADOG", &["datadoghq.com", "datadoghq.eu", "ddog-gov.com"]),
+    ("SENTRY", &["sentry.io", "sentry.dev"]),
+    ("SUPABASE", &["supabase.co", "supabase.com"]),
+    ("MISTRAL", &["mistral.ai"]),
+    ("GROQ", &["groq.com"]),
+    ("COHERE", &["cohere.ai", "cohere.com"]),
+    ("OPENROUTER", &["openrouter.ai"]),
+    ("DEEPSEEK", &["deepseek.com"]),
+    ("PERPLEXITY", &["perplexity.ai"]),
+    ("ELEVENLABS", &["elevenlabs.io"]),
+    ("TAVILY", &["tavily.com"]),
+    ("PINECONE", &["pinecone.io"]),
+    ("SHOPIFY", &["shopify.com", "myshopify.com"]),
+    ("PAYPAL", &["paypal.com"]),
+    ("BINANCE", &["binance.com", "binance.us", "binance.vision"]),
+    ("COINBASE", &["coinbase.com"]),
+    ("DOCKER", &["docker.com", "docker.io"]),
+    ("KUBE", &["kubernetes.default.svc"]),
+    ("DROPBOX", &["dropboxapi.com", "dropbox.com"]),
+    ("FIGMA", &["figma.com"]),
+    ("AIRTABLE", &["airtable.com"]),
+    ("HUBSPOT", &["hubapi.com", "hubspot.com"]),
+    ("SALESFORCE", &["salesforce.com", "force.com"]),
+    ("ZOOM", &["zoom.us"]),
+    ("SPOTIFY", &["spotify.com"]),
+    ("TWITTER", &["twitter.com", "x.com"]),
+    ("LINKEDIN", &["linkedin.com"]),
+    ("FACEBOOK", &["facebook.com", "fb.com"]),
+    ("MAILGUN", &["mailgun.net", "mailgun.org"]),
+    ("MAILCHIMP", &["mailchimp.com"]),
+    ("RESEND", &["resend.com"]),
+    ("CIRCLECI", &["circleci.com"]),
+    ("SNYK", &["snyk.io"]),
+    ("SONAR", &["sonarcloud.io", "sonarqube.org"]),
+    ("PLAID", &["plaid.com"]),
+    ("ALPACA", &["alpaca.markets"]),
+];
+
+/// The hosts of the service whose secret a variable holds, if its name says so.
+fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
+    let upper = variable.to_ascii_uppercase();
+    let mut words = upper.split('_');
+    words.find_map(|word| SERVICES.iter().find(|(name, _)| *name == word).map(|(_, hosts)| *hosts))
+}
+
+/// The service whose secret a variable holds.
+pub(super) fn of(variable: &str) -> Option<&'static str> {
+    if !variable.contains('_') || !super::place::is_secret_name(variable) {
+        return None;
+    }
+    own_hosts(variable)?.first().copied()
+}
+
+/// Whether a variable holds a secret of a known service, and a URL leads to somebody else.
+pub(super) fn is_stranger(variable: &str, url: &str) -> bool {
+    let Some(own) = own_hosts(variable) else { return false };
+    let Some(host) = host::host(url).filter(|host| !host.contains(['{', '$', '<', '}'])) else {
+        return false;
+    };
+    let local = matches!(host::standing(url), host::Standing::Local | host::Standing::Unknown);
+    let known = own.iter().any(|known| {
+        host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
+    });
+    !local && !known && !is_namesake(&host, variable)
+}
+
+/// Whether a URL leads to the service whose secret a variable holds.
+pub(super) fn is_own(variable: &str, url: &str) -> bool {
+    let Some((own, host)) = own_hosts(variable).zip(host::host(url)) else { return false };
+    own.iter().any(|known| {
+        host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
+    })
+}
+
+/// Whether the first label is the service: `gitlab.company.com`, not `openai-cache.company.com`.
+fn is_namesake(host: &str, variable: &str) -> bool {
+    let label = host.split('.').next().unwrap_or(host);
+    variable.split('_').any(|word| word.eq_ignore_ascii_case(label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_belong_to_their_service() {
+        for (variable, url) in [
+            ("OPENAI_API_KEY", "https://prices.meter.example/v1"),
+            ("GITHUB_TOKEN", "https://api.github.com.evil.example/"),
+            ("AWS_SECRET_ACCESS_KEY", "http://198.51.100.4/sign"),
+            ("MY_STRIPE_KEY", "https://charts.example.net"),
+        ] {
+            assert!(is_stranger(variable, url), "{variable} {url}");
+        }
+        for (variable, url) in [
+            ("OPENAI_API_KEY", "https://api.openai.com/v1"),
+            ("GITHUB_TOKEN", "https://github.company.example/api"),
+            ("WEATHER_KEY", "https://api.weather.example"),
+            ("OPENAI_API_KEY", "http://localhost:8000"),
+            ("OPENAI_API_KEY", "$URL/v1"),
+        ] {
+            assert!(!is_stranger(variable, url), "{variable} {url}");
+        }
+    }
+}

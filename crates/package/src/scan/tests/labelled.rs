@@ -1,0 +1,70 @@
+//! Harmful skills of our own making, in three sets: most must ask for a look, at least.
+//!
+//! Their authors saw neither the rules nor each other's sets. The rules were fitted with the sets in
+//! sight, one after the other, so what they reach here says how much a change spoils, and not how much
+//! of an unknown set they find: `docs/scan.md` has the figures from before a set was looked at.
+
+use std::{fs, path::Path};
+
+use super::*;
+
+/// Families whose harm is in code, where a flow can be followed.
+const CODE: [&str; 9] = [
+    "dependency-attack",
+    "download-execute",
+    "javascript-exfiltration",
+    "obfuscated-payload",
+    "persistence",
+    "python-exfiltration",
+    "remote-control",
+    "shell-exfiltration",
+    "token-to-stranger",
+];
+
+/// A file holds samples, each begun by `%%% name`, each file of them by `%% path`.
+fn samples(text: &str) -> Vec<Tree> {
+    let mut found = Vec::new();
+    for sample in text.split("\n%%% ").map(|part| part.strip_prefix("%%% ").unwrap_or(part)) {
+        let (_, files) = sample.split_once('\n').unwrap_or((sample, ""));
+        let mut tree = Tree::default();
+        for file in format!("\n{files}").split("\n%% ").skip(1) {
+            let (path, text) = file.split_once('\n').unwrap_or((file, ""));
+            let file = File { bytes: format!("{text}\n").into(), executable: false };
+            // A path that no skill may have is refused before it is scanned; the rest must do.
+            let _ = tree.add(path.trim().to_owned(), file);
+        }
+        found.push(tree);
+    }
+    found
+}
+
+/// How many skills of the files ask for a look or are blocked, and of how many.
+fn measure(set: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/harmful").join(set);
+    let (mut held, mut total) = (0, 0);
+    for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        for tree in samples(&fs::read_to_string(&file).unwrap()).iter().filter(|_| wanted(&name)) {
+            total += 1;
+            held += usize::from(scan(tree).verdict != Verdict::Allow);
+        }
+    }
+    println!("{set}: {held} of {total}");
+    (held, total)
+}
+
+#[test]
+fn harmful_code_is_held() {
+    for set in ["first", "second", "third"] {
+        let (held, total) = measure(set, |family| CODE.contains(&family.trim_end_matches("-2")));
+        assert!(total > 90 && held * 100 >= total * 85, "{set}: {held} of {total}");
+    }
+}
+
+#[test]
+fn harmful_words_are_held() {
+    for (set, percent) in [("first", 55), ("second", 70), ("third", 65)] {
+        let (held, total) = measure(set, |family| !CODE.contains(&family.trim_end_matches("-2")));
+        assert!(total > 70 && held * 100 >= total * percent, "{set}: {held} of {total}");
+    }
+}

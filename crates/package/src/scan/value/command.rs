@@ -1,0 +1,240 @@
+//! Commands that a program starts.
+
+use savoir_skill::Span;
+
+use super::{Memory, TYPED, UNKNOWN, Value};
+use crate::scan::{
+    act::{Act, Acts, Code, Taint},
+    host,
+    piece::Language,
+    place, shell,
+};
+
+/// Commands whose output is a credential, and what it is.
+const SECRETS: &[(&str, &str)] = &[
+    ("git credential fill", "Git credentials"),
+    ("git credential-", "Git credentials"),
+    ("security dump-keychain", "keychains"),
+    ("security find-generic-password", "keychains"),
+    ("security find-internet-password", "keychains"),
+    ("secret-tool lookup", "keychains"),
+    ("secret-tool search", "keychains"),
+    ("keyring get", "keychains"),
+    ("bw list", "stored passwords"),
+    ("bw get", "stored passwords"),
+    ("bw export", "stored passwords"),
+    ("bw unlock", "stored passwords"),
+    ("op item", "stored passwords"),
+    ("op read", "stored passwords"),
+    ("op document", "stored passwords"),
+    ("pass show", "stored passwords"),
+    ("lpass show", "stored passwords"),
+    ("lpass export", "stored passwords"),
+    ("aws configure export-credentials", "AWS credentials"),
+    ("aws configure get aws_", "AWS credentials"),
+    ("aws sts get-session-token", "AWS credentials"),
+    ("kubectl get secret", "Kubernetes credentials"),
+    ("kubectl config view --raw", "Kubernetes credentials"),
+    ("gpg --export-secret", "GnuPG keys"),
+    ("gpg --armor --export-secret", "GnuPG keys"),
+    ("history", "the shell's history"),
+];
+
+/// Commands whose output is a token, and the variable that it is otherwise kept in.
+const TOKENS: &[(&str, &str)] = &[
+    ("gh auth token", "GITHUB_TOKEN"),
+    ("gcloud auth print-", "GOOGLE_TOKEN"),
+    ("gcloud auth application-default print-", "GOOGLE_TOKEN"),
+    ("az account get-access-token", "AZURE_TOKEN"),
+    ("heroku auth:token", "HEROKU_TOKEN"),
+    ("glab auth token", "GITLAB_TOKEN"),
+    ("npm config get //registry", "NPM_TOKEN"),
+];
+
+/// Ways to ask for a password in a window.
+const DIALOGS: [&str; 5] =
+    ["hidden answer", "zenity --password", "kdialog --password", "ssh-askpass", "get-credential"];
+
+/// Words in front of the program that is meant.
+const PREFIXES: [&str; 10] =
+    ["sudo", "nohup", "env", "exec", "start", "setsid", "time", "nice", "cmd", "cmd.exe"];
+
+/// Programs that execute the file that they are given.
+const INTERPRETERS: [&str; 18] = [
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "python",
+    "python3",
+    "python.exe",
+    "node",
+    "perl",
+    "ruby",
+    "php",
+    "pwsh",
+    "powershell",
+    "powershell.exe",
+    "deno",
+    "bun",
+    "tsx",
+    "source",
+];
+
+/// The words of a command, with what is not known of them.
+fn words_of(command: &Value) -> String {
+    if command.items.is_empty() {
+        return command.shown().to_owned();
+    }
+    command.items.iter().map(Value::shown).collect::<Vec<_>>().join(" ")
+}
+
+/// A command in a value is run by a shell, or by itself when it is a list; `input` is what it reads.
+pub(in crate::scan) fn run(
+    command: &Value,
+    input: Option<&Value>,
+    memory: &Memory,
+    span: Span,
+    acts: &mut Acts,
+) {
+    let mut taint = command.all_taint();
+    let text = words_of(command);
+    if command.items.is_empty() {
+        if command.text.is_some() {
+            let cloak = taint.decoded.then_some("an encoded text");
+            acts.inner(text.clone(), cloak, Some(Language::Shell), span);
+        }
+    } else {
+        let words: Vec<String> = command.items.iter().map(|item| item.shown().to_owned()).collect();
+        let found = shell::read_words(&words, span);
+        found.seen.into_iter().for_each(|seen| acts.push(seen.act, span));
+        acts.inner.extend(found.inner.into_iter().map(|mut inner| {
+            inner.span = span;
+            inner
+        }));
+    }
+    if let Some(from) = fetched_program(command, memory) {
+        acts.push(Act::Executes(Code::Fetched(from)), span);
+    }
+    if taint.decoded {
+        acts.push(Act::Executes(Code::Decoded), span);
+    }
+    if text.to_lowercase().contains("hidden answer") {
+        acts.push(Act::Asks("a password in a window of its own"), span);
+    }
+    for word in text.split_whitespace() {
+        let file = word.trim_start_matches(['@', '-', '=']).rsplit(['=', '@']).next();
+        taint.add(&Taint { fetched: None, ..memory.contents(file.unwrap_or(word)) });
+    }
+    if let Some(input) = input {
+        taint.add(&input.all_taint());
+    }
+    feed(&text, &taint, span, acts);
+}
+
+/// A command is given something that it may send away.
+pub(in crate::scan) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
+    const SENDERS: [&str; 9] =
+        ["curl", "wget", "nc ", "ncat", "scp ", "rsync ", "ftp ", "dig ", "nslookup "];
+    if !taint.is_secret() || !SENDERS.iter().any(|name| command.contains(name)) {
+        return;
+    }
+    let to = host::urls(command).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
+    let sends = Taint { fetched: None, ..taint.clone() };
+    // A header is how one logs in; which word the secret is in is not known here.
+    let header = command.contains("-H") || command.contains("--header");
+    let only_tokens = !sends.environment && !sends.files && sends.credential.is_none();
+    if header && only_tokens {
+        let log_in = sends.tokens;
+        return acts.push(Act::Network { to, sends: Taint::default(), log_in }, span);
+    }
+    acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
+}
+
+/// Where a program comes from that a command starts, when it was fetched.
+fn fetched_program(command: &Value, memory: &Memory) -> Option<String> {
+    if command.items.is_empty() {
+        let from = command.taint.fetched.as_ref();
+        let parts = command.shown().split(['|', ';', '&', '\n']);
+        return parts.into_iter().find_map(|part| {
+            let words = part.split_whitespace().map(|word| {
+                let known = memory.contents(word).fetched;
+                (
+                    word.to_owned(),
+                    known.or_else(|| from.filter(|_| word.contains(UNKNOWN)).cloned()),
+                )
+            });
+            started(&words.collect::<Vec<_>>())
+        });
+    }
+    let words = command.items.iter().map(|item| {
+        let known = memory.contents(item.shown()).fetched;
+        let unknown = item.known().is_none() || place::credential(item.shown()).is_some();
+        let own = item.all_taint().fetched.filter(|_| unknown);
+        (item.shown().to_owned(), known.or(own))
+    });
+    started(&words.collect::<Vec<_>>())
+}
+
+/// Which of the words of one command is executed, and where it was fetched from.
+fn started(words: &[(String, Option<String>)]) -> Option<String> {
+    let mut rest = words.iter().skip_while(|(word, _)| {
+        PREFIXES.contains(&word.as_str())
+            || word.starts_with('-')
+            || word.eq_ignore_ascii_case("/c")
+    });
+    let (program, from) = rest.next()?;
+    if from.is_some() {
+        return from.clone();
+    }
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    if name == "chmod"
+        && rest.clone().next().is_some_and(|(mode, _)| mode.contains(['x', '7', '5']))
+    {
+        return rest.find_map(|(_, from)| from.clone());
+    }
+    let interprets = INTERPRETERS.contains(&name) || name == UNKNOWN;
+    let mut arguments = rest.skip_while(|(word, from)| word.starts_with('-') && from.is_none());
+    arguments.next().filter(|_| interprets).and_then(|(_, from)| from.clone())
+}
+
+/// What the output of a command is made of.
+pub(in crate::scan) fn output_of(command: &Value) -> Taint {
+    let words = words_of(command);
+    let mut taint = Taint::default();
+    if words.len() > 4096 {
+        return taint;
+    }
+    taint.credential = words.split_whitespace().find_map(place::credential);
+    let lower = words.to_lowercase();
+    if DIALOGS.iter().any(|dialog| lower.contains(dialog)) {
+        taint.credential = Some(TYPED);
+    }
+    for part in words.split(['|', ';', '&', '\n', '(', '`']) {
+        let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
+        let part = part.strip_prefix("sudo ").unwrap_or(&part);
+        let begins = |start: &str| {
+            part.strip_prefix(start).is_some_and(|rest| {
+                start.ends_with(['-', '_']) || !rest.starts_with(|c: char| c.is_alphanumeric())
+            })
+        };
+        let secret =
+            SECRETS.iter().find(|(start, _)| begins(start) || begins(&format!("{start}s")));
+        taint.credential = taint.credential.or(secret.map(|(_, what)| *what));
+        let token = TOKENS.iter().find(|(start, _)| begins(start));
+        taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
+        taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
+        if let Some(name) = part.strip_prefix("printenv ")
+            && place::is_secret_name(name)
+        {
+            taint.tokens.push(name.to_owned());
+        }
+        if begins("cat") && part.ends_with(".env") {
+            taint.tokens.push(".env".into());
+        }
+        if begins("curl") || begins("wget") {
+            taint.fetched = host::urls(part).first().map(|(_, url)| (*url).to_owned());
+        }
+    }
+    taint
+}

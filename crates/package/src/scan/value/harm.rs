@@ -1,0 +1,31 @@
+//! Harm that only several calls together do.
+
+use savoir_skill::Span;
+
+use crate::scan::act::{Act, Acts};
+
+/// What a program was seen to do with the files and the clipboard of its user.
+#[derive(Debug, Default)]
+pub(in crate::scan) struct Harm {
+    /// It goes through folders, and encrypts what it reads.
+    pub(in crate::scan) walks: bool,
+    pub(in crate::scan) encrypts: bool,
+    /// It deletes single files while it goes through them.
+    pub(in crate::scan) deletes: Option<Span>,
+    /// It reads the clipboard again and again, looks for something in it and writes to it.
+    pub(in crate::scan) pastes: bool,
+    pub(in crate::scan) matches: bool,
+    pub(in crate::scan) copies: Option<Span>,
+}
+
+impl Harm {
+    /// Reports what the calls come to.
+    pub(in crate::scan) fn report(&self, acts: &mut Acts) {
+        if let Some(span) = self.deletes.filter(|_| self.walks && self.encrypts) {
+            acts.push(Act::Deletes("the user's files after encrypting them".into()), span);
+        }
+        if let Some(span) = self.copies.filter(|_| self.pastes && self.matches) {
+            acts.push(Act::Obscures("what the user copies is replaced"), span);
+        }
+    }
+}
