@@ -15,6 +15,7 @@
 mod accounts;
 mod catalog;
 mod database;
+mod deadline;
 mod error;
 mod facts;
 mod knowledge;
