@@ -11,7 +11,7 @@ use axum::{
 };
 use savoir_engine::shelf::LoadError;
 use savoir_skill::dialect::agent_flow::Refusal;
-use savoir_store::StoreError;
+use savoir_store::{QuotaReached, StoreError};
 use serde_json::{Value, json};
 
 use crate::body::ShapeError;
@@ -142,6 +142,7 @@ const AWAY: &str = "The database or the storage of the server does not answer. T
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let (text, seconds) = match &error {
+            StoreError::Quota(reached) => return (*reached).into(),
             StoreError::Full { .. } => (DISK_FULL, 30),
             StoreError::Unavailable { .. } => (AWAY, 5),
             _ => return Self::internal("Internal server error", &error),
@@ -149,6 +150,12 @@ impl From<StoreError> for ApiError {
         tracing::error!(%error, "a request failed");
         Self::plain(StatusCode::SERVICE_UNAVAILABLE, text)
             .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+}
+
+impl From<QuotaReached> for ApiError {
+    fn from(reached: QuotaReached) -> Self {
+        Self::forbidden(reached.to_string())
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    Accounts, CatalogSources, Knowledge, Leases, RateLimits, Sessions, Settings,
+    Accounts, CatalogSources, Knowledge, Leases, Quotas, RateLimits, Sessions, Settings,
     SkillFacts, Storage, StoreError, Time, Usage, VectorSearch, Workflows,
     accounts::Memory,
     deadline::{RELEASE, STATEMENT, within},
@@ -55,6 +55,7 @@ pub struct Database {
     vectors: Arc<OnceLock<VectorSearch>>,
     cache: Arc<VectorCache>,
     people: Arc<Memory>,
+    quotas: Quotas,
 }
 
 impl Database {
@@ -145,7 +146,8 @@ impl Database {
         people: Memory,
     ) -> Result<Self, StoreError> {
         let (vectors, cache) = (Arc::default(), Arc::default());
-        let database = Self { kind, reader, writer, vectors, cache, people: Arc::new(people) };
+        let (people, quotas) = (Arc::new(people), Quotas::NONE);
+        let database = Self { kind, reader, writer, vectors, cache, people, quotas };
         let search = migrate(&database).await?;
         let _ = database.vectors.set(search);
         renew_withdrawn(&database).await?;
@@ -155,6 +157,17 @@ impl Database {
     /// Which database it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The same database for people who may keep so much.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
+    }
+
+    /// How much one account may keep.
+    pub fn quotas(&self) -> Quotas {
+        self.quotas
     }
 
     /// Whether it answers.

@@ -46,6 +46,9 @@ pub enum StoreError {
         /// Why not.
         message: String,
     },
+    /// An account keeps as much as it may.
+    #[error(transparent)]
+    Quota(#[from] crate::QuotaReached),
     /// What is kept cannot be understood.
     #[error("{what} is damaged: {message}")]
     Damaged {

@@ -55,6 +55,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/0008_displaced_keys.sql"),
         postgres: include_str!("../migrations/0008_displaced_keys.sql"),
     },
+    Migration {
+        version: 9,
+        sqlite: include_str!("../migrations/0009_quotas.sql"),
+        postgres: include_str!("../migrations/0009_quotas.sql"),
+    },
 ];
 
 impl Migration {

@@ -200,6 +200,7 @@ impl RegistryError {
             Self::Busy => "busy",
             Self::AccountsExist { .. } => "accounts_exist",
             Self::SharedStorage { .. } => "shared_storage",
+            Self::Store(StoreError::Quota(_)) => "quota_reached",
             Self::Store(_) => "store_failed",
         }
     }

@@ -8,6 +8,7 @@ mod marks;
 mod names;
 mod people;
 mod publish;
+mod quotas;
 mod races;
 mod read;
 mod speed;

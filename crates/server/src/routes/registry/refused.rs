@@ -97,6 +97,9 @@ impl Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
+            StoreError::Quota(reached) => {
+                Self::new(StatusCode::FORBIDDEN, "quota_reached", reached.to_string())
+            }
             StoreError::Full { .. } => {
                 Self { message: DISK_FULL.to_owned(), ..Self::failed(&error) }
             }
