@@ -29,6 +29,7 @@ mod index;
 mod keys;
 mod list;
 mod log;
+mod look_alike;
 mod lookup;
 mod marks;
 mod name;

@@ -4,6 +4,7 @@ mod backup;
 mod dead;
 mod keys;
 mod log;
+mod look_alike;
 mod marks;
 mod names;
 mod people;

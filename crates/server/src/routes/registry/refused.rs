@@ -130,6 +130,7 @@ impl From<RegistryError> for Refused {
             | RegistryError::KeyRevoked { .. }
             | RegistryError::LastOwner { .. }
             | RegistryError::TooManyNames { .. }
+            | RegistryError::LooksAlike { .. }
             | RegistryError::AccountsExist { .. }
             | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
             RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
